@@ -1,0 +1,62 @@
+"""The one exception tree: every error a user can cause is a `SetNetError` that says what to do."""
+
+from __future__ import annotations
+
+__all__ = [
+    "InvalidInputError",
+    "LockedError",
+    "ModelError",
+    "NotAnIndexError",
+    "PhotoError",
+    "SetNetError",
+    "StorageError",
+    "TrainingError",
+    "VersionError",
+    "one_of",
+]
+
+
+class SetNetError(Exception):
+    """Base of all errors raised by setnet on purpose; its text names the culprit and the remedy."""
+
+
+class InvalidInputError(SetNetError, ValueError):
+    """A value given by the caller cannot be used: wrong shape, NaN, unknown name, empty set."""
+
+
+class NotAnIndexError(SetNetError):
+    """The path holds no index or library, or holds something else."""
+
+
+class VersionError(SetNetError):
+    """The files were written by a newer setnet than this one."""
+
+
+class StorageError(SetNetError):
+    """The disk refused, or a stored file is damaged; nothing already stored was changed."""
+
+
+class LockedError(SetNetError):
+    """Another process is writing to this index."""
+
+
+class ModelError(SetNetError):
+    """A model file is missing, damaged, or does not fit the data."""
+
+
+class PhotoError(SetNetError):
+    """A photo cannot be read."""
+
+
+class TrainingError(SetNetError):
+    """Training cannot start or go on."""
+
+
+def one_of(what: str, value: object, valid: object) -> InvalidInputError:
+    """Return the error for a value outside a fixed list, naming the list.
+
+    >>> str(one_of("mode", "exat", ["exact", "fast"]))
+    "unknown mode 'exat': valid are 'exact', 'fast'"
+    """
+    names = ", ".join(repr(v) for v in valid)  # type: ignore[attr-defined]
+    return InvalidInputError(f"unknown {what} {value!r}: valid are {names}")
