@@ -1,0 +1,114 @@
+"""What an index asks of an aggregator, and the simplest one: the mean."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.sets import codec
+from setnet.sets.logistic import SET_LOGISTIC, Logistic
+
+__all__ = ["Aggregator", "Mean", "set_means", "set_sums", "unit"]
+
+Floats = NDArray[np.float32]
+
+
+@runtime_checkable
+class Aggregator(Protocol):
+    """Turns a set of element descriptors into one set vector, and a query into the same space."""
+
+    @property
+    def name(self) -> str:
+        """Names the aggregator; an index made with one refuses queries of another."""
+        ...
+
+    @property
+    def element_dim(self) -> int | None:
+        """Dimension of the elements it takes; None for any."""
+        ...
+
+    @property
+    def dim(self) -> int:
+        """Dimension of its set vectors."""
+        ...
+
+    @property
+    def bits(self) -> int:
+        """Bits per dimension of a stored set vector: 32, 16, 8, 4 or 1."""
+        ...
+
+    @property
+    def bytes_per_item(self) -> int:
+        """Bytes that one item's set vector takes in an index."""
+        ...
+
+    @property
+    def logistic(self) -> Logistic:
+        """The (w, b) that suits similarities between its queries and its set vectors."""
+        ...
+
+    def describe(self, elements: Floats) -> Floats:
+        """Return one vector per element, as single-element sets; never quantised."""
+        ...
+
+    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return one unit-norm set vector per set, before quantisation."""
+        ...
+
+    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the bytes an index stores per set: (N, bytes_per_item)."""
+        ...
+
+
+def unit(rows: Floats) -> Floats:
+    """Return rows scaled to length one; rows of zeros stay zero.
+
+    >>> unit(np.array([[3.0, 4.0]], dtype=np.float32)).tolist()
+    [[0.6, 0.8]]
+    """
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.maximum(length, np.finfo(np.float32).tiny)).astype(np.float32, copy=False)
+
+
+def set_sums(rows: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Return the sum of each run of ``counts[i]`` rows; an empty run sums to zero."""
+    counts = np.asarray(counts)
+    sums = np.zeros((len(counts), rows.shape[1]), dtype=np.float32)
+    filled = counts > 0
+    if filled.any():
+        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+        sums[filled] = np.add.reduceat(rows, starts[filled], axis=0)
+    return sums
+
+
+def set_means(rows: Floats, counts: NDArray[np.int64]) -> Floats:
+    """Return the mean of each run of ``counts[i]`` rows; an empty run gives zero."""
+    return set_sums(rows, counts) / np.maximum(np.asarray(counts), 1)[:, None].astype(np.float32)
+
+
+class Mean:
+    """Average pooling followed by L2 normalisation: the paper's baseline, with no training."""
+
+    element_dim: int | None
+    bits = 32
+
+    def __init__(self, dim: int, logistic: Logistic = SET_LOGISTIC) -> None:
+        self.name = "mean"
+        self.dim = dim
+        self.element_dim = dim
+        self.logistic = logistic
+        self.bytes_per_item = codec.row_bytes(dim, self.bits)
+
+    def describe(self, elements: Floats) -> Floats:
+        """Return the elements at unit length."""
+        return unit(elements)
+
+    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return the unit-norm mean of each set."""
+        return unit(set_sums(elements, counts))
+
+    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the means as float32 bytes."""
+        return codec.encode(self.pool(elements, counts), self.bits)
