@@ -1,0 +1,134 @@
+"""MTCNN, the paper's face detector (Zhang et al. 2016): three small networks, each pruning the last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from setnet.faces.detector import Detections
+from setnet.faces.overlap import non_maximum
+
+__all__ = ["Mtcnn"]
+
+Floats = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+
+_CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2
+_FACTOR = 0.709  # between pyramid levels: half the area each, as published
+_SMALLEST = 20.0  # in the searched image; below it P-Net finds mostly noise
+_PROPOSE, _REFINE = 0.6, 0.7  # published score thresholds of P-Net and R-Net
+
+
+class Mtcnn:
+    """MTCNN over three onnxruntime sessions (P-Net, R-Net, O-Net)."""
+
+    name = "mtcnn"
+    default_threshold = 0.7
+
+    def __init__(self, pnet: Any, rnet: Any, onet: Any) -> None:
+        self._pnet, self._rnet, self._onet = pnet, rnet, onet
+
+    def detect(self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int) -> Detections:
+        """Return the faces found; see `Detector.detect`."""
+        import cv2
+
+        rows, columns = pixels.shape[:2]
+        shrink = min(1.0, longest_side / max(rows, columns))
+        searched = pixels
+        if shrink < 1.0:
+            size = (max(1, round(columns * shrink)), max(1, round(rows * shrink)))
+            searched = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+        boxes = self._proposals(searched, max(_SMALLEST, min_face * shrink))
+        boxes = self._refined(searched, boxes)
+        # The last stage looks at the photo itself: small faces keep the detail the search gave up.
+        boxes[:, :4] /= np.float32(shrink)
+        return self._confirmed(pixels, boxes, threshold)
+
+    def _proposals(self, pixels: Pixels, min_face: float) -> Floats:
+        import cv2
+
+        rows, columns = pixels.shape[:2]
+        found = [np.zeros((0, 5), np.float32)]
+        scale = _CELL / min_face
+        while min(rows, columns) * scale >= _CELL:
+            size = (int(np.ceil(columns * scale)), int(np.ceil(rows * scale)))
+            # Each level is made from the one before it: a quarter of the work, and no aliasing.
+            level = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+            offsets, scores = self._pnet.run(None, {"input": _normalised(level[None])})
+            boxes = _windows(scores[0, 1], offsets[0], scale)
+            found.append(boxes[non_maximum(boxes, 0.5)])
+            scale *= _FACTOR
+        boxes = np.concatenate(found)
+        return _square(boxes[non_maximum(boxes, 0.7)])
+
+    def _refined(self, pixels: Pixels, boxes: Floats) -> Floats:
+        if len(boxes) == 0:
+            return boxes
+        offsets, scores = self._rnet.run(None, {"input": _normalised(_crops(pixels, boxes, 24))})
+        boxes[:, 4] = scores[:, 1]
+        keep = np.flatnonzero(boxes[:, 4] > _REFINE)
+        boxes = _moved(boxes[keep], offsets[keep])
+        return _square(boxes[non_maximum(boxes, 0.7)])
+
+    def _confirmed(self, pixels: Pixels, boxes: Floats, threshold: float) -> Detections:
+        if len(boxes) == 0:
+            return Detections.none()
+        points, offsets, scores = self._onet.run(None, {"input": _normalised(_crops(pixels, boxes, 48))})
+        boxes[:, 4] = scores[:, 1]
+        keep = np.flatnonzero(boxes[:, 4] > threshold)
+        boxes, points = boxes[keep], points[keep]
+        # Landmarks come as x1..x5, y1..y5, as fractions of the box before its last move.
+        sides = boxes[:, 2:4] - boxes[:, :2]
+        landmarks = boxes[:, None, :2] + points.reshape(-1, 2, 5).transpose(0, 2, 1) * sides[:, None]
+        boxes = _moved(boxes, offsets[keep])
+        keep = non_maximum(boxes, 0.7, of_smaller=True)
+        return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
+
+
+def _windows(scores: Floats, offsets: Floats, scale: float) -> Floats:
+    """Return P-Net's windows above its threshold as rows x0, y0, x1, y1, score in image pixels."""
+    y, x = np.nonzero(scores > _PROPOSE)
+    corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
+    corners[:, 2:] += _CELL
+    boxes = np.concatenate([corners / scale, scores[y, x][:, None]], axis=1).astype(np.float32)
+    return _moved(boxes, offsets[:, y, x].T)
+
+
+def _moved(boxes: Floats, offsets: Floats) -> Floats:
+    """Return the boxes with their corners shifted by `offsets`, fractions of the box's sides."""
+    sides = boxes[:, 2:4] - boxes[:, :2]
+    moved = boxes.copy()
+    moved[:, :4] += offsets * np.concatenate([sides, sides], axis=1)
+    return moved
+
+
+def _square(boxes: Floats) -> Floats:
+    centre = (boxes[:, :2] + boxes[:, 2:4]) / 2
+    half = (boxes[:, 2:4] - boxes[:, :2]).max(axis=1, keepdims=True, initial=1) / 2
+    return np.concatenate([centre - half, centre + half, boxes[:, 4:]], axis=1)
+
+
+def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
+    """Return each box resized to `size` x `size`; what lies outside the photo is black."""
+    import cv2
+
+    rows, columns = pixels.shape[:2]
+    crops = np.zeros((len(boxes), size, size, 3), np.uint8)
+    for crop, (x0, y0, x1, y1) in zip(crops, np.rint(boxes[:, :4]).astype(int).tolist(), strict=True):
+        part = pixels[max(y0, 0) : max(min(y1, rows), 0), max(x0, 0) : max(min(x1, columns), 0)]
+        if part.size == 0:
+            continue
+        outside = (max(-y0, 0), max(y1 - rows, 0), max(-x0, 0), max(x1 - columns, 0))
+        if any(outside):
+            part = cv2.copyMakeBorder(part, *outside, cv2.BORDER_CONSTANT)
+        cv2.resize(part, (size, size), dst=crop, interpolation=cv2.INTER_AREA)
+    return crops
+
+
+def _normalised(images: Pixels) -> Floats:
+    channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
+    channels_first -= 127.5
+    channels_first *= 0.0078125
+    return channels_first
