@@ -1,0 +1,1 @@
+"""The paper's experiments: measures, worlds, and one function per experiment."""

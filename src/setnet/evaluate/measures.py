@@ -1,0 +1,64 @@
+"""How good a ranking is: nDCG as in equation 3 of the paper, and two measures of full matches."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setnet.errors import InvalidInputError
+
+__all__ = ["dcg", "first_full_match", "full_match_recall", "ndcg"]
+
+
+def dcg(relevance: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return DCG@n: the sum of (2^rel(i) - 1) / log2(i + 1) over ranks i = 1..n (Jarvelin, Kekalainen 2002).
+
+    Parameters
+    ----------
+    relevance
+        (..., R) relevance in ranked order, best rank first; ranks past R count as irrelevant.
+    """
+    gains = np.exp2(np.asarray(relevance, dtype=np.float64)[..., :n]) - 1.0
+    discounts = 1.0 / np.log2(np.arange(2, gains.shape[-1] + 2))
+    total: NDArray[np.float64] = gains @ discounts
+    return total
+
+
+def ndcg(ranked: ArrayLike, relevance: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Return nDCG@n in percent: DCG of the ranking over DCG of the ideal ranking.
+
+    Parameters
+    ----------
+    ranked
+        (..., R) relevance of the retrieved items in ranked order: how many queried people each holds.
+    relevance
+        (..., N) relevance of all items, in any order: the ground truth.
+
+    Examples
+    --------
+    >>> float(ndcg([2, 1, 0], [0, 1, 2, 0], n=10))
+    100.0
+    >>> round(float(ndcg([1, 2, 0], [0, 1, 2, 0], n=10)), 2)
+    79.67
+    """
+    truth = np.asarray(relevance)
+    keep = min(n, truth.shape[-1])
+    ideal = dcg(-np.sort(np.partition(-truth, keep - 1, axis=-1)[..., :keep], axis=-1), n)
+    if not (ideal > 0).all():
+        raise InvalidInputError("nDCG needs at least one relevant item for every query")
+    return 100.0 * dcg(ranked, n) / ideal
+
+
+def full_match_recall(ranked: ArrayLike, relevance: ArrayLike, people: int, n: int) -> NDArray[np.float64]:
+    """Return the percentage of items with all ``people`` that are among the first n (at most n can be)."""
+    found = (np.asarray(ranked)[..., :n] >= people).sum(axis=-1)
+    there = (np.asarray(relevance) >= people).sum(axis=-1)
+    share: NDArray[np.float64] = 100.0 * found / np.maximum(np.minimum(there, n), 1)
+    return share
+
+
+def first_full_match(ranked: ArrayLike, people: int) -> NDArray[np.float64]:
+    """Return the rank (from 1) of the first item with all ``people``; infinity if there is none."""
+    full = np.asarray(ranked) >= people
+    rank = full.argmax(axis=-1) + 1.0
+    return np.where(full.any(axis=-1), rank, np.inf)
