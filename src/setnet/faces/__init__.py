@@ -1,0 +1,91 @@
+"""Photos to faces to descriptors: open, detect, align, describe; and the registry of models."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from setnet.faces.align import box_crop, five_point_crop
+    from setnet.faces.descriptor import Descriptor
+    from setnet.faces.detector import Detections, Detector
+    from setnet.faces.download import download_model
+    from setnet.faces.face import Box, Face, Quality
+    from setnet.faces.loading import load_descriptor, load_detector
+    from setnet.faces.model_entry import ModelEntry, ModelFile
+    from setnet.faces.photo import Photo, open_photo
+    from setnet.faces.pipeline import StageTimes, faces_of
+    from setnet.faces.registry import (
+        ModelStatus,
+        model_entries,
+        model_entry,
+        model_paths,
+        models,
+        write_model_entry,
+    )
+    from setnet.faces.settings import FaceSettings
+
+# Names are imported on first use: a search by saved names must not pay for detectors.
+_HOME = {
+    "Box": "face",
+    "Descriptor": "descriptor",
+    "Detections": "detector",
+    "Detector": "detector",
+    "Face": "face",
+    "FaceSettings": "settings",
+    "ModelEntry": "model_entry",
+    "ModelFile": "model_entry",
+    "ModelStatus": "registry",
+    "Photo": "photo",
+    "Quality": "face",
+    "StageTimes": "pipeline",
+    "box_crop": "align",
+    "download_model": "download",
+    "faces_of": "pipeline",
+    "five_point_crop": "align",
+    "load_descriptor": "loading",
+    "load_detector": "loading",
+    "model_entries": "registry",
+    "model_entry": "registry",
+    "model_paths": "registry",
+    "models": "registry",
+    "open_photo": "photo",
+    "write_model_entry": "registry",
+}
+
+__all__ = [
+    "Box",
+    "Descriptor",
+    "Detections",
+    "Detector",
+    "Face",
+    "FaceSettings",
+    "ModelEntry",
+    "ModelFile",
+    "ModelStatus",
+    "Photo",
+    "Quality",
+    "StageTimes",
+    "box_crop",
+    "download_model",
+    "faces_of",
+    "five_point_crop",
+    "load_descriptor",
+    "load_detector",
+    "model_entries",
+    "model_entry",
+    "model_paths",
+    "models",
+    "open_photo",
+    "write_model_entry",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"setnet.faces.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'setnet.faces' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

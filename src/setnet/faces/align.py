@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["box_crop", "five_point_crop", "similarity_transform"]
+from setnet.faces.resample import Pixels, cut, resized
 
-Pixels = npt.NDArray[np.uint8]
+__all__ = ["box_crop", "five_point_crop", "similarity_transform"]
 
 # Eyes, nose and mouth corners in a 112 x 112 crop, as ArcFace (Deng et al. 2019) published them.
 TEMPLATE: npt.NDArray[np.float64] = np.array(
@@ -47,8 +48,7 @@ def five_point_crop(pixels: Pixels, landmarks: npt.ArrayLike, size: int = 112) -
         pixels, origin = _shrunk_neighbourhood(pixels, matrix, size, shrink)
         # The centre of the shrunk pixel 0 lies between the pixels it averages.
         matrix = similarity_transform((points - origin - (shrink - 1) / 2) / shrink, TEMPLATE * (size / 112))
-    crop: Pixels = cv2.warpAffine(pixels, matrix, (size, size), flags=cv2.INTER_LINEAR)
-    return crop
+    return cast(Pixels, cv2.warpAffine(pixels, matrix, (size, size), flags=cv2.INTER_LINEAR))
 
 
 def _shrunk_neighbourhood(
@@ -64,8 +64,7 @@ def _shrunk_neighbourhood(
     part = pixels[low[1] : low[1] + rows * shrink, low[0] : low[0] + columns * shrink]
     if part.size == 0:
         return pixels[:1, :1], low.astype(np.float64)
-    small: Pixels = cv2.resize(part, (int(columns), int(rows)), interpolation=cv2.INTER_AREA)
-    return small, low.astype(np.float64)
+    return resized(part, int(columns), int(rows)), low.astype(np.float64)
 
 
 def box_crop(
@@ -76,21 +75,8 @@ def box_crop(
     The box grows by `extend` of its width and height in all (half on each side), as for VGGFace2;
     what lies outside the photo repeats the photo's edge.
     """
-    import cv2
-
     x0, y0, x1, y1 = box
-    width, height = (x1 - x0) * (1 + extend), (y1 - y0) * (1 + extend)
     # A centre crop of the box resized to a short side of `size` is a square as wide as that side.
-    side = max(1, round(min(width, height)))
+    side = max(1, round(min(x1 - x0, y1 - y0) * (1 + extend)))
     left, top = round((x0 + x1 - side) / 2), round((y0 + y1 - side) / 2)
-    rows, columns = pixels.shape[:2]
-    part = pixels[max(0, top) : max(0, min(rows, top + side)), max(0, left) : max(0, min(columns, left + side))]
-    if part.size == 0:
-        return np.zeros((size, size, 3), np.uint8)
-    if part.shape[:2] != (side, side):
-        before, after = max(0, -top), max(0, top + side - rows)
-        west, east = max(0, -left), max(0, left + side - columns)
-        part = cv2.copyMakeBorder(part, before, after, west, east, cv2.BORDER_REPLICATE)
-    how = cv2.INTER_AREA if side > size else cv2.INTER_CUBIC
-    crop: Pixels = cv2.resize(part, (size, size), interpolation=how)
-    return crop
+    return resized(cut(pixels, left, top, left + side, top + side, repeat_edge=True), size, size)

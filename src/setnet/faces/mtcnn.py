@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,11 @@ import numpy.typing as npt
 
 from setnet.faces.detector import Detections
 from setnet.faces.overlap import non_maximum
+from setnet.faces.resample import Pixels, cut, resized
 
 __all__ = ["Mtcnn"]
 
 Floats = npt.NDArray[np.float32]
-Pixels = npt.NDArray[np.uint8]
 
 _CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2
 _FACTOR = 0.709  # between pyramid levels: half the area each, as published
@@ -32,14 +33,9 @@ class Mtcnn:
 
     def detect(self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int) -> Detections:
         """Return the faces found; see `Detector.detect`."""
-        import cv2
-
         rows, columns = pixels.shape[:2]
         shrink = min(1.0, longest_side / max(rows, columns))
-        searched = pixels
-        if shrink < 1.0:
-            size = (max(1, round(columns * shrink)), max(1, round(rows * shrink)))
-            searched = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+        searched = resized(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
         boxes = self._proposals(searched, max(_SMALLEST, min_face * shrink))
         boxes = self._refined(searched, boxes)
         # The last stage looks at the photo itself: small faces keep the detail the search gave up.
@@ -47,15 +43,11 @@ class Mtcnn:
         return self._confirmed(pixels, boxes, threshold)
 
     def _proposals(self, pixels: Pixels, min_face: float) -> Floats:
-        import cv2
-
         rows, columns = pixels.shape[:2]
         found = [np.zeros((0, 5), np.float32)]
         scale = _CELL / min_face
         while min(rows, columns) * scale >= _CELL:
-            size = (int(np.ceil(columns * scale)), int(np.ceil(rows * scale)))
-            # Each level is made from the one before it: a quarter of the work, and no aliasing.
-            level = cv2.resize(pixels, size, interpolation=cv2.INTER_AREA)
+            level = resized(pixels, math.ceil(columns * scale), math.ceil(rows * scale))
             offsets, scores = self._pnet.run(None, {"input": _normalised(level[None])})
             boxes = _windows(scores[0, 1], offsets[0], scale)
             found.append(boxes[non_maximum(boxes, 0.5)])
@@ -112,18 +104,10 @@ def _square(boxes: Floats) -> Floats:
 
 def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
     """Return each box resized to `size` x `size`; what lies outside the photo is black."""
-    import cv2
-
-    rows, columns = pixels.shape[:2]
     crops = np.zeros((len(boxes), size, size, 3), np.uint8)
     for crop, (x0, y0, x1, y1) in zip(crops, np.rint(boxes[:, :4]).astype(int).tolist(), strict=True):
-        part = pixels[max(y0, 0) : max(min(y1, rows), 0), max(x0, 0) : max(min(x1, columns), 0)]
-        if part.size == 0:
-            continue
-        outside = (max(-y0, 0), max(y1 - rows, 0), max(-x0, 0), max(x1 - columns, 0))
-        if any(outside):
-            part = cv2.copyMakeBorder(part, *outside, cv2.BORDER_CONSTANT)
-        cv2.resize(part, (size, size), dst=crop, interpolation=cv2.INTER_AREA)
+        if x0 < x1 and y0 < y1:
+            crop[:] = resized(cut(pixels, x0, y0, x1, y1), size, size)
     return crops
 
 

@@ -29,9 +29,6 @@ def non_maximum(
         width = np.minimum(x1[best], x1[left]) - np.maximum(x0[best], x0[left])
         height = np.minimum(y1[best], y1[left]) - np.maximum(y0[best], y0[left])
         shared = np.maximum(width, 0) * np.maximum(height, 0)
-        if of_smaller:
-            whole = np.minimum(areas[best], areas[left])
-        else:
-            whole = areas[best] + areas[left] - shared
-        left = left[shared <= overlap * whole]
+        union = areas[best] + areas[left] - shared
+        left = left[shared <= overlap * (np.minimum(areas[best], areas[left]) if of_smaller else union)]
     return np.array(keep, np.intp)

@@ -1,0 +1,97 @@
+"""Turns aligned faces into descriptors: unit vectors that lie close for one and the same person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from setnet.errors import ModelError
+from setnet.faces.align import box_crop, five_point_crop
+from setnet.faces.detector import Detections
+from setnet.faces.model_entry import ModelEntry
+
+__all__ = ["Descriptor", "OnnxDescriptor"]
+
+Floats = npt.NDArray[np.float32]
+Pixels = npt.NDArray[np.uint8]
+_BATCH = 16  # more gains nothing on a CPU and costs memory
+
+
+class Descriptor(Protocol):
+    """Describes faces; safe to call from several threads."""
+
+    name: str
+    dim: int
+
+    def crops(self, pixels: Pixels, found: Detections) -> list[Pixels]:
+        """Return each face cut out the way this model was trained to see it."""
+        ...
+
+    def describe(self, crops: Sequence[Pixels]) -> Floats:
+        """Return the descriptors of the crops, (n, dim), each of length 1."""
+        ...
+
+
+class OnnxDescriptor:
+    """Any descriptor model that the registry describes, run by onnxruntime in batches."""
+
+    def __init__(self, entry: ModelEntry, session: Any) -> None:
+        if entry.dim is None:
+            raise ModelError(f"model {entry.name!r}: its entry does not say 'dim'")
+        self.name, self.dim = entry.name, entry.dim
+        self._entry, self._session = entry, session
+        inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
+        if len(inputs) != 1:
+            raise ModelError(f"model {self.name!r} wants {len(inputs)} inputs; a descriptor model has one")
+        if entry.output is not None and entry.output not in outputs:
+            raise ModelError(f"model {self.name!r} has no output {entry.output!r}; it has {outputs}")
+        self._input, self._output = inputs[0].name, entry.output or outputs[0]
+        self._batch = _BATCH
+
+    def crops(self, pixels: Pixels, found: Detections) -> list[Pixels]:
+        """Return each face cut out by the entry's alignment."""
+        size = self._entry.size
+        if self._entry.align == "box":
+            return [box_crop(pixels, tuple(box), size, self._entry.extend) for box in found.boxes.tolist()]
+        return [five_point_crop(pixels, points, size) for points in found.landmarks]
+
+    def describe(self, crops: Sequence[Pixels]) -> Floats:
+        """Return unit descriptors of square crops of the entry's size."""
+        if len(crops) == 0:
+            return np.zeros((0, self.dim), np.float32)
+        images = self._prepared(np.stack(crops))
+        parts = [self._run(images[at : at + _BATCH]) for at in range(0, len(images), _BATCH)]
+        vectors = np.concatenate(parts)
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(vectors).all() or (lengths == 0).any():
+            raise ModelError(f"model {self.name!r} answered with zeros or no numbers: is it damaged?")
+        return np.asarray(vectors / lengths, np.float32)
+
+    def _prepared(self, crops: Pixels) -> Floats:
+        colours = crops if self._entry.colour == "rgb" else crops[..., ::-1]
+        images = np.ascontiguousarray(colours.transpose(0, 3, 1, 2), dtype=np.float32)
+        if any(self._entry.mean):
+            # The entry lists the mean in the model's own colour order.
+            images -= np.array(self._entry.mean, np.float32)[:, None, None]
+        if self._entry.scale != 1.0:
+            images *= np.float32(self._entry.scale)
+        return images
+
+    def _run(self, images: Floats) -> Floats:
+        if self._batch == 1 and len(images) > 1:
+            return np.concatenate([self._run(images[i : i + 1]) for i in range(len(images))])
+        problem = ""
+        try:
+            answer = np.asarray(self._session.run([self._output], {self._input: images})[0], np.float32)
+            if answer.shape[:1] == (len(images),) and answer.size == len(images) * self.dim:
+                return answer.reshape(len(images), self.dim)
+            problem = f"it answered with shape {answer.shape}, its entry says (n, {self.dim})"
+        except Exception as error:  # onnxruntime has no common base of its errors
+            problem = str(error)
+        if len(images) > 1:  # some exporters bake the batch of 1 into the graph: go one by one
+            self._batch = 1
+            return self._run(images)
+        raise ModelError(f"model {self.name!r} cannot describe a {self._entry.size}-pixel face: {problem}")

@@ -1,0 +1,72 @@
+"""A face found in a photo, as the rest of setnet sees it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Box", "Face", "Quality"]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in pixels of the upright photo; it may reach over the photo's edge.
+
+    >>> Box(10, 20, 30, 60).width, Box(10, 20, 30, 60).height
+    (20, 40)
+    """
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    @property
+    def width(self) -> float:
+        """The horizontal side."""
+        return self.x1 - self.x0
+
+    @property
+    def height(self) -> float:
+        """The vertical side."""
+        return self.y1 - self.y0
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How well a face can be recognised.
+
+    Attributes
+    ----------
+    size : side in photo pixels of a square as large as the face's box
+    score : the detector's, 0 to 1
+    sharpness : share of fine detail in the aligned face, about 0.05 (blurred) to 0.5 (crisp)
+    yaw, pitch, roll : estimate in degrees from the landmarks; right, up and clockwise in the photo
+        are positive
+    """
+
+    size: float
+    score: float
+    sharpness: float
+    yaw: float
+    pitch: float
+    roll: float
+
+
+@dataclass(frozen=True, eq=False)
+class Face:
+    """A face: where it is, how good it is, and its descriptor.
+
+    Attributes
+    ----------
+    landmarks : (5, 2) float32: the eye on the photo's left, the other eye, nose, mouth left, right
+    descriptor : (dim,) float32 of length 1
+    """
+
+    box: Box
+    landmarks: npt.NDArray[np.float32]
+    score: float
+    quality: Quality
+    descriptor: npt.NDArray[np.float32]

@@ -1,0 +1,124 @@
+"""Opens photos of any common format as upright RGB pixels, and refuses broken ones clearly."""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from setnet.errors import PhotoError
+from setnet.faces.exif import orientation_of, taken_at
+from setnet.faces.pixels import rgb_pixels
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+__all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
+
+DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
+# Only what photos come in: the fewer decoders a stranger's file can reach, the better.
+_FORMATS = ["AVIF", "BMP", "GIF", "HEIF", "JPEG", "MPO", "PNG", "TIFF", "WEBP"]
+_HEIF_BRAND_AT = slice(4, 8)
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """An opened photo.
+
+    Attributes
+    ----------
+    pixels : (height, width, 3) uint8, RGB, turned upright as its EXIF orientation says
+    taken : the camera's local time, without time zone, where EXIF has it
+    width, height : of the upright photo
+    format : "JPEG", "PNG", "HEIF" ...
+    """
+
+    pixels: npt.NDArray[np.uint8]
+    taken: datetime | None
+    width: int
+    height: int
+    format: str
+
+
+def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Photo:
+    """Return the photo in a file or in its bytes; of an animation, the first picture.
+
+    Raises
+    ------
+    PhotoError
+        When the file is absent, is no photo, is cut short, or holds more than `max_pixels`.
+    """
+    name = "the given image" if isinstance(source, bytes) else _printable(source)
+    data = source if isinstance(source, bytes) else _contents(source, name)
+    if not data:
+        raise PhotoError(f"{name}: the file is empty")
+    image = _opened(data, name, max_pixels)
+    columns, rows = image.size
+    if columns * rows > max_pixels:
+        raise PhotoError(
+            f"{name}: {columns} x {rows} pixels are more than the limit of {max_pixels / 1e6:.0f} million; "
+            "raise max_pixels if the file can be trusted"
+        )
+    kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
+    try:
+        image.load()
+        turn = orientation_of(image)
+        pixels = rgb_pixels(image, turn)
+    except Exception as error:  # decoders raise whatever they like on damaged data
+        raise PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})") from error
+    return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
+
+
+def _contents(path: str | Path, name: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise PhotoError(f"{name}: no such file") from None
+    except IsADirectoryError:
+        raise PhotoError(f"{name}: is a folder, not a photo") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise PhotoError(f"{name}: cannot be read ({_reason(error)})") from error
+
+
+def _opened(data: bytes, name: str, max_pixels: int) -> Image:
+    from PIL import Image, UnidentifiedImageError
+
+    if data[_HEIF_BRAND_AT] == b"ftyp":
+        import pillow_heif
+
+        pillow_heif.register_heif_opener()
+    # Pillow has a limit of its own, for the whole process; ours is checked right after the header.
+    warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
+    if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
+        Image.MAX_IMAGE_PIXELS = max_pixels
+    try:
+        return Image.open(io.BytesIO(data), formats=_FORMATS)
+    except UnidentifiedImageError:
+        raise PhotoError(
+            f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF), "
+            "or its beginning is damaged"
+        ) from None
+    except Image.DecompressionBombError:
+        raise PhotoError(
+            f"{name}: holds more than the limit of {max_pixels / 1e6:.0f} million pixels"
+        ) from None
+    except Exception as error:
+        raise PhotoError(f"{name}: damaged file ({_reason(error)})") from error
+
+
+def _printable(path: str | Path) -> str:
+    """Return the path as text that any terminal takes, also when its name is no valid UTF-8."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,0 +1,40 @@
+"""Opens ONNX files in onnxruntime, each once per process."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from setnet.errors import ModelError
+from setnet.faces.onnx_graph import ready_to_run
+
+__all__ = ["open_session"]
+
+_LOCK = threading.Lock()
+
+
+def open_session(path: Path) -> Any:
+    """Return the onnxruntime session of a model file: one thread, so that processes scale."""
+    with _LOCK:
+        return _session(str(path), path.stat().st_mtime_ns)
+
+
+@cache
+def _session(path: str, changed: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
+    # Weight-only quantised files: expand the weights at load, not again in each run.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    try:
+        model = ready_to_run(Path(path).read_bytes())
+        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error

@@ -1,0 +1,69 @@
+"""How faces are found and described: one small value that travels with a library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from setnet.errors import InvalidInputError
+from setnet.faces.photo import DEFAULT_MAX_PIXELS
+
+__all__ = ["FaceSettings"]
+
+
+@dataclass(frozen=True)
+class FaceSettings:
+    """Settings of `faces_of`.
+
+    Attributes
+    ----------
+    detector, descriptor : names in the model registry
+    min_face : faces smaller than this many photo pixels are left out
+    threshold : detector score a face needs, 0 to 1; None for the detector's own
+    longest_side : larger photos are searched at this length (and cut out at their own)
+    min_sharpness : faces with less fine detail are left out (see `Quality.sharpness`)
+    max_turn : faces turned further than this many degrees to a side are left out
+    max_pixels : photos with more are refused
+
+    >>> FaceSettings(min_face=60).to_dict()["min_face"]
+    60
+    """
+
+    detector: str = "mtcnn"
+    descriptor: str = "sface"
+    min_face: float = 40
+    threshold: float | None = None
+    longest_side: int = 1600
+    min_sharpness: float = 0.0
+    max_turn: float = 90.0
+    max_pixels: int = DEFAULT_MAX_PIXELS
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("min_face", 1, 100_000),
+            ("threshold", 0, 1),
+            ("longest_side", 32, 100_000),
+            ("min_sharpness", 0, 10),
+            ("max_turn", 0, 180),
+            ("max_pixels", 1, 10**12),
+        ):
+            value = getattr(self, name)
+            if value is None and name == "threshold":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+                raise InvalidInputError(f"{name} must be a number from {low} to {high}, not {value!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as a dict that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> FaceSettings:
+        """Return the settings in a dict; unknown names are refused."""
+        known = {field.name for field in fields(cls)}
+        if unknown := sorted(set(values) - known):
+            raise InvalidInputError(
+                f"unknown face setting {', '.join(map(repr, unknown))}: valid are {', '.join(sorted(known))}"
+            )
+        return cls(**values)
