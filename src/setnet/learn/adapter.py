@@ -1,0 +1,52 @@
+"""A torch network behind the run time's `Aggregator` interface, for experiments."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from setnet.learn.network import SetNetwork
+from setnet.sets import codec
+from setnet.sets.logistic import Logistic
+
+__all__ = ["NetworkAggregator"]
+
+Floats = NDArray[np.float32]
+SETS_AT_ONCE = 4096
+
+
+class NetworkAggregator:
+    """Aggregates *elements* of a network (its backbone's output) in float32; see `setnet.sets.Aggregator`."""
+
+    bits = 32
+
+    def __init__(self, network: SetNetwork, name: str) -> None:
+        self.network = network.eval()
+        self.name = name
+        self.element_dim: int | None = network.aggregator.element_dim
+        self.dim = network.aggregator.dim
+        self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
+        w, b = float(network.w), float(network.b)
+        self.logistic = Logistic(max(w, 1e-3), b)
+
+    def describe(self, elements: Floats) -> Floats:
+        """Return the query vectors of single elements."""
+        with torch.no_grad():
+            return np.asarray(self.network.describe(torch.from_numpy(np.ascontiguousarray(elements))).numpy())
+
+    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return one set vector per set."""
+        ends = np.cumsum(counts)
+        out = np.empty((len(counts), self.dim), dtype=np.float32)
+        with torch.no_grad():
+            for first in range(0, len(counts), SETS_AT_ONCE):
+                some = counts[first : first + SETS_AT_ONCE]
+                start = int(ends[first] - counts[first])
+                rows = torch.from_numpy(np.ascontiguousarray(elements[start : start + int(some.sum())]))
+                out[first : first + len(some)] = self.network.aggregate(rows, torch.from_numpy(some)).numpy()
+        return out
+
+    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """Return the set vectors as float32 bytes."""
+        return codec.encode(self.pool(elements, counts), self.bits)

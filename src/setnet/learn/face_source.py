@@ -1,0 +1,115 @@
+"""Faces as photos: folders of identities, or crops held in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+from torch import Tensor
+
+from setnet.errors import PhotoError, TrainingError
+from setnet.learn.augment import Pixels, centre_crop, random_crop
+from setnet.learn.backbone import InputSpec
+from setnet.learn.settings import AugmentSettings
+from setnet.learn.source import LabelledSource
+
+__all__ = ["FaceArray", "FaceFolder", "FaceSource"]
+
+SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
+
+
+class FaceSource(LabelledSource):
+    """Labelled face photos; `names` are the people, in label order."""
+
+    def __init__(
+        self,
+        labels: NDArray[np.int64],
+        names: list[str],
+        spec: InputSpec,
+        augment: AugmentSettings,
+        where: str,
+    ) -> None:
+        super().__init__(labels, where)
+        self.names, self.spec, self.augment = names, spec, augment
+        self._mean = np.array(spec.mean, dtype=np.float32)
+        self._std = np.array(spec.std, dtype=np.float32)
+
+    def pixels(self, index: int) -> Pixels:
+        """Return one face, RGB, at its stored size."""
+        raise NotImplementedError
+
+    def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
+        """Return the faces, (n, 3, size, size): augmented if each has its stream, else centre crops."""
+        size = self.spec.size
+        out = np.empty((len(picks), size, size, 3), dtype=np.float32)
+        for row, index in enumerate(picks):
+            pixels = self.pixels(int(index))
+            if streams is None:
+                out[row] = centre_crop(pixels, self.spec)
+            else:
+                out[row] = random_crop(pixels, self.spec, self.augment, streams[row])
+        out -= self._mean
+        out /= self._std
+        # The array is channels-last in memory already, which is the fast layout for convolutions on a CPU.
+        return torch.from_numpy(out).permute(0, 3, 1, 2)
+
+
+class FaceFolder(FaceSource):
+    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and the like), read when needed.
+
+    `only` keeps the named identities.
+    """
+
+    def __init__(
+        self, root: str | Path, spec: InputSpec, augment: AugmentSettings, only: Sequence[str] | None = None
+    ) -> None:
+        root = Path(root)
+        if not root.is_dir():
+            raise TrainingError(
+                f"{root}: no such folder; expected one folder per person with their photos in it"
+            )
+        wanted = None if only is None else set(only)
+        folders = [f for f in sorted(root.iterdir()) if f.is_dir() and (wanted is None or f.name in wanted)]
+        found = [(f.name, sorted(p for p in f.iterdir() if p.suffix.lower() in SUFFIXES)) for f in folders]
+        found = [(name, photos) for name, photos in found if photos]
+        self.paths = [p for _, photos in found for p in photos]
+        labels = np.repeat(np.arange(len(found)), [len(photos) for _, photos in found]).astype(np.int64)
+        super().__init__(labels, [name for name, _ in found], spec, augment, str(root))
+
+    def pixels(self, index: int) -> Pixels:
+        """Return one photo, RGB."""
+        path = self.paths[index]
+        try:
+            with Image.open(path) as photo:
+                return np.asarray(photo.convert("RGB"), dtype=np.uint8)
+        except (OSError, UnidentifiedImageError) as error:
+            raise PhotoError(f"{path}: cannot be read ({error}); remove it or replace it") from error
+
+
+class FaceArray(FaceSource):
+    """Face crops in memory, (n, height, width, 3) uint8 RGB."""
+
+    def __init__(
+        self,
+        crops: NDArray[np.uint8],
+        labels: NDArray[np.int64],
+        names: list[str],
+        spec: InputSpec,
+        augment: AugmentSettings,
+        where: str = "face array",
+    ) -> None:
+        if crops.ndim != 4 or crops.shape[3] != 3 or len(crops) != len(labels):
+            raise TrainingError(
+                f"{where}: expected (n, h, w, 3) crops with n labels, got {crops.shape}, {len(labels)}"
+            )
+        super().__init__(labels, names, spec, augment, where)
+        self.crops = crops
+
+    def pixels(self, index: int) -> Pixels:
+        """Return one crop."""
+        return np.asarray(self.crops[index])

@@ -1,0 +1,83 @@
+"""What a run says while it runs: loss, samples per second and time left; and TensorBoard logs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+__all__ = ["Journal"]
+
+SECONDS_BETWEEN_LINES = 20.0
+
+
+class Journal:
+    """Shows a bar on a terminal, a line every 20 s elsewhere, and nothing in `quiet` processes."""
+
+    def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
+        self.title, self.steps, self.quiet = title, steps, quiet
+        self._first, self._started, self._said = first, time.monotonic(), 0.0
+        self._samples = 0
+        self._writer: Any = None
+        self._bar: Progress | None = None
+        if folder is not None and not quiet:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:  # the logs are a convenience: training goes on without them
+                self._writer = None
+            else:
+                self._writer = SummaryWriter(str(folder), purge_step=first)
+        if sys.stderr.isatty() and not quiet:
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.completed}/{task.total}"),
+            )
+            numbers = TextColumn("loss {task.fields[loss]} · {task.fields[rate]} samples/s ·")
+            self._bar = Progress(*columns, numbers, TimeRemainingColumn(), console=Console(stderr=True))
+            self._task = self._bar.add_task(title, total=steps, completed=first, loss="-", rate="-")
+
+    def __enter__(self) -> Journal:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        if self._writer is not None:
+            self._writer.close()
+
+    def step(self, step: int, samples: int) -> None:
+        """Note that a step is done."""
+        self._samples += samples
+        if self._bar is not None:
+            self._bar.update(self._task, completed=step)
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        """Write values of a step to the logs and to the screen."""
+        if self.quiet:
+            return
+        seconds = time.monotonic() - self._started
+        rate = self._samples / max(seconds, 1e-9)
+        if self._writer is not None:
+            for name, value in (values | {"samples per second": rate}).items():
+                self._writer.add_scalar(f"{self.title}/{name}", value, step)
+        if self._bar is not None:
+            self._bar.update(self._task, loss=f"{values['loss']:.4f}", rate=f"{rate:.0f}")
+        elif seconds - self._said > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._said = seconds
+            left = seconds / max(step - self._first, 1) * (self.steps - step)
+            print(
+                f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}  "
+                f"{rate:.0f} samples/s  {left:.0f} s left",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -1,0 +1,153 @@
+"""The loop of pre-training and set training: SGD, schedule, checkpoints, resume, a stop at NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from setnet.errors import TrainingError
+from setnet.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from setnet.learn.journal import Journal
+from setnet.learn.processes import Processes
+from setnet.learn.settings import Schedule
+
+__all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """How a run ended: steps done in all, where it resumed, and the losses logged since."""
+
+    steps: int
+    resumed_at: int
+    losses: tuple[tuple[int, float], ...]
+
+    @property
+    def last_loss(self) -> float:
+        """The last logged loss (NaN when nothing was left to do)."""
+        return self.losses[-1][1] if self.losses else math.nan
+
+
+def deterministic(seed: int) -> None:
+    """Make torch's arithmetic repeatable and seed it."""
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+
+
+def learning_rate(schedule: Schedule, step: int) -> float:
+    """Return the rate at a step: divided by 10 at each drop.
+
+    >>> [round(learning_rate(Schedule(steps=100, rate=1.0, drops=(0.5, 0.9)), s), 3) for s in (0, 49, 50, 90)]
+    [1.0, 1.0, 0.1, 0.01]
+    """
+    drops = sum(step >= share * schedule.steps for share in schedule.drops)
+    return float(schedule.rate * 0.1**drops)
+
+
+def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
+    """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay."""
+    weights = [p for p in module.parameters() if p.requires_grad and p.ndim > 1]
+    others = [p for p in module.parameters() if p.requires_grad and p.ndim <= 1]
+    groups = [
+        {"params": weights, "weight_decay": schedule.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    return torch.optim.SGD([g for g in groups if g["params"]], lr=schedule.rate, momentum=schedule.momentum)
+
+
+def train_loop(
+    title: str,
+    module: nn.Module,
+    loss_of: Callable[[int], Tensor],
+    schedule: Schedule,
+    folder: Path,
+    settings: dict[str, Any],
+    samples: int,
+    group: Processes | None = None,
+    stop_at: int | None = None,
+) -> TrainReport:
+    """Run the steps that are left, from the newest checkpoint of `folder` when it holds one.
+
+    Parameters
+    ----------
+    loss_of
+        The loss of a step, a pure function of the step number and the weights: so resuming is exact.
+        With several processes it returns this process's share (the shares add up to the loss).
+    samples
+        Faces per step, for the progress line.
+    stop_at
+        End early after this step, with a checkpoint, as an interruption would.
+    """
+    group = group or Processes()
+    optimiser = make_optimiser(module, schedule)
+    checkpoints = folder / "checkpoints"
+    first = _resume(checkpoints, module, optimiser, settings)
+    if first == 0 and group.rank == 0 and schedule.steps:
+        save_checkpoint(
+            checkpoints, 0, module, optimiser, settings
+        )  # so that a first step gone bad leaves one
+    last = min(schedule.steps, stop_at if stop_at is not None else schedule.steps)
+    losses: list[tuple[int, float]] = []
+    with Journal(title, first, schedule.steps, folder / "logs", quiet=group.rank > 0) as journal:
+        for step in range(first, last):
+            rate = learning_rate(schedule, step)
+            for parameters in optimiser.param_groups:
+                parameters["lr"] = rate
+            optimiser.zero_grad(set_to_none=True)
+            share = loss_of(step)
+            share.backward()  # type: ignore[no-untyped-call]
+            group.sum_gradients(module)
+            loss, norm = float(group.sum(share.detach())), _clipped_norm(module, schedule.clip)
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                raise TrainingError(_diverged(title, step, loss, checkpoints, rate))
+            optimiser.step()
+            done = step + 1
+            journal.step(done, samples)
+            if done % schedule.log_every == 0 or done == last:
+                losses.append((done, loss))
+                journal.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})
+            if group.rank == 0 and (done % schedule.save_every == 0 or done == last):
+                save_checkpoint(checkpoints, done, module, optimiser, settings)
+    return TrainReport(max(first, last), first, tuple(losses))
+
+
+def _resume(
+    checkpoints: Path, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
+) -> int:
+    stored = latest_checkpoint(checkpoints)
+    if stored is None:
+        return 0
+    if stored.state["settings"] != _plain(settings):
+        raise TrainingError(
+            f"{checkpoints} holds a run with other settings: train into another folder, or remove this one"
+        )
+    load_checkpoint(stored, module, optimiser)
+    return stored.step
+
+
+def _plain(value: Any) -> Any:
+    """Return the value as JSON would give it back (tuples become lists)."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+def _clipped_norm(module: nn.Module, clip: float) -> float:
+    gradients = [p for p in module.parameters() if p.grad is not None]
+    return float(nn.utils.clip_grad_norm_(gradients, clip if clip > 0 else math.inf))
+
+
+def _diverged(title: str, step: int, loss: float, checkpoints: Path, rate: float) -> str:
+    stored = latest_checkpoint(checkpoints)
+    kept = f"the last good checkpoint is {stored.folder}" if stored else "no checkpoint was written yet"
+    return (
+        f"{title}: loss {loss} or its gradient is not finite at step {step + 1}; {kept}. "
+        f"Lower the rate (now {rate:g}), set a clip, or look for broken input"
+    )

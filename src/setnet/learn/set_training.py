@@ -1,0 +1,158 @@
+"""Set training (section 3.4): synthetic sets, and every query face against every set of the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from setnet.learn.calibration import calibrate_sets
+from setnet.learn.initialise import random_sets, start_aggregator
+from setnet.learn.loop import TrainReport, deterministic, train_loop
+from setnet.learn.loss import membership, set_loss
+from setnet.learn.netvlad import NetVLADAggregator
+from setnet.learn.network import SetNetwork
+from setnet.learn.processes import Processes, synchronise_norms
+from setnet.learn.settings import Settings
+from setnet.learn.source import Source, stream
+
+__all__ = ["batch_loss", "calibrate_network", "elements_of", "set_sizes", "start_network", "train_sets"]
+
+SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
+
+
+def set_sizes(people: int, sizes: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """Return set sizes drawn from `sizes` that use all `people` of a batch; the last set takes what is left.
+
+    >>> set_sizes(42, [3], np.random.default_rng(0)).tolist() == [3] * 14
+    True
+    """
+    out: list[int] = []
+    while sum(out) < people:
+        out.append(min(int(rng.choice(np.asarray(sizes))), people - sum(out)))
+    return np.array(out, dtype=np.int64)
+
+
+def batch_loss(network: SetNetwork, elements: Tensor, labels: Tensor, counts: Tensor, loss: str) -> Tensor:
+    """Return the loss of a batch: the first half of `elements` makes the sets, the second half the queries.
+
+    Sets and queries pass the aggregator together, so that batch norm sees the mixture it will meet in use.
+    """
+    people = len(elements) // 2
+    ones = torch.ones(people, dtype=counts.dtype, device=counts.device)
+    vectors = network.aggregate(elements, torch.cat([counts, ones]))
+    sets, queries = vectors[: len(counts)], vectors[len(counts) :]
+    members = membership(labels[people:], labels[:people], counts)
+    return set_loss(loss, network.logits(queries, sets), members)
+
+
+def train_sets(
+    network: SetNetwork,
+    source: Source,
+    settings: Settings,
+    folder: Path,
+    group: Processes | None = None,
+    device: str = "cpu",
+    stop_at: int | None = None,
+    start: bool = True,
+) -> TrainReport:
+    """Initialise (unless `start` is false) and train `network` in place; resumes from `folder`."""
+    group = group or Processes()
+    deterministic(settings.seed)
+    schedule = settings.sets
+    network.to(device)
+    if start:
+        start_network(network, source, settings, device)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    for parameter in network.backbone.parameters():
+        parameter.requires_grad_(not schedule.freeze)
+    synchronise_norms(network, group)
+    network.train()
+    if schedule.freeze or schedule.freeze_norm:
+        for part in network.backbone.modules():
+            if isinstance(part, nn.BatchNorm2d):
+                part.eval()
+
+    def loss_of(step: int) -> Tensor:
+        rng = stream(settings.seed, step)
+        draw = source.draw(rng, schedule.identities, 2)
+        counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
+        total = len(draw.labels)
+        share = group.share(total)
+        streams = [stream(settings.seed, step, i + 1) for i in range(*share.indices(total))]
+        faces = source.load(draw.picks[share], streams).to(device)
+        elements = group.gather(network.elements(faces), total)
+        labels = torch.from_numpy(draw.labels).to(device)
+        return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
+
+    stored = {"phase": "sets"} | settings.as_dict()
+    samples = 2 * schedule.identities
+    report = train_loop("sets", network, loss_of, schedule, folder, stored, samples, group, stop_at)
+    network.eval()
+    return report
+
+
+def elements_of(network: SetNetwork, source: Source, picks: np.ndarray, device: str = "cpu") -> Tensor:
+    """Return the elements of faces, without augmentation and without gradients, in pieces."""
+    pieces = []
+    with torch.no_grad():
+        for start in range(0, len(picks), 256):
+            batch = source.load(picks[start : start + 256], None)
+            pieces.append(network.elements(batch.to(device)).cpu())
+    return torch.cat(pieces)
+
+
+def start_network(network: SetNetwork, source: Source, settings: Settings, device: str = "cpu") -> None:
+    """Initialise the aggregator from data (k-means, PCA, batch-norm statistics) and calibrate (w, b)."""
+    network.eval()
+    draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
+    elements = elements_of(network, source, draw.picks, device)
+    aggregator = network.aggregator
+    if isinstance(aggregator, NetVLADAggregator):
+        aggregator.cpu()
+        wanted = settings.aggregator
+        start_aggregator(
+            aggregator,
+            elements,
+            draw.labels,
+            sizes=sorted({1, *settings.sets.sizes}),
+            number=wanted.start_sets,
+            seed=settings.seed,
+            alpha=wanted.alpha or None,
+        )
+        aggregator.to(device)
+    calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
+
+
+def calibrate_network(
+    network: SetNetwork,
+    elements: Tensor,
+    labels: np.ndarray,
+    sizes: Sequence[int],
+    seed: int,
+    number: int = 500,
+) -> None:
+    """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
+    rng = np.random.default_rng(seed)
+    indices, counts = random_sets(labels, sizes, number, rng)
+    queries = np.setdiff1d(np.arange(len(labels)), indices)
+    queries = queries[np.isin(labels[queries], labels[indices])][:2000]
+    if not len(queries):
+        return
+    device = network.w.device
+    training = network.training
+    network.eval()
+    with torch.no_grad():
+        sizes_of = torch.from_numpy(counts).to(device)
+        sets = network.aggregate(elements[indices].to(device), sizes_of).cpu().numpy()
+        asked = network.describe(elements[queries].to(device)).cpu().numpy()
+        members = membership(
+            torch.from_numpy(labels[queries]), torch.from_numpy(labels[indices]), torch.from_numpy(counts)
+        )
+        fit = calibrate_sets(asked, sets, members.numpy()).logistic
+        network.w.fill_(fit.w)
+        network.b.fill_(fit.b)
+    network.train(training)

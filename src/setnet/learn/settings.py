@@ -1,0 +1,188 @@
+"""Training settings: typed, read from preset files (TOML) picked by name, with overrides."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from setnet.errors import InvalidInputError, one_of
+
+__all__ = [
+    "AggregatorSettings",
+    "AugmentSettings",
+    "BackboneSettings",
+    "PretrainSettings",
+    "Schedule",
+    "SetSettings",
+    "Settings",
+    "load_settings",
+    "presets",
+]
+
+
+@dataclass(frozen=True)
+class BackboneSettings:
+    """Which backbone; `size` and `width` are for ``mobile``, `weights` is a VGGFace2 file to start from."""
+
+    name: str = "descriptors"
+    dim: int = 128
+    size: int = 112
+    width: float = 1.0
+    weights: str = ""
+
+
+@dataclass(frozen=True)
+class AggregatorSettings:
+    """Which aggregator; `alpha` 0 means chosen from the data, `start_sets` is how many sets the PCA sees."""
+
+    name: str = "netvlad"
+    dim: int = 128
+    clusters: int = 8
+    alpha: float = 0.0
+    start_sets: int = 4000
+
+
+@dataclass(frozen=True)
+class AugmentSettings:
+    """Faces at `short_side` pixels, a random crop of the backbone's size, flip, rotation in degrees."""
+
+    short_side: int = 128
+    flip: bool = True
+    rotation: float = 10.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """SGD: the rate is divided by 10 at each of `drops` (shares of `steps`)."""
+
+    steps: int = 1000
+    rate: float = 0.001
+    momentum: float = 0.9
+    weight_decay: float = 0.001
+    drops: tuple[float, ...] = (0.6, 0.85)
+    clip: float = 0.0
+    save_every: int = 200
+    log_every: int = 10
+
+
+@dataclass(frozen=True)
+class PretrainSettings(Schedule):
+    """Softmax pre-training on single faces."""
+
+    batch: int = 84
+
+
+@dataclass(frozen=True)
+class SetSettings(Schedule):
+    """Set training: `identities` people per batch, one set face and one query face of each.
+
+    `sizes` are the set sizes mixed in a batch; `freeze` trains the head only; `freeze_norm` keeps the
+    backbone's batch-norm statistics.
+    """
+
+    identities: int = 42
+    sizes: tuple[int, ...] = (2,)
+    loss: str = "logistic"
+    freeze: bool = False
+    freeze_norm: bool = False
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that decides a training run, its data aside."""
+
+    preset: str
+    seed: int
+    backbone: BackboneSettings
+    aggregator: AggregatorSettings
+    augment: AugmentSettings
+    pretrain: PretrainSettings
+    sets: SetSettings
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, as stored beside a model."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+        """Return the settings of nested plain values; unknown names are errors."""
+        unknown = set(values) - {f.name for f in fields(cls)}
+        if unknown:
+            raise one_of("settings section", min(unknown), [*_SECTIONS, "seed"])
+        parts = {name: _typed(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
+        return cls(preset=str(values.get("preset", "")), seed=int(values.get("seed", 0)), **parts)
+
+    def override(self, changes: Sequence[str]) -> Settings:
+        """Return the settings with changes such as ``sets.steps=100`` applied."""
+        out = self
+        for change in changes:
+            name, found, text = change.partition("=")
+            if not found:
+                raise InvalidInputError(
+                    f"override {change!r}: write it as section.name=value, such as sets.steps=100"
+                )
+            try:
+                value = tomllib.loads(f"x = {text}")["x"]
+            except tomllib.TOMLDecodeError:
+                value = text
+            section, _, key = name.strip().partition(".")
+            if section == "seed":
+                out = replace(out, seed=int(value))
+            elif section not in _SECTIONS:
+                raise one_of("settings section", section, [*_SECTIONS, "seed"])
+            else:
+                current = asdict(getattr(out, section)) | {key: value}
+                out = replace(out, **{section: _typed(_SECTIONS[section], current, section)})
+        return out
+
+
+_SECTIONS: dict[str, type] = {
+    "backbone": BackboneSettings,
+    "aggregator": AggregatorSettings,
+    "augment": AugmentSettings,
+    "pretrain": PretrainSettings,
+    "sets": SetSettings,
+}
+
+
+def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
+    defaults = asdict(kind())
+    made = {}
+    for key, value in values.items():
+        if key not in defaults:
+            raise one_of(f"setting in [{section}]", key, defaults)
+        wanted = type(defaults[key])
+        if wanted is tuple and isinstance(value, list | tuple):
+            value = tuple(value)
+        elif wanted is float and type(value) is int:
+            value = float(value)
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise InvalidInputError(f"setting {section}.{key} must be a {wanted.__name__}, got {value!r}")
+        made[key] = value
+    return kind(**made)
+
+
+def presets() -> list[str]:
+    """Return the names of the presets.
+
+    >>> presets()
+    ['default', 'paper', 'tiny']
+    """
+    folder = resources.files("setnet.learn") / "presets"
+    return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Settings:
+    """Return a preset's settings with overrides applied.
+
+    >>> load_settings("paper", ["sets.sizes=[3]"]).sets.sizes
+    (3,)
+    """
+    if preset not in presets():
+        raise one_of("preset", preset, presets())
+    text = (resources.files("setnet.learn") / "presets" / f"{preset}.toml").read_text(encoding="utf-8")
+    return Settings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)
