@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
-SETUP := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/setnet/index/*.c src/setnet/index/*.h)
+SETUP := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/setnet/index/kernels/*)
 
 .PHONY: demo test install soak bench docs clean
 demo: .venv/.demo

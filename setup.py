@@ -2,11 +2,14 @@
 
 from setuptools import Extension, setup
 
+KERNELS = "src/setnet/index/kernels"
+
 setup(
     ext_modules=[
         Extension(
             "setnet.index._kernels",
-            sources=["src/setnet/index/_kernels.c"],
+            sources=[f"{KERNELS}/{name}.c" for name in ("module", "scan", "match")],
+            depends=[f"{KERNELS}/kernels.h", f"{KERNELS}/match.h"],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,  # without a compiler the NumPy reference answers, slower
         )

@@ -69,7 +69,8 @@ def unit(rows: Floats) -> Floats:
     [[0.6, 0.8]]
     """
     length = np.linalg.norm(rows, axis=1, keepdims=True)
-    return (rows / np.maximum(length, np.finfo(np.float32).tiny)).astype(np.float32, copy=False)
+    scaled: Floats = (rows / np.maximum(length, np.finfo(np.float32).tiny)).astype(np.float32, copy=False)
+    return scaled
 
 
 def set_sums(rows: Floats, counts: NDArray[np.int64]) -> Floats:
@@ -85,19 +86,19 @@ def set_sums(rows: Floats, counts: NDArray[np.int64]) -> Floats:
 
 def set_means(rows: Floats, counts: NDArray[np.int64]) -> Floats:
     """Return the mean of each run of ``counts[i]`` rows; an empty run gives zero."""
-    return set_sums(rows, counts) / np.maximum(np.asarray(counts), 1)[:, None].astype(np.float32)
+    sizes = np.maximum(np.asarray(counts), 1).astype(np.float32)
+    means: Floats = set_sums(rows, counts) / sizes[:, None]
+    return means
 
 
 class Mean:
     """Average pooling followed by L2 normalisation: the paper's baseline, with no training."""
 
-    element_dim: int | None
-    bits = 32
-
-    def __init__(self, dim: int, logistic: Logistic = SET_LOGISTIC) -> None:
+    def __init__(self, dim: int, logistic: Logistic = SET_LOGISTIC, bits: int = 32) -> None:
         self.name = "mean"
         self.dim = dim
-        self.element_dim = dim
+        self.bits = bits
+        self.element_dim: int | None = dim
         self.logistic = logistic
         self.bytes_per_item = codec.row_bytes(dim, self.bits)
 
@@ -110,5 +111,5 @@ class Mean:
         return unit(set_sums(elements, counts))
 
     def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the means as float32 bytes."""
+        """Return the means as stored bytes."""
         return codec.encode(self.pool(elements, counts), self.bits)

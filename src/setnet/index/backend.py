@@ -1,0 +1,49 @@
+"""Picks the compiled kernels, or their NumPy reference with a warning when the extension is not built."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from types import ModuleType
+
+from setnet.errors import one_of
+
+__all__ = ["kernels", "level", "query_peak", "use"]
+
+kernels: ModuleType
+try:
+    from setnet.index import _kernels as kernels
+except ImportError:
+    from setnet.index import reference as kernels
+
+    warnings.warn(
+        "setnet's C extension is not built: searches use the NumPy reference and are slow. "
+        "Install a C compiler and reinstall setnet",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+
+_level: str = kernels.levels()[-1]
+
+
+def use(name: str) -> None:
+    """Choose the kernels' instruction set by name; the fastest is the default."""
+    global _level
+    if name not in kernels.levels():
+        raise one_of("kernel level", name, kernels.levels())
+    kernels.use_level(name)
+    _level = name
+
+
+def level() -> str:
+    """Return the name of the instruction set in use."""
+    return _level
+
+
+def query_peak() -> int:
+    """Return the largest query code: AVX2 adds pairs in 16 bits, which 255 x 64 x 2 just fits."""
+    return 64 if _level == "avx2" else 127
+
+
+if os.environ.get("SETNET_KERNELS"):
+    use(os.environ["SETNET_KERNELS"])

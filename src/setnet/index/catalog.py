@@ -1,0 +1,249 @@
+"""The truth about an index: one SQLite database of items, segments, deletions, attributes and tags."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import NotAnIndexError, StorageError, VersionError
+
+__all__ = ["VERSION", "Catalog"]
+
+# Numbered migrations: entry i takes a database from version i to i + 1.
+MIGRATIONS = [
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE items (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+    CREATE TABLE segments (number INTEGER PRIMARY KEY, items INTEGER NOT NULL, elements INTEGER NOT NULL,
+                           bytes INTEGER NOT NULL, crc INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0,
+                           deleted_elements INTEGER NOT NULL DEFAULT 0);
+    CREATE TABLE tombstones (segment INTEGER NOT NULL, part INTEGER NOT NULL, bits BLOB NOT NULL,
+                             PRIMARY KEY (segment, part)) WITHOUT ROWID;
+    CREATE TABLE attribute_names (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE) WITHOUT ROWID;
+    CREATE TABLE attributes (name INTEGER NOT NULL, value NOT NULL, seq INTEGER NOT NULL,
+                             PRIMARY KEY (name, value, seq)) WITHOUT ROWID;
+    CREATE INDEX attributes_of_item ON attributes (seq);
+    CREATE TABLE tag_names (tag INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descriptor BLOB NOT NULL);
+    CREATE TABLE tags (tag INTEGER NOT NULL, seq INTEGER NOT NULL, element INTEGER NOT NULL,
+                       similarity REAL NOT NULL, PRIMARY KEY (tag, seq)) WITHOUT ROWID;
+    CREATE INDEX tags_of_item ON tags (seq);
+    """,
+]
+VERSION = len(MIGRATIONS)
+PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
+
+
+class Catalog:
+    """A connection to an index's database; every method names what it reads or writes.
+
+    Writers call inside `writing`, which commits on success and rolls back on any error.
+    """
+
+    def __init__(self, path: Path, read_only: bool) -> None:
+        self.path = path
+        mode = "ro" if read_only else "rw"
+        try:
+            self.db = sqlite3.connect(
+                f"{path.resolve().as_uri()}?mode={mode}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=30,
+            )
+            self.db.execute("PRAGMA secure_delete = ON")
+            self.db.execute("PRAGMA cache_size = -65536")
+            version = self._version()
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f"{path} is damaged or unreadable: {error}") from error
+        if version > VERSION:
+            raise VersionError(
+                f"{path} was written by a newer setnet (catalogue version {version}, this one reads {VERSION}): "
+                "upgrade setnet to open it"
+            )
+
+    def _version(self) -> int:
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            raise NotAnIndexError(f"{self.path} is not a setnet catalogue: it has no table 'meta'")
+        return int(self.db.execute("PRAGMA user_version").fetchone()[0])
+
+    @staticmethod
+    def create(path: Path, meta: dict[str, Any]) -> None:
+        """Make a new database with its settings."""
+        db = sqlite3.connect(path, isolation_level=None)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN")
+            for statement in ";".join(MIGRATIONS).split(";"):
+                db.execute(statement)
+            settings = {"generation": 0, "next_seq": 1, "next_segment": 1, **meta}
+            db.executemany(
+                "INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in settings.items()]
+            )
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot create {path}: {error}") from error
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Run a write transaction that also counts one generation up."""
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self.set("generation", self.get("generation") + 1)
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"cannot write {self.path}: {error}; nothing already stored was changed"
+            ) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Run several reads on one and the same state of the database."""
+        try:
+            self.db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self.db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise StorageError(f"cannot read {self.path}: {error}; run check() to see the damage") from error
+
+    # -- settings ------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Any:
+        """Return a setting."""
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise StorageError(f"{self.path} is damaged: setting {key!r} is missing")
+        return json.loads(row[0])
+
+    def set(self, key: str, value: Any) -> None:
+        """Write a setting."""
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    # -- items ---------------------------------------------------------------------------------------
+
+    def count(self, table: str) -> int:
+        """Return the number of rows of a table."""
+        return int(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the sequence numbers of those ids that are stored."""
+        found: dict[str, int] = {}
+        for at in range(0, len(ids), 500):
+            part = ids[at : at + 500]
+            marks = ",".join("?" * len(part))
+            found.update(self.db.execute(f"SELECT id, seq FROM items WHERE id IN ({marks})", part).fetchall())
+        return found
+
+    def enter(self, ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Enter ids, and return everyone's sequence number and those that were there before."""
+        first = self.get("next_seq")
+        before = self.db.total_changes
+        rows = zip(range(first, first + len(ids)), ids, strict=True)
+        self.db.executemany("INSERT OR IGNORE INTO items VALUES (?, ?)", rows)
+        self.set("next_seq", first + len(ids))
+        seq = np.arange(first, first + len(ids), dtype=np.int64)
+        if self.db.total_changes - before - 1 == len(ids):  # the setting is a change too
+            return seq, np.empty(0, np.int64)
+        known = self.seqs_of(ids)
+        seq = np.array([known[i] for i in ids], dtype=np.int64)
+        return seq, seq[seq < first]
+
+    def remove(self, seqs: Iterable[int]) -> None:
+        """Remove items with their attributes and tags."""
+        keys = [(int(seq),) for seq in seqs]
+        self.db.executemany("DELETE FROM items WHERE seq = ?", keys)
+        self.clear_details(keys)
+
+    def clear_details(self, keys: Sequence[tuple[int]]) -> None:
+        """Remove the attributes and tags of items that go or change."""
+        self.db.executemany("DELETE FROM attributes WHERE seq = ?", keys)
+        self.db.executemany("DELETE FROM tags WHERE seq = ?", keys)
+
+    # -- segments ------------------------------------------------------------------------------------
+
+    def segments(self) -> list[tuple[int, int, int, int, int]]:
+        """Return (number, items, elements, bytes, crc) of all segments."""
+        return self.db.execute(
+            "SELECT number, items, elements, bytes, crc FROM segments ORDER BY number"
+        ).fetchall()
+
+    def enter_segment(self, number: int, items: int, elements: int, size: int, crc: int) -> None:
+        """Enter a segment whose file is complete and on disk."""
+        self.db.execute(
+            "INSERT INTO segments (number, items, elements, bytes, crc) VALUES (?, ?, ?, ?, ?)",
+            (number, items, elements, size, crc),
+        )
+
+    def drop_segments(self, numbers: Sequence[int]) -> None:
+        """Remove segments and their tombstones."""
+        keys = [(n,) for n in numbers]
+        self.db.executemany("DELETE FROM segments WHERE number = ?", keys)
+        self.db.executemany("DELETE FROM tombstones WHERE segment = ?", keys)
+
+    def dead_rows(self, segment: int, items: int) -> NDArray[np.bool_] | None:
+        """Return which rows of a segment are deleted; None when none is."""
+        parts = self.db.execute("SELECT part, bits FROM tombstones WHERE segment = ?", (segment,)).fetchall()
+        if not parts:
+            return None
+        dead = np.zeros(-(-items // PART) * PART, dtype=bool)
+        for part, bits in parts:
+            dead[part * PART : (part + 1) * PART] = np.unpackbits(
+                np.frombuffer(bits, np.uint8), bitorder="little"
+            )
+        return dead[:items]
+
+    def bury(self, segment: int, rows: NDArray[np.int64], elements: int) -> None:
+        """Mark rows of a segment as deleted."""
+        for part in np.unique(rows // PART).tolist():
+            row = self.db.execute(
+                "SELECT bits FROM tombstones WHERE segment = ? AND part = ?", (segment, part)
+            ).fetchone()
+            bits = np.frombuffer(row[0], np.uint8).copy() if row else np.zeros(PART // 8, np.uint8)
+            local = rows[rows // PART == part] % PART
+            np.bitwise_or.at(bits, local // 8, (1 << (local % 8)).astype(np.uint8))
+            self.db.execute(
+                "INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (segment, part, bits.tobytes())
+            )
+        self.db.execute(
+            "UPDATE segments SET deleted = deleted + ?, deleted_elements = deleted_elements + ? WHERE number = ?",
+            (len(rows), elements, segment),
+        )
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def attribute_numbers(self) -> dict[str, int]:
+        """Return the attribute names in use and their numbers."""
+        return dict(self.db.execute("SELECT name, number FROM attribute_names").fetchall())
+
+    def enter_attributes(self, rows: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        """Enter the attributes of items; None means not set."""
+        numbers = self.attribute_numbers()
+        entries = []
+        for seq, attributes in rows:
+            for name, value in attributes.items():
+                if name not in numbers:
+                    numbers[name] = len(numbers) + 1
+                    self.db.execute("INSERT INTO attribute_names VALUES (?, ?)", (name, numbers[name]))
+                entries.append((numbers[name], value, seq))
+        self.db.executemany("INSERT INTO attributes VALUES (?, ?, ?)", entries)

@@ -1,0 +1,93 @@
+"""Verifies an index from the files up: checksums, structure, and that catalogue and segments agree."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from setnet.errors import SetNetError
+from setnet.index import seal
+from setnet.index.catalog import Catalog
+from setnet.index.contents import Segment, Shape
+from setnet.index.results import Report
+from setnet.index.segment import SegmentFile
+from setnet.index.snapshot import segment_path
+
+__all__ = ["check_index"]
+
+ROWS = 8192
+
+
+def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
+    """Return all problems found; a damaged file is named."""
+    problems = [problem for problem in [seal.broken(catalog.path)] if problem]
+    try:
+        rows = catalog.db.execute("PRAGMA integrity_check").fetchall()
+        problems += [f"{catalog.path}: {row[0]}" for row in rows if row[0] != "ok"]
+        settings = catalog.get("settings")
+        if zlib.crc32(json.dumps(settings, sort_keys=True).encode()) != catalog.get("settings_crc"):
+            problems.append(f"{catalog.path} is damaged: the checksum of its settings does not fit")
+        segments, found = _segments(catalog, root, shape)
+        problems += found
+        if not problems:
+            problems += _disagreements(catalog, segments)
+    except (sqlite3.DatabaseError, SetNetError, ValueError) as error:
+        problems.append(f"{catalog.path} is damaged: {error}")
+    return Report(not problems, problems)
+
+
+def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment], list[str]]:
+    """Open every segment the catalogue names; return them and what is wrong with their files."""
+    segments, problems = [], []
+    for number, items, elements, size, crc in catalog.segments():
+        path = segment_path(root, number)
+        try:
+            file = SegmentFile(path)
+        except (OSError, SetNetError, ValueError) as error:
+            problems.append(f"{path}: {error}" if str(path) not in str(error) else str(error))
+            continue
+        damage = file.damage()
+        if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
+            damage.append(f"{path} is not the file that {catalog.path} speaks of")
+        problems += damage
+        if not damage:
+            segments.append(Segment(number, file, shape))
+    return segments, problems
+
+
+def _disagreements(catalog: Catalog, segments: list[Segment]) -> list[str]:
+    """Compare what the segments hold alive with the items and attributes of the catalogue."""
+    problems: list[str] = []
+    names = {number: name for name, number in catalog.attribute_numbers().items()}
+    alive = 0
+    for segment in segments:
+        dead = catalog.dead_rows(segment.number, len(segment))
+        rows = np.arange(len(segment)) if dead is None else np.flatnonzero(~dead)
+        alive += len(rows)
+        for at in range(0, len(rows), ROWS):
+            part = rows[at : at + ROWS]
+            seqs = segment.seq[part].tolist()
+            stored = dict(zip(seqs, segment.ids_of(part), strict=True))
+            marks = f"seq BETWEEN {seqs[0]} AND {seqs[-1]}"
+            ids = dict(catalog.db.execute(f"SELECT seq, id FROM items WHERE {marks}").fetchall())
+            wrong = [i for seq, i in stored.items() if ids.get(seq) != i]
+            if wrong:
+                problems.append(f"{catalog.path} and {segment.file.path} disagree on item {wrong[0]!r}")
+            entered: dict[int, dict[str, object]] = {}
+            for name, value, seq in catalog.db.execute(
+                f"SELECT name, value, seq FROM attributes WHERE {marks}"
+            ):
+                entered.setdefault(seq, {})[names.get(name, "?")] = value
+            for seq, text in zip(seqs, segment.attributes_of(part), strict=True):
+                if entered.get(seq, {}) != (json.loads(text) if text else {}):
+                    problems.append(
+                        f"{catalog.path} and {segment.file.path} disagree on attributes of {stored[seq]!r}"
+                    )
+                    break
+    if alive != catalog.count("items"):
+        problems.append(f"{catalog.path} lists {catalog.count('items')} items, its segments hold {alive}")
+    return problems

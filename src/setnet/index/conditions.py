@@ -1,0 +1,97 @@
+"""Conditions on attributes, answered by SQLite as a set of items.
+
+A condition is a mapping from attribute names to what their value must be: a value (equality), a list of
+values (any of them), or a mapping of operators: ``{">=": 2019, "<": 2021}``, ``{"prefix": "/photos/"}``,
+``{"in": ["a", "b"]}``, ``{"!=": "x"}``. All conditions must hold; an item without the attribute does not
+satisfy a condition on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, one_of
+from setnet.index.catalog import Catalog
+
+__all__ = ["OPERATORS", "items_where", "valid_attributes"]
+
+Value = str | int | float
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+OPERATORS = (*COMPARISONS, "in", "prefix")
+LAST = chr(0x10FFFF)
+
+
+def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Value]:
+    """Return an item's attributes with None left out, or raise naming the bad one."""
+    clean: dict[str, Value] = {}
+    for name, value in attributes.items():
+        if not isinstance(name, str) or not name or len(name) > 128:
+            raise InvalidInputError(
+                f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
+            )
+        if value is not None:
+            clean[name] = _value(value, f"item {item!r}, attribute {name!r}")
+    return clean
+
+
+def _value(value: Any, where: str) -> Value:
+    if isinstance(value, (bool, np.bool_, np.integer)):
+        value = int(value)
+    elif isinstance(value, np.floating):
+        value = float(value)
+    if not isinstance(value, (str, int, float)):
+        raise InvalidInputError(f"{where}: {value!r} must be a string, a number or None")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InvalidInputError(f"{where}: {value!r} is not a finite number")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise InvalidInputError(f"{where}: {value!r} does not fit into 64 bits")
+    return value
+
+
+def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Return the sequence numbers of the items that satisfy all conditions, in ascending order."""
+    numbers = catalog.attribute_numbers()
+    queries, values = [], []
+    for name, condition in where.items():
+        if name not in numbers:
+            raise one_of("attribute", name, sorted(numbers) or ["(no item has any attribute)"])
+        sql, arguments = _clause(name, condition)
+        queries.append(f"SELECT seq FROM attributes WHERE name = ? AND {sql}")
+        values += [numbers[name], *arguments]
+    rows = catalog.db.execute(" INTERSECT ".join(queries), values).fetchall()
+    return np.sort(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+
+
+def _clause(name: str, condition: Any) -> tuple[str, list[Value]]:
+    where = f"condition on {name!r}"
+    if isinstance(condition, Mapping):
+        if not condition:
+            raise InvalidInputError(f"{where} is empty: give at least one of {', '.join(OPERATORS)}")
+        parts = [_operator(operator, operand, where) for operator, operand in condition.items()]
+        return " AND ".join(sql for sql, _ in parts), [v for _, values in parts for v in values]
+    if isinstance(condition, (list, tuple, set, frozenset)):
+        return _operator("in", condition, where)
+    return _operator("=", condition, where)
+
+
+def _operator(operator: str, operand: Any, where: str) -> tuple[str, list[Value]]:
+    if operator in COMPARISONS:
+        value = _value(operand, where)
+        # SQLite would order any text after any number; a comparison means values of its own kind
+        kind = "typeof(value) = 'text'" if isinstance(value, str) else "typeof(value) != 'text'"
+        return f"value {operator} ? AND {kind}", [value]
+    if operator == "in":
+        if isinstance(operand, (str, bytes)) or not hasattr(operand, "__iter__"):
+            raise InvalidInputError(f"{where}: 'in' takes a list of values, not {operand!r}")
+        values = [_value(v, where) for v in operand]
+        return f"value IN ({','.join('?' * len(values))})", values
+    if operator == "prefix":
+        if not isinstance(operand, str):
+            raise InvalidInputError(f"{where}: 'prefix' takes a string, not {operand!r}")
+        return "value >= ? AND value <= ?", [operand, operand + LAST]
+    raise one_of(f"operator in {where}:", operator, OPERATORS)

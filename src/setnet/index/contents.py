@@ -1,0 +1,314 @@
+"""What a segment holds: items with their elements, codes for the scan, set vectors, ids and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index import lanes
+from setnet.index.segment import SegmentFile, SegmentWriter
+from setnet.sets import codec
+
+__all__ = ["Batch", "Segment", "SetSpec", "Shape", "Source", "ragged", "write_segment"]
+
+CHUNK = 8192  # items handled at once while writing
+CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
+SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
+
+
+@dataclass(frozen=True, slots=True)
+class SetSpec:
+    """The set vectors of an index: who made them, their dimension and bits per dimension."""
+
+    name: str
+    dim: int
+    bits: int
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one stored set vector."""
+        return codec.row_bytes(self.dim, self.bits)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Dimension and precision of the elements, and the set vectors beside them if any."""
+
+    dim: int
+    precision: str
+    sets: SetSpec | None
+
+
+class Source(Protocol):
+    """Rows that a new segment can be written from."""
+
+    seq: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows."""
+        ...
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the attributes of rows, as JSON; an empty string for none."""
+        ...
+
+    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of rows, one after another."""
+        ...
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return the set vectors of rows as codes and the scale of each."""
+        ...
+
+
+def ragged(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of all members of ``rows`` in an array cut by ``offsets``.
+
+    >>> ragged(np.array([0, 2, 5]), np.array([1, 0])).tolist()
+    [2, 3, 4, 0, 1]
+    """
+    counts = offsets[rows + 1] - offsets[rows]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(offsets[rows] - (ends - counts), counts)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows given by a caller of `add`, in memory."""
+
+    ids: Sequence[str]
+    seq: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    elements: NDArray[Any]
+    attributes: Sequence[str] | None
+    set_codes: NDArray[np.uint8]
+    set_scales: NDArray[np.float32]
+
+    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows."""
+        return [self.ids[row] for row in rows]
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the attributes of rows, as JSON."""
+        return [self.attributes[row] for row in rows] if self.attributes else [""] * len(rows)
+
+    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of rows."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return self.elements[self.offsets[rows[0]] : self.offsets[rows[-1] + 1]]
+        return self.elements[ragged(self.offsets, rows)]
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return codes and scales of set vectors."""
+        return self.set_codes[rows], self.set_scales[rows]
+
+
+class Segment:
+    """A segment file read through its memory map, with the arrays under their names."""
+
+    def __init__(self, number: int, file: SegmentFile, shape: Shape) -> None:
+        self.number = number
+        self.file = file
+        self.shape = shape
+        self.seq: NDArray[np.int64] = file.array("seq")
+        self.offsets: NDArray[np.int64] = file.array("offsets")
+        self.elements = file.array("elements")
+        self.coded = "codes" in file
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of elements of each row."""
+        return np.diff(self.offsets)
+
+    @property
+    def lane_rows(self) -> NDArray[np.int32]:
+        """Row of each lane; rows in order, those without elements too, when the segment has no codes."""
+        if self.coded:
+            return self.file.array("lane_rows")
+        return np.where(self.counts > 0, np.arange(len(self)), -1).astype(np.int32)
+
+    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows."""
+        return self._texts("id", rows)
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the attributes of rows, as JSON."""
+        return self._texts("attribute", rows) if "attribute_bytes" in self.file else [""] * len(rows)
+
+    def _texts(self, name: str, rows: NDArray[np.int64]) -> list[str]:
+        offsets = self.file.array(f"{name}_offsets")
+        data = self.file.array(f"{name}_bytes")
+        return [bytes(data[offsets[row] : offsets[row + 1]]).decode() for row in rows]
+
+    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of rows."""
+        return self.elements[ragged(self.offsets, rows)]
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return codes and scales of set vectors."""
+        sets = self.shape.sets
+        if sets is None or "set_codes" not in self.file:
+            return np.empty((len(rows), 0), np.uint8), np.ones(len(rows), np.float32)
+        if sets.bits >= 16:
+            stored = self.file.array("set_rows")[rows]
+            return codec.encode(stored, sets.bits), np.ones(len(rows), np.float32)
+        scales = self.file.array("set_scales").reshape(-1)[rows]
+        codes = self.file.array("set_codes")
+        return (codes[rows] if sets.bits == 1 else lanes.deinterleave(codes, rows)), scales
+
+
+def write_segment(path: Path, parts: list[tuple[Source, NDArray[np.int64]]], shape: Shape) -> int:
+    """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
+
+    Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
+    """
+    which = np.concatenate([np.full(len(rows), i) for i, (_, rows) in enumerate(parts)])
+    row = np.concatenate([rows for _, rows in parts]).astype(np.int64)
+    seq = np.concatenate([source.seq[rows] for source, rows in parts])
+    order = np.argsort(seq, kind="stable")
+    which, row, seq = which[order], row[order], seq[order]
+    counts = np.empty(len(row), dtype=np.int64)
+    for i, (source, _) in enumerate(parts):
+        counts[which == i] = source.counts[row[which == i]]
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+    def chunks() -> Iterator[list[tuple[Source, NDArray[np.int64], NDArray[np.int64]]]]:
+        """Yield, chunk by chunk, each source with its rows and their places within the chunk."""
+        for at in range(0, len(row), CHUNK):
+            w, r = which[at : at + CHUNK], row[at : at + CHUNK]
+            yield [
+                (source, r[w == i], np.flatnonzero(w == i))
+                for i, (source, _) in enumerate(parts)
+                if (w == i).any()
+            ]
+
+    def texts(read: Callable[[Source, NDArray[np.int64]], list[str]]) -> Iterator[list[bytes]]:
+        for pieces in chunks():
+            found: dict[int, bytes] = {}
+            for source, rows, places in pieces:
+                found.update(zip(places.tolist(), (t.encode() for t in read(source, rows)), strict=True))
+            yield [found[i] for i in range(len(found))]
+
+    def elements() -> Iterator[NDArray[Any]]:
+        for at, pieces in zip(range(0, len(row), CHUNK), chunks(), strict=True):
+            local = offsets[at : at + CHUNK + 1] - offsets[at]
+            if len(pieces) == 1:
+                yield pieces[0][0].elements_of(pieces[0][1])
+                continue
+            out = np.empty((local[-1], shape.dim), dtype=shape.precision)
+            for source, rows, places in pieces:
+                out[ragged(local, places)] = source.elements_of(rows)
+            yield out
+
+    with SegmentWriter(path) as writer:
+        info: dict[str, Any] = {"items": len(row), "elements": int(offsets[-1])}
+        writer.array("seq", np.int64, (), [seq])
+        writer.array("offsets", np.int64, (), [offsets])
+        _write_texts(writer, "id", lambda: texts(lambda s, r: s.ids_of(r)))
+        if any(text for part in texts(lambda s, r: s.attributes_of(r)) for text in part):
+            _write_texts(writer, "attribute", lambda: texts(lambda s, r: s.attributes_of(r)))
+        writer.array("elements", shape.precision, (shape.dim,), elements())
+        if len(row) >= SMALLEST_CODED:
+            info.update(_write_codes(writer, lanes.layout_of(counts), offsets, shape.dim))
+        if shape.sets is not None:
+            info.update(_write_sets(writer, chunks(), shape.sets))
+        return writer.finish(info)
+
+
+def _write_texts(writer: SegmentWriter, name: str, texts: Callable[[], Iterator[list[bytes]]]) -> None:
+    lengths = [np.array([len(t) for t in part], dtype=np.int64) for part in texts()]
+    writer.array(
+        f"{name}_offsets", np.int64, (), [np.concatenate([[0], np.cumsum(np.concatenate([*lengths, []]))])]
+    )
+    writer.array(f"{name}_bytes", np.uint8, (), (np.frombuffer(b"".join(part), np.uint8) for part in texts()))
+
+
+def _write_codes(
+    writer: SegmentWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
+) -> dict[str, Any]:
+    """Write 8-bit codes of all elements in lane order, and return the norms their bounds need."""
+    stored = writer.read_back("elements")
+    all_scales: list[NDArray[np.float32]] = []
+    residual = norm = 0.0
+
+    def codes() -> Iterator[NDArray[np.uint8]]:
+        nonlocal residual, norm
+        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
+            slots = lanes.slots(layout, offsets, first, last)
+            quantised = lanes.quantise(stored[np.maximum(slots, 0).reshape(-1)].astype(np.float32))
+            scales = np.where(slots < 0, np.float32(0), quantised.scales.reshape(slots.shape))
+            all_scales.append(scales.astype(np.float32))
+            residual, norm = max(residual, quantised.residual_norm), max(norm, quantised.code_norm)
+            yield lanes.interleave(quantised.codes.reshape(*slots.shape, -1))
+
+    writer.array("lane_rows", np.int32, (), [layout.lane_rows])
+    writer.array("row_start", np.int64, (), [layout.row_start])
+    writer.array("codes", np.uint8, (-(-dim // 4), lanes.LANES, 4), codes())
+    writer.array("scales", np.float32, (lanes.LANES,), all_scales)
+    return {"first_wide": layout.first_wide, "residual_norm": residual, "code_norm": norm}
+
+
+def _write_sets(
+    writer: SegmentWriter,
+    chunks: Iterator[list[tuple[Source, NDArray[np.int64], NDArray[np.int64]]]],
+    sets: SetSpec,
+) -> dict[str, Any]:
+    """Write set vectors and the codes that the scan reads, and return the norms their bounds need."""
+    all_scales: list[NDArray[np.float32]] = []
+    residual = norm = 0.0
+
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        nonlocal norm
+        for pieces in chunks:
+            n = sum(len(places) for _, _, places in pieces)
+            codes, scales = np.empty((n, sets.row_bytes), np.uint8), np.empty(n, np.float32)
+            for source, which, places in pieces:
+                codes[places], scales[places] = source.sets_of(which)
+            all_scales.append(scales)
+            if sets.bits < 16:
+                levels = codec.levels_of(codes, sets.dim, sets.bits)
+                norm = max(norm, float(np.linalg.norm(levels, axis=1).max(initial=0.0)) * 1.0001)
+            yield codes
+
+    def blocks(codes: Iterator[NDArray[np.uint8]], fill: int) -> Iterator[NDArray[np.uint8]]:
+        # a chunk is a whole number of blocks, so only the last one can be ragged
+        for part in codes:
+            padded = np.full((-(-len(part) // lanes.LANES) * lanes.LANES, part.shape[1]), fill, np.uint8)
+            padded[: len(part)] = part
+            yield lanes.interleave(padded.reshape(-1, lanes.LANES, part.shape[1]))
+
+    def quantised() -> Iterator[NDArray[np.uint8]]:
+        nonlocal residual, norm
+        stored = writer.read_back("set_rows")
+        all_scales.clear()
+        for at in range(0, len(stored), CHUNK):
+            part = lanes.quantise(stored[at : at + CHUNK].astype(np.float32))
+            all_scales.append(part.scales)
+            residual, norm = max(residual, part.residual_norm), max(norm, part.code_norm)
+            yield part.codes
+
+    width = sets.row_bytes
+    if sets.bits >= 16:
+        kind = np.float32 if sets.bits == 32 else np.float16
+        writer.array("set_rows", kind, (sets.dim,), (part.view(kind) for part in rows()))
+        width = codec.row_bytes(sets.dim, 8)
+        writer.array("set_codes", np.uint8, (width // 4, lanes.LANES, 4), blocks(quantised(), 128))
+    elif sets.bits == 1:
+        writer.array("set_codes", np.uint8, (width,), rows())
+    else:
+        writer.array("set_codes", np.uint8, (width // 4, lanes.LANES, 4), blocks(rows(), 128))
+    scales = np.concatenate([*all_scales, np.empty(0, np.float32)])
+    padding = 0 if sets.bits == 1 else -len(scales) % lanes.LANES
+    writer.array("set_scales", np.float32, (), [scales, np.zeros(padding, np.float32)])
+    return {"set_residual_norm": residual, "set_code_norm": norm}

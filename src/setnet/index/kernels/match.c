@@ -1,0 +1,233 @@
+#include "match.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if HAVE_X86
+#define VECTOR_CLONES __attribute__((target_clones("default", "avx2,fma", "arch=x86-64-v4")))
+#else
+#define VECTOR_CLONES
+#endif
+#if defined(__APPLE__) || (defined(__clang__) && !defined(__linux__))
+#undef VECTOR_CLONES
+#define VECTOR_CLONES
+#endif
+
+static float half_to_float(uint16_t h) {
+  uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
+  if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
+  bits = sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13;
+  float f;
+  memcpy(&f, &bits, 4);
+  return f;
+}
+
+/* Eight fixed chains: the same pair of vectors gives the same bits wherever it is stored. */
+VECTOR_CLONES static void dots(const double *row, const double *query, int64_t count, int64_t padded, double *out,
+                               int64_t stride) {
+  for (int64_t p = 0; p < count; p++) {
+    const double *q = query + p * padded;
+    double s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+    for (int64_t d = 0; d < padded; d += 8)
+      for (int j = 0; j < 8; j++) s[j] += row[d + j] * q[d + j];
+    out[p * stride] = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
+  }
+}
+
+VECTOR_CLONES static void widen(const float *from, double *to, int64_t dim) {
+  for (int64_t d = 0; d < dim; d++) to[d] = from[d];
+}
+
+static void load(const Elements *e, int64_t row, double *out) {
+  if (!e->half) {
+    widen((const float *)e->rows + row * e->dim, out, e->dim);
+    return;
+  }
+  const uint16_t *from = (const uint16_t *)e->rows + row * e->dim;
+  for (int64_t d = 0; d < e->dim; d++) out[d] = half_to_float(from[d]);
+}
+
+static double sigmoid(double z) {
+  if (z >= 0) return 1.0 / (1.0 + exp(-z));
+  double e = exp(z);
+  return e / (1.0 + e);
+}
+
+/* Fold a person's example similarities into one pair: `key` orders the greedy matching. */
+static void combine(const People *q, int64_t p, const double *sims, int64_t faces, double *key, double *similarity) {
+  int64_t from = q->person_start[p], to = q->person_start[p + 1];
+  for (int64_t f = 0; f < faces; f++) {
+    double total = 0, prob = 0, top = -INFINITY;
+    for (int64_t r = from; r < to; r++) {
+      double s = sims[r * faces + f];
+      total += s;
+      prob += sigmoid(q->w * s + q->b);
+      if (s > top) top = s;
+    }
+    int mean = q->combine == COMBINE_MEAN;
+    key[p * faces + f] = mean ? prob / (double)(to - from) : top;
+    similarity[p * faces + f] = mean ? total / (double)(to - from) : top;
+  }
+}
+
+/* Best free element of a person, the first of equals; -1 when none is left. */
+static int64_t best_free(const double *key, int64_t faces, const uint8_t *taken) {
+  int64_t best = -1;
+  for (int64_t f = 0; f < faces; f++)
+    if (!taken[f] && (best < 0 || key[f] > key[best])) best = f;
+  return best;
+}
+
+/* Accept pairs in decreasing order of key (ties: first person, first element) while both sides are free. */
+static void match(const People *q, const double *key, const double *similarity, int64_t faces, uint8_t *taken,
+                  int64_t *best, int64_t i, Scores *out) {
+  double *sims = out->similarity + i * q->people;
+  int32_t *element = out->element + i * q->people;
+  double threshold = -q->b / q->w;
+  memset(taken, 0, (size_t)faces);
+  for (int64_t p = 0; p < q->people; p++) {
+    element[p] = -1;
+    sims[p] = 0;
+    best[p] = best_free(key + p * faces, faces, taken);
+  }
+  double score = 0, sum = 0;
+  int32_t matched = 0;
+  int64_t rounds = q->people < faces ? q->people : faces;
+  for (int64_t round = 0; round < rounds; round++) {
+    int64_t who = -1;
+    for (int64_t p = 0; p < q->people; p++)
+      if (element[p] < 0 && (who < 0 || key[p * faces + best[p]] > key[who * faces + best[who]])) who = p;
+    int64_t f = best[who];
+    double s = similarity[who * faces + f];
+    element[who] = (int32_t)f;
+    sims[who] = s;
+    taken[f] = 1;
+    score += q->combine == COMBINE_MEAN ? key[who * faces + f] : sigmoid(q->w * s + q->b);
+    sum += s;
+    matched += s >= threshold;
+    if (round + 1 < rounds)
+      for (int64_t p = 0; p < q->people; p++)
+        if (element[p] < 0 && best[p] == f) best[p] = best_free(key + p * faces, faces, taken);
+  }
+  out->score[i] = score;
+  out->similarity_sum[i] = sum;
+  out->matched[i] = matched;
+}
+
+static void conditions(const People *q, const double *similarity, const double *sims, int64_t rows, int64_t faces,
+                       int64_t i, Scores *out) {
+  double threshold = -q->b / q->w;
+  out->strangers[i] = out->unwanted[i] = 0;
+  for (int64_t f = 0; f < faces; f++) {
+    int known = 0;
+    for (int64_t p = 0; p < q->people && !known; p++) known = similarity[p * faces + f] >= threshold;
+    if (!known) out->strangers[i] = 1;
+    for (int64_t r = rows; r < rows + q->without; r++)
+      if (sims[r * faces + f] >= threshold) out->unwanted[i] = 1;
+  }
+}
+
+static void prefetch_item(const Elements *e, int64_t item) {
+  const char *from = (const char *)e->rows + e->offsets[item] * e->dim * (e->half ? 2 : 4);
+  const char *to = (const char *)e->rows + e->offsets[item + 1] * e->dim * (e->half ? 2 : 4);
+  if (to - from > 8192) to = from + 8192;
+  for (; from < to; from += LINE) __builtin_prefetch(from);
+}
+
+int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n, Scores *out) {
+  int64_t most = 1, rows = q->person_start[q->people], all = rows + q->without;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t faces = e->offsets[items[i] + 1] - e->offsets[items[i]];
+    if (faces > most) most = faces;
+  }
+  double *row = calloc((size_t)q->padded, sizeof(double));
+  double *sims = malloc(sizeof(double) * (size_t)(most * all));
+  double *key = malloc(sizeof(double) * (size_t)(most * q->people * 2));
+  int64_t *best = malloc(sizeof(int64_t) * (size_t)(q->people + 1));
+  uint8_t *taken = malloc((size_t)most);
+  int failed = !row || !sims || !key || !best || !taken;
+  for (int64_t i = 0; i < n && !failed; i++) {
+    if (i == 0)
+      for (int64_t j = 1; j < 4 && j < n; j++) prefetch_item(e, items[j]);
+    if (i + 4 < n) prefetch_item(e, items[i + 4]);
+    int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
+    for (int64_t f = 0; f < faces; f++) {
+      load(e, first + f, row);
+      dots(row, q->rows, all, q->padded, sims + f, faces);
+    }
+    const double *pair_key = sims, *pair_similarity = sims;
+    if (q->combine != COMBINE_NONE) {
+      double *similarity = key + most * q->people;
+      for (int64_t p = 0; p < q->people; p++) combine(q, p, sims, faces, key, similarity);
+      pair_key = key;
+      pair_similarity = similarity;
+    }
+    match(q, pair_key, pair_similarity, faces, taken, best, i, out);
+    conditions(q, pair_similarity, sims, rows, faces, i, out);
+  }
+  free(row), free(sims), free(key), free(best), free(taken);
+  return failed ? -1 : 0;
+}
+
+/* ---- set vectors --------------------------------------------------------------------------------------- */
+
+static void load_set_row(const SetRows *rows, int64_t i, double *out) {
+  const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE + i % LANES * 4;
+  if (rows->bits == 32) {
+    widen((const float *)rows->codes + i * rows->dim, out, rows->dim);
+  } else if (rows->bits == 16) {
+    const uint16_t *from = (const uint16_t *)rows->codes + i * rows->dim;
+    for (int64_t d = 0; d < rows->dim; d++) out[d] = half_to_float(from[d]);
+  } else if (rows->bits == 8) {
+    double scale = rows->scales[i];
+    for (int64_t d = 0; d < rows->dim; d++) out[d] = scale * (block[d / 4 * LINE + d % 4] - 128);
+  } else if (rows->bits == 4) {
+    double scale = rows->scales[i];
+    for (int64_t d = 0; d < rows->dim; d++)
+      out[d] = scale * ((block[d / 8 * LINE + d % 4] >> (d & 4) & 15) - 7.5);
+  } else {
+    const uint8_t *bits = rows->codes + i * rows->groups * 8;
+    double scale = rows->scales[i];
+    for (int64_t d = 0; d < rows->dim; d++) out[d] = bits[d >> 3] >> (d & 7) & 1 ? scale : -scale;
+  }
+}
+
+static void prefetch_set_row(const SetRows *rows, int64_t i) {
+  if (rows->bits == 8 || rows->bits == 4) {
+    const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE;
+    for (int64_t g = 0; g < rows->groups; g++) __builtin_prefetch(block + g * LINE);
+    return;
+  }
+  int64_t bytes = rows->bits == 1 ? rows->groups * 8 : rows->dim * rows->bits / 8;
+  for (int64_t at = 0; at < bytes; at += LINE) __builtin_prefetch(rows->codes + i * bytes + at);
+}
+
+int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
+                     int64_t n, double *out) {
+  double *row = calloc((size_t)padded, sizeof(double));
+  if (!row) return -1;
+  for (int64_t i = 0; i < n; i++) {
+    if (i + 3 < n) prefetch_set_row(rows, items[i + 3]);
+    load_set_row(rows, items[i], row);
+    dots(row, query, people, padded, out + i * people, 1);
+  }
+  free(row);
+  return 0;
+}
+
+VECTOR_CLONES int64_t collect(const float *bounds, int64_t n, float low, float high, int64_t *out, int64_t room) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < n; i += 64) {
+    int64_t end = i + 64 < n ? i + 64 : n;
+    int any = 0;
+    for (int64_t j = i; j < end; j++) any |= (bounds[j] >= low) & (bounds[j] < high);
+    if (!any) continue;
+    for (int64_t j = i; j < end; j++)
+      if (bounds[j] >= low && bounds[j] < high) {
+        if (found < room) out[found] = j;
+        found++;
+      }
+  }
+  return found;
+}

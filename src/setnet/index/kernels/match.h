@@ -1,0 +1,52 @@
+/* Exact scores of chosen items: float64 dots of the stored vectors, greedy one-to-one matching. */
+#ifndef SETNET_MATCH_H
+#define SETNET_MATCH_H
+
+#include "kernels.h"
+
+typedef struct {
+  const void *rows; /* float32, or float16 when half */
+  int half;
+  int64_t dim;
+  const int64_t *offsets; /* item i has rows offsets[i] .. offsets[i + 1] */
+} Elements;
+
+enum { COMBINE_NONE = 0, COMBINE_MEAN = 1, COMBINE_MAX = 2 };
+
+typedef struct {
+  const double *rows;   /* (person_start[people] + without) x padded dimension */
+  int64_t padded;       /* dimension rounded up to a multiple of 8 */
+  int64_t people;
+  const int64_t *person_start; /* people + 1: rows of each person's examples */
+  int combine;                 /* how a person's examples give one score */
+  int64_t without;             /* rows after the people's: nobody may match these */
+  double w, b;
+} People;
+
+typedef struct {
+  double *score, *similarity_sum; /* n */
+  double *similarity;             /* n x people, 0 where unmatched */
+  int32_t *element;               /* n x people, -1 where unmatched */
+  int32_t *matched;               /* n: pairs at or above the threshold */
+  uint8_t *strangers, *unwanted;  /* n: an element matches nobody asked for; someone unwanted is there */
+} Scores;
+
+/* Return 0, or -1 when memory ran out. */
+int evaluate(const Elements *elements, const People *people, const int64_t *items, int64_t n, Scores *out);
+
+/* Rows of set vectors as float64: stored floats, or level * scale for codes of 8, 4 and 1 bit. */
+typedef struct {
+  const uint8_t *codes;
+  const float *scales; /* NULL for floats */
+  int bits;
+  int64_t dim, groups;
+} SetRows;
+
+/* out[i * people + p] = rows[items[i]] . query[p]; queries are padded like People.rows. */
+int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
+                     int64_t n, double *out);
+
+/* Indices i with low <= bounds[i] < high, at most `room` of them; returns how many there are in all. */
+int64_t collect(const float *bounds, int64_t n, float low, float high, int64_t *out, int64_t room);
+
+#endif

@@ -1,0 +1,137 @@
+/* The Python face of the kernels: buffers in, buffers out, the GIL released while they run. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "kernels.h"
+#include "match.h"
+
+static PyObject *py_scan(PyObject *self, PyObject *args) {
+  int bits;
+  Py_buffer codes, scales, row_start, qcodes, start, step, slack, weight, bounds;
+  long long first_wide, groups, first, last;
+  double w, threshold, inflate;
+  if (!PyArg_ParseTuple(args, "iy*y*y*LLy*y*y*y*y*dddLLw*", &bits, &codes, &scales, &row_start, &first_wide, &groups,
+                        &qcodes, &start, &step, &slack, &weight, &w, &threshold, &inflate, &first, &last, &bounds))
+    return NULL;
+  Codes c = {codes.buf, scales.buf, row_start.len ? row_start.buf : NULL, first_wide, groups};
+  int64_t rows = weight.len / 4;
+  Query q = {rows,       qcodes.buf, rows ? qcodes.len / rows : 0, start.buf,        step.buf,
+             slack.buf,  weight.buf, (float)w,                     (float)threshold, (float)inflate};
+  scan_function scan = bits == 8 ? scan8 : bits == 4 ? scan4 : scan1;
+  int64_t lanes = bits == 1 ? 1 : LANES;
+  if (first < 0 || last < first || last * lanes * 4 > bounds.len) {
+    PyErr_SetString(PyExc_ValueError, "scan: block range outside the bounds");
+  } else {
+    Py_BEGIN_ALLOW_THREADS scan(&c, &q, first, last, bounds.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes);
+  PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight);
+  PyBuffer_Release(&bounds);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_evaluate(PyObject *self, PyObject *args) {
+  Py_buffer rows, offsets, query, person_start, items;
+  Py_buffer score, sum, similarity, element, matched, strangers, unwanted;
+  int half, combine;
+  long long dim, without;
+  double w, b;
+  if (!PyArg_ParseTuple(args, "y*iLy*y*y*iLddy*w*w*w*w*w*w*w*", &rows, &half, &dim, &offsets, &query, &person_start,
+                        &combine, &without, &w, &b, &items, &score, &sum, &similarity, &element, &matched, &strangers,
+                        &unwanted))
+    return NULL;
+  Elements e = {rows.buf, half, dim, offsets.buf};
+  int64_t people = person_start.len / 8 - 1, n = items.len / 8;
+  People q = {query.buf, (dim + 7) / 8 * 8, people, person_start.buf, combine, without, w, b};
+  Scores out = {score.buf, sum.buf, similarity.buf, element.buf, matched.buf, strangers.buf, unwanted.buf};
+  int failed = 0;
+  if (score.len < n * 8 || sum.len < n * 8 || similarity.len < n * people * 8 || element.len < n * people * 4 ||
+      matched.len < n * 4 || strangers.len < n || unwanted.len < n) {
+    PyErr_SetString(PyExc_ValueError, "evaluate: output arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = evaluate(&e, &q, items.buf, n, &out);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&query), PyBuffer_Release(&person_start);
+  PyBuffer_Release(&items), PyBuffer_Release(&score), PyBuffer_Release(&sum), PyBuffer_Release(&similarity);
+  PyBuffer_Release(&element), PyBuffer_Release(&matched), PyBuffer_Release(&strangers), PyBuffer_Release(&unwanted);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
+  Py_buffer codes, scales, query, items, out;
+  int bits, failed = 0;
+  long long dim, groups, people;
+  if (!PyArg_ParseTuple(args, "iy*y*LLy*Ly*w*", &bits, &codes, &scales, &dim, &groups, &query, &people, &items, &out))
+    return NULL;
+  SetRows rows = {codes.buf, scales.len ? scales.buf : NULL, bits, dim, groups};
+  int64_t n = items.len / 8;
+  if (out.len < n * people * 8) {
+    PyErr_SetString(PyExc_ValueError, "set_similarities: output array too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed =
+        set_similarities(&rows, query.buf, people, (dim + 7) / 8 * 8, items.buf, n, out.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&query), PyBuffer_Release(&items);
+  PyBuffer_Release(&out);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_collect(PyObject *self, PyObject *args) {
+  Py_buffer bounds, out;
+  double low, high;
+  if (!PyArg_ParseTuple(args, "y*ddw*", &bounds, &low, &high, &out)) return NULL;
+  int64_t found;
+  Py_BEGIN_ALLOW_THREADS found =
+      collect(bounds.buf, bounds.len / 4, (float)low, (float)high, out.buf, out.len / 8);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&bounds), PyBuffer_Release(&out);
+  return PyLong_FromLongLong(found);
+}
+
+static const char *const LEVELS[] = {"portable", "avx2", "avx512"};
+
+static PyObject *py_use_level(PyObject *self, PyObject *arg) {
+  const char *name = PyUnicode_AsUTF8(arg);
+  if (!name) return NULL;
+  for (int level = 0; level <= best_level(); level++)
+    if (!strcmp(name, LEVELS[level])) {
+      use_level(level);
+      Py_RETURN_NONE;
+    }
+  return PyErr_Format(PyExc_ValueError, "this machine has no kernels of level '%s'", name);
+}
+
+static PyObject *py_levels(PyObject *self, PyObject *none) {
+  PyObject *names = PyList_New(0);
+  for (int level = 0; names && level <= best_level(); level++) {
+    PyObject *name = PyUnicode_FromString(LEVELS[level]);
+    if (!name || PyList_Append(names, name)) Py_CLEAR(names);
+    Py_XDECREF(name);
+  }
+  return names;
+}
+
+static PyMethodDef METHODS[] = {
+    {"collect", py_collect, METH_VARARGS, "Indices whose bound lies in [low, high)."},
+    {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
+    {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
+    {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of a range of blocks."},
+    {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
+    {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Hot kernels of the index.", -1, METHODS};
+
+PyMODINIT_FUNC PyInit__kernels(void) {
+  use_level(best_level());
+  return PyModule_Create(&MODULE);
+}

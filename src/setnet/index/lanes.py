@@ -1,0 +1,138 @@
+"""How vectors are laid out for the scan: blocks of 16 lanes, one item per lane.
+
+Items are sorted by their number of elements and take the lanes of a block in turn; row r of a block holds
+the r-th element of each of its 16 items. An item with more than `WIDE` elements takes whole blocks instead,
+its elements filling lane after lane. Within a row, the lanes' bytes are interleaved four by four, so that a
+SIMD register holds the same four dimensions of all lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "LANES",
+    "WIDE",
+    "Layout",
+    "Quantised",
+    "block_ranges",
+    "deinterleave",
+    "interleave",
+    "layout_of",
+    "quantise",
+    "slots",
+]
+
+LANES = 16
+WIDE = 32
+
+# Below this a vector counts as zero for quantisation; its bound stays valid, only loose.
+TINY = 1e-30
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Which row of a segment sits in which lane.
+
+    ``lane_rows`` has 16 entries per block, -1 for an empty lane; ``row_start`` counts the code rows before
+    each block; blocks from ``first_wide`` on hold one item each.
+    """
+
+    lane_rows: NDArray[np.int32]
+    row_start: NDArray[np.int64]
+    first_wide: int
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.row_start) - 1
+
+
+def layout_of(counts: NDArray[np.int64]) -> Layout:
+    """Lay out items by their number of elements; items without elements take no lane.
+
+    >>> layout = layout_of(np.array([3, 0, 1]))
+    >>> layout.lane_rows[:3].tolist(), layout.row_start.tolist()
+    ([2, 0, -1], [0, 3])
+    """
+    order = np.argsort(counts, kind="stable")
+    sorted_counts = counts[order]
+    narrow = order[(sorted_counts > 0) & (sorted_counts <= WIDE)]
+    wide = order[sorted_counts > WIDE]
+    blocks = -(-len(narrow) // LANES)
+    lane_rows = np.full((blocks + len(wide), LANES), -1, dtype=np.int32)
+    lane_rows[:blocks].reshape(-1)[: len(narrow)] = narrow
+    lane_rows[blocks:, 0] = wide
+    filled = lane_rows[:blocks] >= 0
+    tallest = np.where(filled, counts[lane_rows[:blocks]], 0).max(axis=1, initial=0)
+    rows = np.concatenate([tallest, -(-counts[wide] // LANES)])
+    row_start = np.concatenate([[0], np.cumsum(rows)]).astype(np.int64)
+    return Layout(lane_rows.reshape(-1), row_start, blocks)
+
+
+def slots(layout: Layout, offsets: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Return which element sits in each lane of the code rows of blocks ``first`` to ``last``; -1 for none."""
+    start, end = layout.row_start[first], layout.row_start[last]
+    rows = np.arange(start, end)
+    block = np.repeat(np.arange(first, last), np.diff(layout.row_start[first : last + 1]))
+    nth = rows - layout.row_start[block]
+    lanes = layout.lane_rows.reshape(-1, LANES)[block]
+    wide = block >= layout.first_wide
+    item = np.where(wide[:, None], lanes[:, :1], lanes)
+    position = np.where(wide[:, None], nth[:, None] * LANES + np.arange(LANES), nth[:, None])
+    element = offsets[item] + position
+    return np.where((item >= 0) & (element < offsets[item + 1]), element, -1)
+
+
+def block_ranges(row_start: NDArray[np.int64], rows: int) -> Iterator[tuple[int, int]]:
+    """Cut blocks into runs of about ``rows`` code rows each."""
+    blocks = len(row_start) - 1
+    first = 0
+    while first < blocks:
+        last = int(np.searchsorted(row_start, row_start[first] + rows, side="right")) - 1
+        last = min(max(last, first + 1), blocks)
+        yield first, last
+        first = last
+
+
+@dataclass(frozen=True, slots=True)
+class Quantised:
+    """Rows as 8-bit codes: x = scale * (code - 128 + residual), with the largest norms met."""
+
+    codes: NDArray[np.uint8]
+    scales: NDArray[np.float32]
+    residual_norm: float
+    code_norm: float
+
+
+def quantise(rows: NDArray[np.float32]) -> Quantised:
+    """Quantise each row to 8 bits by its own largest entry; norms are in units of the row's scale."""
+    n, dim = rows.shape
+    width = -(-dim // 4) * 4
+    peak = np.abs(rows).max(axis=1, initial=0.0)
+    scales = (np.maximum(peak, TINY) / 127.0).astype(np.float32)
+    scaled = rows / scales[:, None]
+    levels = np.rint(scaled)
+    codes = np.full((n, width), 128, dtype=np.uint8)
+    codes[:, :dim] = levels + 128.0
+    scaled -= levels
+    residual = np.einsum("ij,ij->i", scaled, scaled).max(initial=0.0)
+    norm = np.einsum("ij,ij->i", levels, levels).max(initial=0.0)
+    # a hair more than computed: these norms promise to be upper bounds
+    return Quantised(codes, scales, float(np.sqrt(residual)) * 1.0001 + 1e-4, float(np.sqrt(norm)) * 1.0001)
+
+
+def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Turn (rows, 16, width) codes into (rows, width / 4, 16, 4)."""
+    rows, lanes, width = codes.shape
+    return np.ascontiguousarray(codes.reshape(rows, lanes, width // 4, 4).transpose(0, 2, 1, 3))
+
+
+def deinterleave(blocks: NDArray[np.uint8], lanes: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """Return the codes of single-row lanes, (len(lanes), width), from (rows, width / 4, 16, 4)."""
+    picked = blocks[lanes // LANES, :, lanes % LANES, :]
+    return picked.reshape(len(lanes), -1)

@@ -1,0 +1,162 @@
+"""The second pass: exact scores of chosen items, and the best k of them so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from setnet.index import backend
+from setnet.index.query import EXAMPLES, Query
+from setnet.index.snapshot import Snapshot
+
+__all__ = ["Scored", "Top", "score_elements", "score_sets"]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Items with their exact scores: parallel arrays, one entry per item."""
+
+    segment: NDArray[np.int64]
+    row: NDArray[np.int64]
+    seq: NDArray[np.int64]
+    score: NDArray[np.float64]
+    similarity_sum: NDArray[np.float64]
+    similarity: NDArray[np.float64]
+    element: NDArray[np.int32]
+    matched: NDArray[np.int32]
+    strangers: NDArray[np.bool_]
+    unwanted: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def take(self, which: NDArray[np.generic]) -> Scored:
+        """Return the chosen entries."""
+        return Scored(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+    @staticmethod
+    def joined(parts: list[Scored]) -> Scored:
+        """Return all entries of several in one."""
+        if len(parts) == 1:
+            return parts[0]
+        return Scored(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Scored)})
+
+    def ranked(self) -> Scored:
+        """Return the entries best first: by score, then sum of similarities, then order of insertion."""
+        return self.take(np.lexsort((self.seq, -self.similarity_sum, -self.score)))
+
+    def where(self, at_least: int, only: bool) -> Scored:
+        """Return the entries that satisfy the conditions on their elements."""
+        keep = (self.matched >= at_least) & ~self.unwanted
+        return self.take(keep & ~self.strangers if only else keep)
+
+
+class Top:
+    """The best k items seen so far."""
+
+    def __init__(self, k: int, least: float = -1.0) -> None:
+        self.k = k
+        self.best: Scored | None = None
+        self._least = least
+
+    def add(self, scored: Scored) -> None:
+        """Offer items."""
+        parts = [scored] if self.best is None else [self.best, scored]
+        self.best = Scored.joined(parts).ranked().take(np.arange(min(self.k, sum(map(len, parts)))))
+
+    def floor(self) -> float:
+        """Return the score a further item must reach to enter."""
+        if self.best is None or len(self.best) < self.k:
+            return self._least
+        return max(self._least, float(self.best.score[-1])) if self.k else np.inf
+
+
+def score_elements(
+    snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query, matching: str = "greedy"
+) -> Scored:
+    """Score rows of segments by one-to-one matching of their elements with the query's people."""
+    parts = [_score_segment(snapshot, s, which, query) for s, which in rows]
+    if not parts:
+        parts = [_empty(query.people, 0)]
+    scored = Scored.joined(parts)
+    return _optimal(snapshot, scored, query) if matching == "optimal" else scored
+
+
+def _empty(people: int, n: int) -> Scored:
+    return Scored(
+        np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n),
+        np.zeros((n, people)), np.full((n, people), -1, np.int32), np.zeros(n, np.int32),
+        np.zeros(n, bool), np.zeros(n, bool),
+    )  # fmt: skip
+
+
+def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Query) -> Scored:
+    segment = snapshot.segments[s]
+    out = _empty(query.people, len(rows))
+    logistic = query.logistic
+    backend.kernels.evaluate(
+        segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets, query.rows,
+        query.person_start, query.combine, query.without, logistic.w, logistic.b, np.ascontiguousarray(rows),
+        out.score, out.similarity_sum, out.similarity, out.element, out.matched,
+        out.strangers.view(np.uint8), out.unwanted.view(np.uint8),
+    )  # fmt: skip
+    out.segment[:], out.row[:], out.seq[:] = s, rows, segment.seq[rows]
+    return out
+
+
+def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
+    """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
+    logistic = query.logistic
+    people = query.rows[: query.person_start[-1], : query.dim]
+    for i in range(len(scored)):
+        segment = snapshot.segments[scored.segment[i]]
+        stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
+        sims = people @ stored.T
+        groups = [sims[a:z] for a, z in zip(query.person_start[:-1], query.person_start[1:], strict=True)]
+        mean = query.combine == EXAMPLES.index("mean")
+        value = np.stack([_merge(logistic.probability(g), mean) for g in groups])
+        pair = np.stack([_merge(g, mean) for g in groups])
+        chosen, element = linear_sum_assignment(-value)
+        scored.element[i], scored.similarity[i] = -1, 0.0
+        scored.element[i, chosen], scored.similarity[i, chosen] = element, pair[chosen, element]
+        scored.score[i] = value[chosen, element].sum()
+        scored.similarity_sum[i] = pair[chosen, element].sum()
+        scored.matched[i] = (pair[chosen, element] >= logistic.threshold).sum()
+    return scored
+
+
+def _merge(examples: NDArray[np.float64], mean: bool) -> NDArray[np.float64]:
+    return examples.mean(axis=0) if mean else examples.max(axis=0)
+
+
+def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query) -> Scored:
+    """Score rows by their set vectors: the sum over people of the probability that each is in the set."""
+    assert snapshot.shape.sets is not None
+    sets = snapshot.shape.sets
+    people = int(query.person_start[-1])
+    parts = [_empty(query.people, 0)]
+    for s, which in rows:
+        file = snapshot.segments[s].file
+        codes = file.array("set_rows" if sets.bits >= 16 else "set_codes")
+        groups = codes.shape[1] // 8 if sets.bits == 1 else codes.shape[1]
+        sims = np.empty((len(which), people))
+        backend.kernels.set_similarities(
+            sets.bits, codes, file.array("set_scales"), sets.dim, groups, query.rows, people,
+            np.ascontiguousarray(which), sims,
+        )  # fmt: skip
+        scores = query.logistic.probability(sims)
+        if query.combine:
+            mean = query.combine == EXAMPLES.index("mean")
+            groups_of = list(zip(query.person_start[:-1], query.person_start[1:], strict=True))
+            scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
+            sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
+        out = _empty(query.people, len(which))
+        out.segment[:], out.row[:], out.seq[:] = s, which, snapshot.segments[s].seq[which]
+        # sorted, so that the same similarities in another order give the same sum to the bit
+        out.score[:] = np.sort(scores, axis=1).sum(axis=1)
+        out.similarity_sum[:] = np.sort(sims, axis=1).sum(axis=1)
+        parts.append(out)
+    return Scored.joined(parts)

@@ -1,0 +1,139 @@
+"""The kernels in plain NumPy: the oracle of the tests, and what answers when the extension is not built.
+
+Each function takes the arguments of its twin in ``_kernels`` and computes the same by the simplest means.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index.lanes import LANES
+from setnet.sets import codec
+
+__all__ = ["collect", "evaluate", "greedy_pairs", "levels", "scan", "set_similarities", "use_level"]
+
+
+def levels() -> list[str]:
+    """Return the one level there is."""
+    return ["reference"]
+
+
+def use_level(name: str) -> None:
+    """Accept only the reference level."""
+    if name != "reference":
+        raise ValueError(f"this machine has no kernels of level {name!r}")
+
+
+def greedy_pairs(key: NDArray[np.float64]) -> list[tuple[int, int]]:
+    """Return the accepted (person, element) pairs of paper 5.3, in decreasing order of ``key``.
+
+    All pairs are considered from the most similar down; one is accepted when neither its person nor its
+    element has been accepted before. Equal pairs go by person, then by element.
+
+    >>> greedy_pairs(np.array([[0.9, 0.8], [0.85, 0.1]]))
+    [(0, 0), (1, 1)]
+    """
+    people, elements = key.shape
+    pairs: list[tuple[int, int]] = []
+    used_people, used_elements = set[int](), set[int]()
+    for flat in np.argsort(-key, axis=None, kind="stable").tolist():
+        person, element = divmod(flat, elements)
+        if person not in used_people and element not in used_elements:
+            pairs.append((person, element))
+            used_people.add(person)
+            used_elements.add(element)
+            if len(pairs) == min(people, elements):
+                break
+    return pairs
+
+
+def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
+    e = np.exp(-np.abs(z))
+    return np.asarray(np.where(z >= 0, 1.0, e) / (1.0 + e))
+
+
+def evaluate(
+    rows: NDArray[Any], half: int, dim: int, offsets: NDArray[np.int64], query: NDArray[np.float64],
+    person_start: NDArray[np.int64], combine: int, without: int, w: float, b: float, items: NDArray[np.int64],
+    score: NDArray[np.float64], similarity_sum: NDArray[np.float64], similarity: NDArray[np.float64],
+    element: NDArray[np.int32], matched: NDArray[np.int32], strangers: NDArray[np.uint8],
+    unwanted: NDArray[np.uint8],
+) -> None:  # fmt: skip
+    """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities."""
+    threshold = -b / w
+    people = query[: person_start[-1], :dim]
+    others = query[person_start[-1] : person_start[-1] + without, :dim]
+    for i, item in enumerate(items.tolist()):
+        stored = rows[offsets[item] : offsets[item + 1]].astype(np.float64)
+        sims = people @ stored.T
+        key = pair = sims
+        if combine:
+            groups = [slice(a, z) for a, z in zip(person_start[:-1], person_start[1:], strict=True)]
+            if combine == 1:
+                key = np.stack([_sigmoid(w * sims[g] + b).mean(axis=0) for g in groups])
+                pair = np.stack([sims[g].mean(axis=0) for g in groups])
+            else:
+                key = pair = np.stack([sims[g].max(axis=0) for g in groups])
+        element[i], similarity[i], score[i], similarity_sum[i], matched[i] = -1, 0.0, 0.0, 0.0, 0
+        for p, e in greedy_pairs(key):
+            s = pair[p, e]
+            element[i, p], similarity[i, p] = e, s
+            score[i] += key[p, e] if combine == 1 else _sigmoid(np.asarray(w * s + b))
+            similarity_sum[i] += s
+            matched[i] += s >= threshold
+        strangers[i] = bool((pair.max(axis=0) < threshold).any())
+        unwanted[i] = bool(without and (others @ stored.T >= threshold).any())
+
+
+def scan(
+    bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
+    first_wide: int, groups: int, query: NDArray[np.int8], start: NDArray[np.int32], step: NDArray[np.float32],
+    slack: NDArray[np.float32], weight: NDArray[np.float32], w: float, threshold: float, inflate: float,
+    first: int, last: int, bounds: NDArray[np.float32],
+) -> None:  # fmt: skip
+    """Write the bounds of blocks ``first`` to ``last`` (of items, for one bit)."""
+    if bits == 1:
+        rows = np.unpackbits(codes[first:last].reshape(last - first, -1), axis=1, bitorder="little")
+        sums = 2 * (rows.astype(np.int64) @ query.T.astype(np.int64)) + start
+        best = scales[first:last, None] * (step * sums.astype(np.float32) + slack)
+        bounds[first:last] = (_sigmoid(w * (best - threshold) + inflate) * weight).sum(axis=1)
+        return
+    for block in range(first, last):
+        rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
+        raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
+        if bits == 4:
+            raw = np.concatenate([raw & 15, raw >> 4], axis=3)
+        raw = raw.reshape(raw.shape[0], LANES, -1)
+        sums = raw @ query.T.astype(np.int64) + start
+        lane_scales = scales.reshape(-1, LANES)[rows, :, None]
+        best = (lane_scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
+        if block >= first_wide:
+            best[:] = best.max(axis=0)
+        total = (_sigmoid(w * (best - threshold) + inflate) * weight).sum(axis=1)
+        bounds[block * LANES : (block + 1) * LANES] = total
+
+
+def set_similarities(
+    bits: int, codes: NDArray[Any], scales: NDArray[np.float32], dim: int, groups: int,
+    query: NDArray[np.float64], people: int, items: NDArray[np.int64], out: NDArray[np.float64],
+) -> None:  # fmt: skip
+    """Write the float64 similarity of each chosen set vector to each query row."""
+    if bits >= 16:
+        rows = codes[items].astype(np.float64)
+    else:
+        raw = codes[items] if bits == 1 else codes[items // LANES, :, items % LANES, :]
+        rows = codec.levels_of(raw.reshape(len(items), -1), dim, bits) * scales[items, None].astype(
+            np.float64
+        )
+    out[:] = rows @ query[:people, :dim].T
+
+
+def collect(bounds: NDArray[np.float32], low: float, high: float, out: NDArray[np.int64]) -> int:
+    """Write the indices with low <= bound < high as far as there is room; return how many there are."""
+    found = np.flatnonzero((bounds >= np.float32(low)) & (bounds < np.float32(high)))
+    room = min(len(found), len(out))
+    out[:room] = found[:room]
+    return len(found)

@@ -1,0 +1,158 @@
+"""The first pass: an upper bound of every item's score, and the lanes worth a second look, best first."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index import backend, lanes
+from setnet.index.contents import Segment
+from setnet.index.query import Codes, Query
+from setnet.index.snapshot import Field, Snapshot
+
+__all__ = ["best_first", "element_bounds", "set_bounds", "thread_count"]
+
+NO_STARTS = np.empty(0, np.int64)
+TILE = 768 * 1024  # bytes of codes that stay in the cache while several queries pass over them
+TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
+
+Bounds = NDArray[np.float32]
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use: as asked, or one per core."""
+    return threads if threads is not None else len(os.sched_getaffinity(0))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1)), thread_name_prefix="setnet-scan")
+
+
+def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
+    """Return, per query, an upper bound of each element lane's exact score."""
+
+    def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+        if not segment.coded:  # small: every row deserves the second look
+            for bounds, query in zip(out, queries, strict=True):
+                bounds[:] = query.people + 1.0
+            return
+        info = segment.file.info
+        codes, scales = segment.file.array("codes"), segment.file.array("scales")
+        row_start = segment.file.array("row_start")
+        coded = [Codes.of(q, 8, info["residual_norm"], info["code_norm"]) for q in queries]
+        row_bytes = codes.shape[1] * 64
+        size = TASK if len(queries) == 1 else TILE
+        for first, last in lanes.block_ranges(row_start, max(1, size // row_bytes)):
+            yield _task(
+                8, codes, scales, row_start, info["first_wide"], codes.shape[1], coded, first, last, out
+            )
+
+    return _run(snapshot, snapshot.elements, queries, tasks, threads)
+
+
+def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
+    """Return, per query, an upper bound of each set vector's score."""
+    assert snapshot.shape.sets is not None
+    bits = min(8, snapshot.shape.sets.bits)
+
+    def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+        info = segment.file.info
+        codes, scales = segment.file.array("set_codes"), segment.file.array("set_scales")
+        coded = [Codes.of(q, bits, info["set_residual_norm"], info["set_code_norm"]) for q in queries]
+        blocks = len(codes)
+        groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
+        step = max(1, (TASK if len(queries) == 1 else TILE) // (groups * (8 if bits == 1 else 64)))
+        for first in range(0, blocks, step):
+            last = min(first + step, blocks)
+            yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
+
+    return _run(snapshot, snapshot.sets, queries, tasks, threads)
+
+
+def _task(
+    bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
+    first_wide: int, groups: int, queries: list[Codes], first: int, last: int, out: list[Bounds],
+) -> Callable[[], None]:  # fmt: skip
+    def run() -> None:
+        for q, bounds in zip(queries, out, strict=True):
+            backend.kernels.scan(
+                bits, codes, scales, row_start, first_wide, groups, q.codes, q.start, q.step, q.slack,
+                q.weight, q.w, q.threshold, q.inflate, first, last, bounds,
+            )  # fmt: skip
+
+    return run
+
+
+def _run(
+    snapshot: Snapshot,
+    field: Field,
+    queries: list[Query],
+    tasks: Callable[[int, Segment, list[Bounds]], Iterator[Callable[[], None]]],
+    threads: int | None,
+) -> list[Bounds]:
+    """Do all tasks on the asked number of threads, then close the lanes of deleted and empty items."""
+    bounds = [np.empty(field.lanes, np.float32) for _ in queries]
+    work: list[Callable[[], None]] = []
+    for s, segment in enumerate(snapshot.segments):
+        here = slice(field.start[s], field.start[s + 1])
+        work += tasks(s, segment, [b[here] for b in bounds])
+    workers = min(thread_count(threads), len(work))
+    if workers <= 1:
+        for task in work:
+            task()
+    else:
+        shared = iter(work)  # list iterators hand out each task once, also to several threads
+
+        def drain() -> None:
+            for task in shared:
+                task()
+
+        for done in [_pool().submit(drain) for _ in range(workers - 1)]:
+            drain()
+            done.result()
+    for b in bounds:
+        b[field.excluded] = -1.0
+    return bounds
+
+
+def best_first(bounds: Bounds, wanted: int, floor: Callable[[], float]) -> Iterator[NDArray[np.int64]]:
+    """Yield lanes in falling order of their bounds until none left can reach ``floor()``.
+
+    The first batch holds about ``wanted`` lanes. After each batch ``floor`` must return the score that a
+    new item has to reach, or a negative number while anything may enter. A lane is skipped only when its
+    bound lies below that floor: no item that belongs to the answer is ever left out.
+    """
+    stride = max(1, len(bounds) // 16384)
+    sample = -np.sort(-bounds[::stride])
+    done, high = 0, np.inf
+    while True:
+        low = _cut(sample, wanted, stride)
+        must = floor()
+        if must > 0:
+            low = must if _count(bounds, must, high) <= 4 * max(done, 256) else max(low, must)
+        if low < high:
+            lanes_found = np.empty(_count(bounds, low, high), np.int64)
+            backend.kernels.collect(bounds, low, high, lanes_found)
+            if len(lanes_found):
+                yield lanes_found
+            done += len(lanes_found)
+            high = low
+        if low <= 0 or floor() >= low:
+            return
+        wanted = max(4 * done, 4 * wanted)
+
+
+def _count(bounds: Bounds, low: float, high: float) -> int:
+    return int(backend.kernels.collect(bounds, low, high, np.empty(0, np.int64)))
+
+
+def _cut(sample: Bounds, wanted: int, stride: int) -> float:
+    """Return the bound that about ``wanted`` lanes reach; 0, which all open lanes reach, near the end."""
+    at = wanted // stride + 1
+    return max(0.0, float(sample[at])) if at < len(sample) else 0.0

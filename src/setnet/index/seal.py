@@ -1,0 +1,63 @@
+"""A checksum over the whole catalogue file, kept beside it while nobody writes.
+
+SQLite verifies its structure but not every byte. When a writer closes, it seals the file; a check compares
+the seal, and the first write breaks it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+
+__all__ = ["broken", "remove", "write"]
+
+
+def _seal(catalog: Path) -> Path:
+    return catalog.with_suffix(".seal")
+
+
+def _checksum(catalog: Path) -> dict[str, int]:
+    crc, size = 0, 0
+    with open(catalog, "rb") as file:
+        while part := file.read(1 << 20):
+            crc, size = zlib.crc32(part, crc), size + len(part)
+    return {"bytes": size, "crc": crc}
+
+
+def write(catalog: Path) -> None:
+    """Seal a catalogue whose write-ahead log is empty."""
+    text = json.dumps(_checksum(catalog))
+    temporary = _seal(catalog).with_suffix(".tmp")
+    try:
+        temporary.write_text(text)
+        os.replace(temporary, _seal(catalog))
+    except OSError:  # a seal is a convenience: without one, the check looks at the contents only
+        temporary.unlink(missing_ok=True)
+
+
+def remove(catalog: Path) -> None:
+    """Break the seal, before the first write."""
+    _seal(catalog).unlink(missing_ok=True)
+
+
+def broken(catalog: Path) -> str | None:
+    """Return what is wrong when there is a seal and the file does not fit it."""
+    seal = _seal(catalog)
+    if not seal.exists() or (catalog.with_name(catalog.name + "-wal").exists() and _wal_bytes(catalog)):
+        return None
+    try:
+        expected = json.loads(seal.read_text())
+        found = _checksum(catalog)
+    except (OSError, ValueError) as error:
+        return f"{seal} is damaged: {error}"
+    if found["bytes"] != expected.get("bytes"):
+        return f"{catalog} has {found['bytes']} bytes, its seal {seal.name} says {expected.get('bytes')}"
+    if found["crc"] != expected.get("crc"):
+        return f"{catalog} is damaged: its checksum does not fit its seal {seal.name}"
+    return None
+
+
+def _wal_bytes(catalog: Path) -> int:
+    return catalog.with_name(catalog.name + "-wal").stat().st_size

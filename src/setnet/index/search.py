@@ -1,0 +1,156 @@
+"""Answering a query: exact, by set vectors, or by set vectors and re-ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index import scan
+from setnet.index.query import EXAMPLES, Query
+from setnet.index.ranking import Scored, Top, score_elements, score_sets
+from setnet.index.snapshot import Field, Snapshot
+
+__all__ = ["Conditions", "exact", "fast", "set_only"]
+
+FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
+TOGETHER = 8  # queries whose bounds are held at once
+
+Allowed = list[NDArray[np.bool_]] | None
+Rows = list[tuple[int, NDArray[np.int64]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What an item must satisfy besides its score."""
+
+    allowed: Allowed = None
+    at_least: int = 0
+    only: bool = False
+    matching: str = "greedy"
+
+    def least_score(self, query: Query) -> float:
+        """Return the lowest score that ``at_least`` matches can have: one half each."""
+        mean = query.combine == EXAMPLES.index("mean")
+        return -1.0 if mean or not self.at_least else 0.5 * self.at_least * (1 - 1e-9)
+
+
+def exact(
+    snapshot: Snapshot, queries: list[Query], k: int, conditions: Conditions, threads: int | None
+) -> list[Scored]:
+    """Rank all items by the matching of their elements; identical to scoring every one of them."""
+
+    def second_look(query: Query, rows: Rows) -> Scored:
+        scored = score_elements(snapshot, rows, query, conditions.matching)
+        return scored.where(conditions.at_least, conditions.only)
+
+    def first_look(group: list[Query]) -> list[scan.Bounds]:
+        return scan.element_bounds(snapshot, group, threads)
+
+    least = [conditions.least_score(q) for q in queries]
+    return _ranked(snapshot.elements, queries, k, conditions.allowed, first_look, second_look, least)
+
+
+def set_only(
+    snapshot: Snapshot,
+    queries: list[Query],
+    k: int,
+    conditions: Conditions,
+    threads: int | None,
+    elements: list[Query] | None = None,
+) -> list[Scored]:
+    """Rank all items by their set vectors; ``elements`` are the same queries for conditions on elements."""
+    plain = not (conditions.at_least or conditions.only or any(q.without for q in elements or []))
+    of_elements = dict(zip(map(id, queries), elements or [], strict=False))
+
+    def second_look(query: Query, rows: Rows) -> Scored:
+        scored = score_sets(snapshot, rows, query)
+        if plain:
+            return scored
+        judged = score_elements(snapshot, rows, of_elements[id(query)])
+        keep = (judged.matched >= conditions.at_least) & ~judged.unwanted
+        return scored.take(keep & ~judged.strangers if conditions.only else keep)
+
+    def first_look(group: list[Query]) -> list[scan.Bounds]:
+        return scan.set_bounds(snapshot, group, threads)
+
+    return _ranked(
+        snapshot.sets, queries, k, conditions.allowed, first_look, second_look, [-1.0] * len(queries)
+    )
+
+
+def fast(
+    snapshot: Snapshot,
+    set_queries: list[Query],
+    queries: list[Query],
+    k: int,
+    candidates: int,
+    conditions: Conditions,
+    threads: int | None,
+) -> list[Scored]:
+    """Rank by set vectors, then re-rank the first ``candidates`` by their elements (paper 5.3)."""
+    first = set_only(snapshot, set_queries, max(k, candidates), Conditions(conditions.allowed), threads)
+    results = []
+    for found, query in zip(first, queries, strict=True):
+        order = np.lexsort((found.row, found.segment))
+        segment, row = found.segment[order], found.row[order]
+        rows = [(s, row[segment == s]) for s in np.unique(segment).tolist()]
+        scored = score_elements(snapshot, rows, query, conditions.matching)
+        best = scored.where(conditions.at_least, conditions.only).ranked()
+        results.append(best.take(np.arange(min(k, len(best)))))
+    return results
+
+
+def _ranked(
+    field: Field,
+    queries: list[Query],
+    k: int,
+    allowed: Allowed,
+    first_look: Callable[[list[Query]], list[scan.Bounds]],
+    second_look: Callable[[Query, Rows], Scored],
+    least: list[float],
+) -> list[Scored]:
+    """Bound every lane, then score lanes best first until the rest cannot enter the top k."""
+    tops = [Top(k, floor) for floor in least]
+    lanes = _open_lanes(field, allowed)
+    if k == 0 or (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
+        if lanes is None:
+            lanes = np.setdiff1d(np.arange(field.lanes), field.excluded)
+        rows = _rows(field, lanes if k else lanes[:0])
+        for top, query in zip(tops, queries, strict=True):
+            top.add(second_look(query, rows))
+        return [_best(top) for top in tops]
+    for at in range(0, len(queries), TOGETHER):
+        group = queries[at : at + TOGETHER]
+        for query, top, bounds in zip(group, tops[at : at + TOGETHER], first_look(group), strict=True):
+            if lanes is not None:
+                closed = np.ones(field.lanes, bool)
+                closed[lanes] = False
+                bounds[closed] = -1.0
+            for batch in scan.best_first(bounds, max(2 * k, 256), top.floor):
+                top.add(second_look(query, _rows(field, batch)))
+            if top.best is None:
+                top.add(second_look(query, []))
+    return [_best(top) for top in tops]
+
+
+def _best(top: Top) -> Scored:
+    assert top.best is not None
+    return top.best
+
+
+def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64] | None:
+    """Return the lanes that conditions on attributes leave open; None when there are none."""
+    if allowed is None:
+        return None
+    is_open = np.zeros(field.lanes, bool)
+    for s, (rows, mask) in enumerate(zip(field.lane_rows, allowed, strict=True)):
+        is_open[field.start[s] : field.start[s + 1]] = mask[rows] if len(mask) else False
+    is_open[field.excluded] = False
+    return np.flatnonzero(is_open)
+
+
+def _rows(field: Field, lanes: NDArray[np.int64]) -> Rows:
+    return [(s, rows) for s, rows, _ in field.split(lanes)]

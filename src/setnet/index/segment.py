@@ -1,0 +1,164 @@
+"""A segment: one immutable file of named arrays, written in one stream, read through a memory map.
+
+Layout: 64 bytes of magic; the arrays, each padded to 64 bytes; a JSON footer naming every array with its
+type, shape, place and CRC-32; a 24-byte trailer with the footer's length and CRC-32. Every byte of the file
+is covered by a checksum or compared with a constant. A file without a sound trailer is not a segment.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import struct
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from setnet.errors import StorageError, VersionError
+
+__all__ = ["FORMAT", "SegmentFile", "SegmentWriter"]
+
+FORMAT = 1
+ALIGN = 64
+HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
+TRAILER = struct.Struct("<QII8s")
+TAIL = b"snetend\n"
+
+
+class SegmentWriter:
+    """Writes arrays one after another; `finish` seals the file and forces it to disk.
+
+    Used as a context manager: an error removes the unfinished file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._arrays: dict[str, dict[str, Any]] = {}
+        try:
+            self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - closed in __exit__
+            self._at = 0
+            self._write(HEAD)
+        except OSError as error:
+            raise _disk_error(path, error) from error
+
+    def __enter__(self) -> SegmentWriter:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._file.close()
+        if kind is not None:
+            self.path.unlink(missing_ok=True)
+
+    def _write(self, data: Any) -> None:
+        view = memoryview(data).cast("B")
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise _disk_error(self.path, error) from error
+        self._at += memoryview(data).nbytes
+
+    def array(
+        self, name: str, dtype: DTypeLike, width: tuple[int, ...], chunks: Iterable[NDArray[Any]]
+    ) -> None:
+        """Append array ``name`` of rows shaped ``width``, given in chunks so that it need never be in memory."""
+        start, crc, rows = self._at, 0, 0
+        for chunk in chunks:
+            data = np.ascontiguousarray(chunk, dtype=dtype)
+            if data.size:
+                self._write(data)
+                crc = zlib.crc32(data.reshape(-1).view(np.uint8), crc)
+            rows += len(data)
+        padding = b"\0" * (-self._at % ALIGN)
+        if padding:
+            self._write(padding)
+            crc = zlib.crc32(padding, crc)
+        self._arrays[name] = {
+            "dtype": np.dtype(dtype).str,
+            "shape": [rows, *width],
+            "offset": start,
+            "bytes": self._at - start,
+            "crc": crc,
+        }
+
+    def read_back(self, name: str) -> NDArray[Any]:
+        """Return an array already written, mapped from the file: derived arrays are made from it."""
+        entry = self._arrays[name]
+        if 0 in entry["shape"]:
+            return np.empty(entry["shape"], dtype=entry["dtype"])
+        return np.memmap(self.path, entry["dtype"], "r", entry["offset"], tuple(entry["shape"]))
+
+    def finish(self, info: dict[str, Any]) -> int:
+        """Write the footer, force everything to disk, and return the footer's checksum."""
+        footer = json.dumps({"format": FORMAT, "arrays": self._arrays, "info": info}).encode()
+        crc = zlib.crc32(footer)
+        self._write(footer)
+        self._write(TRAILER.pack(len(footer), crc, FORMAT, TAIL))
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise _disk_error(self.path, error) from error
+        return crc
+
+
+class SegmentFile:
+    """A segment file mapped into memory; arrays are views of the map and cost no heap."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size < ALIGN + TRAILER.size:
+                raise StorageError(f"{path} is truncated: {size} bytes are too few for a segment")
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        length, self.crc, version, tail = TRAILER.unpack(self._map[-TRAILER.size :])
+        start = size - TRAILER.size - length
+        if tail != TAIL or start < ALIGN or self._map[:ALIGN] != HEAD:
+            raise StorageError(f"{path} is truncated or damaged: it has no sound header and trailer")
+        if version > FORMAT:
+            raise VersionError(
+                f"{path} has format {version}, this setnet reads up to {FORMAT}: upgrade setnet to open it"
+            )
+        footer = self._map[start : start + length]
+        if zlib.crc32(footer) != self.crc:
+            raise StorageError(f"{path} is damaged: the checksum of its footer does not fit")
+        parsed = json.loads(footer)
+        self.bytes = size
+        self.info: dict[str, Any] = parsed["info"]
+        self._arrays: dict[str, dict[str, Any]] = parsed["arrays"]
+        self._end = start
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._arrays
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return the array ``name`` as a read-only view of the file."""
+        entry = self._arrays[name]
+        count = int(np.prod(entry["shape"]))
+        return np.frombuffer(self._map, entry["dtype"], count, entry["offset"]).reshape(entry["shape"])
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with the file's contents, array by array; empty when all checksums fit."""
+        problems = []
+        at = ALIGN
+        for name, entry in self._arrays.items():
+            if entry["offset"] != at:
+                problems.append(f"{self.path}: array {name!r} does not begin where the one before ends")
+            at = entry["offset"] + entry["bytes"]
+            if zlib.crc32(memoryview(self._map)[entry["offset"] : at]) != entry["crc"]:
+                problems.append(f"{self.path} is damaged: the checksum of array {name!r} does not fit")
+        if at != self._end:
+            problems.append(f"{self.path}: {self._end - at} bytes belong to no array")
+        return problems
+
+
+def _disk_error(path: Path, error: OSError) -> StorageError:
+    return StorageError(
+        f"cannot write {path}: {error.strerror or error}; nothing already stored was changed. "
+        "Free some space or check permissions, then repeat the call"
+    )

@@ -1,0 +1,640 @@
+"""`SetIndex`: items that are sets of vectors, on disk, searched by sets of people."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
+from setnet.index import backend, tags
+from setnet.index import search as modes
+from setnet.index.catalog import Catalog
+from setnet.index.check import check_index
+from setnet.index.contents import SetSpec, Shape
+from setnet.index.ingest import MAX_SET_DIM, check_ids, checked_batch
+from setnet.index.query import EXAMPLES, Query, aggregated, as_people
+from setnet.index.ranking import Scored
+from setnet.index.results import Hit, Item, Match, Report, Stats
+from setnet.index.snapshot import Snapshot
+from setnet.index.writer import Writer
+from setnet.sets import codec
+from setnet.sets.aggregator import Aggregator, Mean
+from setnet.sets.logistic import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic
+
+__all__ = ["MATCHINGS", "MODES", "PRECISIONS", "SetIndex"]
+
+MODES = ("exact", "fast", "set", "tags")
+MATCHINGS = ("greedy", "optimal")
+PRECISIONS = ("float32", "float16")
+MAX_DIM = 4096
+GIVEN = "given"  # the name of set vectors that the caller makes
+
+
+class SetIndex:
+    """An index of items, each a set of vectors ("elements"), that survives whatever happens to its process.
+
+    Searches run beside one writer, in any number of threads and processes; each works on the state of the
+    latest commit. Use as a context manager, or call `close`.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from setnet import SetIndex
+    >>> dress, bag, shoe = np.eye(3)
+    >>> index = SetIndex.create(tempfile.mkdtemp() + "/outfits", dim=3)
+    >>> index.add(["party", "office"], np.stack([dress, bag, shoe, bag]), counts=[2, 2])
+    >>> [hit.id for hit in index.search(np.stack([dress, bag]), k=2)]
+    ['party', 'office']
+    >>> index.close()
+    """
+
+    def __init__(self, path: Path, read_only: bool, head: Aggregator | None) -> None:
+        """Use `create` or `open` instead."""
+        self.path = path
+        self.read_only = read_only
+        self._lock = threading.RLock()
+        self._writing = threading.RLock()
+        self._writer = None if read_only else Writer(path)
+        try:
+            self._catalog = Catalog(path / "catalog.sqlite", read_only=True)
+            self._load_settings()
+            self._head = self._checked_head(head)
+            self._snapshot: Snapshot | None = None
+        except BaseException:
+            if self._writer:
+                self._writer.close()
+            raise
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        dim: int,
+        *,
+        precision: str = "float32",
+        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
+        head: Aggregator | str | None = None,
+        set_dim: int | None = None,
+        set_bits: int = 32,
+        set_logistic: tuple[float, float] | Logistic | None = None,
+    ) -> SetIndex:
+        """Make a new, empty index in the folder ``path`` and open it for writing.
+
+        Parameters
+        ----------
+        path
+            Folder to make; it must not exist or be empty.
+        dim
+            Dimension of the elements, 1 to 4096.
+        precision
+            How elements are stored: ``"float32"`` or ``"float16"``.
+        logistic
+            (w, b) for elements: a matched pair of similarity s adds sigmoid(w s + b) to an item's score.
+        head
+            What makes the set vectors: an aggregator, the name of a shipped head, ``"mean"`` (the default)
+            or ``"none"``.
+        set_dim, set_bits
+            Dimension (up to 4096) and bits per dimension (32, 16, 8, 4 or 1) of set vectors that the caller
+            passes to `add`; ``set_bits`` also applies to ``"mean"``.
+        set_logistic
+            (w, b) for set vectors; the head's own by default.
+        """
+        root = Path(path)
+        _whole("dim", dim, 1, MAX_DIM)
+        if precision not in PRECISIONS:
+            raise one_of("precision", precision, PRECISIONS)
+        codec.row_bytes(dim, set_bits)
+        made = _head_named(head, dim, set_bits) if isinstance(head, str) else head
+        if made is None and head is None:
+            made = Mean(dim, bits=set_bits) if set_dim is None else None
+        if made is not None and made.element_dim not in (None, dim):
+            raise InvalidInputError(
+                f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
+            )
+        sets: SetSpec | None = None
+        if made is not None:
+            sets = SetSpec(made.name, made.dim, made.bits)
+        elif set_dim is not None:
+            _whole("set_dim", set_dim, 1, MAX_SET_DIM)
+            sets = SetSpec(GIVEN, set_dim, set_bits)
+        of_sets = _logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
+        settings = _settings(dim, precision, _logistic(logistic), sets, of_sets)
+        if root.exists() and (not root.is_dir() or any(root.iterdir())):
+            raise InvalidInputError(
+                f"{root} exists already: open it with SetIndex.open, or choose another path"
+            )
+        try:
+            (root / "segments").mkdir(parents=True)
+            Catalog.create(root / "catalog.sqlite", {"settings": settings, "settings_crc": _crc(settings)})
+        except OSError as error:
+            raise StorageError(f"cannot create an index at {root}: {error.strerror or error}") from error
+        return cls(root, read_only=False, head=made)
+
+    @classmethod
+    def open(
+        cls, path: str | Path, read_only: bool = False, *, head: Aggregator | str | None = None
+    ) -> SetIndex:
+        """Open an index; for writing unless ``read_only``, which never waits and never locks."""
+        root = Path(path)
+        if not (root / "catalog.sqlite").is_file():
+            what = "does not exist" if not root.exists() else "holds no setnet index"
+            raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
+        if isinstance(head, str):
+            head = _head_named(head, 0, 32)
+        return cls(root, read_only, head)
+
+    @staticmethod
+    def destroy(path: str | Path) -> None:
+        """Delete an index and all its files; refuses a folder that is none."""
+        SetIndex.open(path).close()
+        shutil.rmtree(path)
+
+    def close(self) -> None:
+        """Give up the write lock and all files; searches still running end on what they hold."""
+        with self._writing, self._lock:
+            if self._catalog is not None:
+                self._catalog.close()
+                if self._writer:
+                    self._writer.close()
+            self._catalog = None  # type: ignore[assignment]
+            self._writer = None
+            self._snapshot = None
+
+    def __enter__(self) -> SetIndex:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _load_settings(self) -> None:
+        with self._lock, self._open_catalog().reading():
+            settings = self._catalog.get("settings")
+        sets = settings["sets"]
+        self.shape = Shape(settings["dim"], settings["precision"], SetSpec(**sets) if sets else None)
+        self.logistic = Logistic(*settings["logistic"])
+        self.set_logistic = Logistic(*settings["set_logistic"])
+
+    def _checked_head(self, head: Aggregator | None) -> Aggregator | None:
+        sets = self.shape.sets
+        if head is None:
+            return Mean(self.shape.dim, bits=sets.bits) if sets and sets.name == "mean" else None
+        if sets is None or (head.name, head.dim, head.bits) != (sets.name, sets.dim, sets.bits):
+            has = f"{sets.name!r} ({sets.dim}-D, {sets.bits} bit)" if sets else "none"
+            raise InvalidInputError(
+                f"head {head.name!r} ({head.dim}-D, {head.bits} bit) did not make the set vectors of {self.path}: "
+                f"they are {has}"
+            )
+        return head
+
+    @property
+    def head(self) -> Aggregator | None:
+        """The aggregator behind the set vectors; None when there are none or the caller makes them."""
+        sets = self.shape.sets
+        if self._head is None and sets is not None and sets.name != GIVEN:
+            self._head = self._checked_head(_head_named(sets.name, self.shape.dim, sets.bits))
+        return self._head
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        ids: Sequence[str],
+        elements: ArrayLike,
+        counts: ArrayLike,
+        attributes: Sequence[Mapping[str, Any] | None] | None = None,
+        set_vectors: ArrayLike | None = None,
+    ) -> None:
+        """Add items, or replace those whose id is stored already: all of them or, on any error, none.
+
+        Parameters
+        ----------
+        ids
+            One string per item, at most 512 bytes, no two the same.
+        elements
+            (sum(counts), dim): the elements of all items, one item after another; stored as given, so
+            normalise them if similarities shall be cosines.
+        counts
+            Number of elements of each item; 0 is allowed, such an item is stored and never found.
+        attributes
+            A mapping per item, for conditions: strings, numbers or None.
+        set_vectors
+            (len(ids), set_dim) when the caller makes them; otherwise the head does.
+        """
+        with self._writing:
+            writer = self._open_writer()
+            if set_vectors is not None:
+                self._take_given_sets(np.shape(set_vectors))
+            snapshot = self._fresh()
+            head = self.head if set_vectors is None else None
+            batch, details = checked_batch(ids, elements, counts, attributes, set_vectors, self.shape, head)
+            if not batch.ids:
+                return
+            writer.add(batch, details, snapshot)
+            while due := writer.overfull_tier(self._fresh()):
+                writer.merge(self._fresh(), due)
+
+    def _take_given_sets(self, shape: tuple[int, ...]) -> None:
+        """Switch an index that holds nothing from the default head to set vectors made by the caller."""
+        sets = self.shape.sets
+        if sets is not None and sets.name == GIVEN:
+            return
+        if sets is None or sets.name != "mean" or len(self):
+            name = sets.name if sets else "none"
+            raise InvalidInputError(
+                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create the "
+                "index with set_dim="
+            )
+        if len(shape) != 2:
+            raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
+        _whole("the set vectors' dimension", shape[1], 1, MAX_SET_DIM)
+        given = SetSpec(GIVEN, shape[1], sets.bits)
+        settings = _settings(self.shape.dim, self.shape.precision, self.logistic, given, self.set_logistic)
+        writer = self._open_writer()
+        writer.change_settings(settings, _crc(settings))
+        self._head, self._snapshot = None, None
+        self._load_settings()
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+        with self._writing:
+            writer = self._open_writer()
+            names = check_ids(ids)
+            snapshot = self._fresh()
+            found = writer.catalog.seqs_of(names)
+            missing = next((i for i in names if i not in found), None)
+            if missing is not None:
+                raise InvalidInputError(f"id {missing!r} is not in the index: nothing was deleted")
+            if found:
+                writer.delete(np.array(sorted(found.values()), np.int64), snapshot)
+
+    def compact(self) -> None:
+        """Merge all segments into one and drop deleted items from the disk, for good."""
+        with self._writing:
+            writer = self._open_writer()
+            snapshot = self._fresh()
+            if len(snapshot.segments) > 1 or any(dead is not None for dead in snapshot.dead):
+                writer.merge(snapshot, range(len(snapshot.segments)))
+            self._fresh()
+            writer.shrink()
+
+    def tag(self, gallery: Mapping[str, ArrayLike], threshold: float = 0.5) -> int:
+        """Recognise known people in all items and write an inverted index for ``mode="tags"``.
+
+        ``gallery`` has up to 10 examples per name. An element is tagged with the one name it resembles most
+        when sigmoid(w s + b) reaches ``threshold``. Replaces earlier tags; items added later have none until
+        the next call. Returns the number of (person, item) entries.
+        """
+        with self._writing:
+            writer = self._open_writer()
+            names, rows = tags.gallery_rows(gallery, self.shape.dim)
+            found = tags.tagged(self._fresh(), rows, threshold, self.logistic)
+            return writer.tag(names, rows, found)
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        people: Any,
+        k: int = 100,
+        mode: str = "exact",
+        candidates: int = 2000,
+        where: Mapping[str, Any] | None = None,
+        at_least: int = 0,
+        only: bool = False,
+        without: Any = None,
+        aggregate_query: bool = False,
+        examples: str = "aggregate",
+        matching: str = "greedy",
+        threads: int | None = None,
+    ) -> list[Hit]:
+        """Return the k items that hold most of the people, best first.
+
+        Parameters
+        ----------
+        people
+            (Q, dim) array, or a list with one (n, dim) array of examples per person. In ``tags`` mode, names;
+            or a mapping from names to descriptors, to re-rank the first ``candidates`` by them.
+        k
+            How many hits at most.
+        mode
+            ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: set
+            vectors, then the first ``candidates`` re-ranked exactly; ``"tags"``: by the tags of `tag`.
+        candidates
+            How many items ``fast`` and ``tags`` re-rank.
+        where
+            Conditions on attributes, see `setnet.index.conditions`.
+        at_least
+            Least number of people that must be matched (similarity at or above the logistic's threshold).
+        only
+            Leave out items with an element that matches nobody asked for.
+        without
+            People, given like ``people``, who must not be in the item.
+        aggregate_query
+            Turn all people into one set vector (paper 5.2); for ``set`` and ``fast``.
+        examples
+            What to do with several examples of a person: ``"aggregate"`` them into one descriptor, or take
+            the ``"mean"`` or ``"max"`` of their scores.
+        matching
+            ``"greedy"`` as in the paper, or ``"optimal"`` (Hungarian) for comparison.
+        threads
+            Number of threads; one per core by default.
+        """
+        options = _Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
+        return self._search([people], options, where, without)[0]
+
+    def search_many(
+        self,
+        queries: Sequence[Any],
+        k: int = 100,
+        mode: str = "exact",
+        candidates: int = 2000,
+        where: Mapping[str, Any] | None = None,
+        at_least: int = 0,
+        only: bool = False,
+        without: Any = None,
+        aggregate_query: bool = False,
+        examples: str = "aggregate",
+        matching: str = "greedy",
+        threads: int | None = None,
+    ) -> list[list[Hit]]:
+        """Answer several queries at once, each as `search` does, passing over the vectors together."""
+        options = _Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
+        return self._search(list(queries), options, where, without)
+
+    def _search(
+        self, queries: list[Any], options: _Options, where: Mapping[str, Any] | None, without: Any
+    ) -> list[list[Hit]]:
+        if options.mode == "tags":
+            return [self._by_tags(people, options, where, without) for people in queries]
+        snapshot, allowed = self._view(where)
+        unwanted = [] if without is None else as_people(without, self.shape.dim, "without")
+        conditions = modes.Conditions(allowed, options.at_least, options.only, options.matching)
+        given = self.shape.sets is not None and self.shape.sets.name == GIVEN
+        people = []
+        if options.mode != "set" or not given or unwanted or options.at_least or options.only:
+            people = [as_people(p, self.shape.dim) for p in queries]
+        exact = [Query.of(p, unwanted, options.examples, self.logistic) for p in people]
+        if options.mode == "exact":
+            found = modes.exact(snapshot, exact, options.k, conditions, options.threads)
+            return [self._hits(snapshot, scored) for scored in found]
+        if self.shape.sets is None:
+            raise InvalidInputError(
+                f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"
+            )
+        sets = [self._set_query(p, options) for p in (queries if given else people)]
+        if options.mode == "set":
+            found = modes.set_only(snapshot, sets, options.k, conditions, options.threads, exact)
+            return [self._hits(snapshot, scored) for scored in found]
+        found = modes.fast(snapshot, sets, exact, options.k, options.candidates, conditions, options.threads)
+        return [self._hits(snapshot, scored) for scored in found]
+
+    def _set_query(self, people: Any, options: _Options) -> Query:
+        """Return a query in the space of set vectors: through the head, or as given by the caller."""
+        assert self.shape.sets is not None
+        head = self.head
+        if head is None:
+            rows = as_people(people, self.shape.sets.dim)
+            if options.aggregate_query:
+                rows = [np.concatenate(rows).mean(axis=0, keepdims=True)]
+        else:
+            rows = aggregated(people, head, options.examples, options.aggregate_query)
+        return Query.of(rows, [], options.examples, self.set_logistic)
+
+    def _by_tags(
+        self, people: Any, options: _Options, where: Mapping[str, Any] | None, without: Any
+    ) -> list[Hit]:
+        names = [people] if isinstance(people, str) else list(people)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise InvalidInputError("in mode 'tags' people are names, or a mapping from names to descriptors")
+        snapshot, allowed = self._view(where)
+        with self._lock, self._open_catalog().reading():
+            ranked = tags.ranked_by_tags(self._catalog, names)
+        order = {seq: at for at, (seq, _) in enumerate(ranked)}
+        living = snapshot.find(np.array(sorted(order), np.int64))
+        if allowed is not None:
+            living = [(s, rows[allowed[s][rows]]) for s, rows in living]
+        if isinstance(people, Mapping) or without is not None or options.at_least or options.only:
+            given = list(people.values()) if isinstance(people, Mapping) else self._tag_rows(names)
+            return self._reranked(snapshot, living, order, given, options, without)
+        hits = []
+        for s, rows in living:
+            segment = snapshot.segments[s]
+            for seq, id_ in zip(segment.seq[rows].tolist(), segment.ids_of(rows), strict=True):
+                pairs = tuple(Match(names[p], e, similarity) for p, e, similarity in ranked[order[seq]][1])
+                hits.append((order[seq], Hit(id_, float(len(pairs)), pairs)))
+        return [hit for _, hit in sorted(hits, key=lambda hit: hit[0])[: options.k]]
+
+    def _reranked(
+        self,
+        snapshot: Snapshot,
+        living: modes.Rows,
+        order: dict[int, int],
+        people: Any,
+        options: _Options,
+        without: Any,
+    ) -> list[Hit]:
+        """Re-rank the first candidates of a tag search by their elements."""
+        last = sorted(order[seq] for s, rows in living for seq in snapshot.segments[s].seq[rows].tolist())
+        cut = last[: options.candidates][-1] if last else 0
+        first = [
+            (s, rows[[order[q] <= cut for q in snapshot.segments[s].seq[rows].tolist()]])
+            for s, rows in living
+        ]
+        unwanted = [] if without is None else as_people(without, self.shape.dim, "without")
+        query = Query.of(as_people(people, self.shape.dim), unwanted, options.examples, self.logistic)
+        scored = modes.score_elements(
+            snapshot, [(s, r) for s, r in first if len(r)], query, options.matching
+        )
+        best = scored.where(options.at_least, options.only).ranked()
+        return self._hits(snapshot, best.take(np.arange(min(options.k, len(best)))))
+
+    def _tag_rows(self, names: list[str]) -> list[NDArray[np.float32]]:
+        with self._lock:
+            known = dict(self._open_catalog().db.execute("SELECT name, descriptor FROM tag_names").fetchall())
+        return [np.frombuffer(known[name], np.float32)[None, :] for name in names]
+
+    def _view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, modes.Allowed]:
+        """Return the latest snapshot and the rows that satisfy the conditions, from one transaction."""
+        for attempt in range(5):
+            try:
+                with self._lock, self._open_catalog().reading():
+                    if self._snapshot is None or self._snapshot.generation != self._catalog.get("generation"):
+                        known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
+                        self._snapshot = Snapshot(self._catalog, self.path, self.shape, known)
+                    allowed = self._snapshot.allowed(self._catalog, where) if where else None
+                    return self._snapshot, allowed
+            except FileNotFoundError as error:  # a merge removed it since the catalogue was read
+                if attempt == 4:
+                    raise StorageError(f"{error.filename} is missing; run check() on the index") from error
+        raise AssertionError("unreachable")
+
+    def _fresh(self) -> Snapshot:
+        return self._view(None)[0]
+
+    def _hits(self, snapshot: Snapshot, scored: Scored) -> list[Hit]:
+        ids = [""] * len(scored)
+        for s in np.unique(scored.segment).tolist():
+            places = np.flatnonzero(scored.segment == s)
+            for at, name in zip(
+                places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True
+            ):
+                ids[at] = name
+        elements, similarities = scored.element.tolist(), scored.similarity.tolist()
+        return [
+            Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
+            for name, score, pairs, s in zip(ids, scored.score.tolist(), elements, similarities, strict=True)
+        ]
+
+    def __len__(self) -> int:
+        with self._lock:
+            return self._open_catalog().count("items")
+
+    def __contains__(self, id: object) -> bool:
+        with self._lock:
+            return isinstance(id, str) and bool(self._open_catalog().seqs_of([id]))
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
+        snapshot = self._fresh()
+        for s, segment in enumerate(snapshot.segments):
+            rows = snapshot.alive(s)
+            for at in range(0, len(rows), 1024):
+                part = rows[at : at + 1024]
+                texts = zip(
+                    segment.ids_of(part),
+                    segment.counts[part].tolist(),
+                    segment.attributes_of(part),
+                    strict=True,
+                )
+                for name, count, text in texts:
+                    yield Item(name, count, json.loads(text) if text else {})
+
+    def elements(self, id: str) -> NDArray[np.float32]:
+        """Return the elements of an item as stored."""
+        with self._lock:
+            seq = self._open_catalog().seqs_of([id]).get(id)
+        snapshot = self._fresh()
+        for s, rows in snapshot.find(np.array([seq], np.int64)) if seq is not None else []:
+            return snapshot.segments[s].elements_of(rows).astype(np.float32)
+        raise InvalidInputError(f"id {id!r} is not in the index")
+
+    def stats(self) -> Stats:
+        """Return what the index holds and its size on disk, file by file."""
+        with self._lock, self._open_catalog().reading():
+            rows = self._catalog.db.execute(
+                "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
+            ).fetchone()
+            items, tag_count = self._catalog.count("items"), self._catalog.count("tag_names")
+        files = sorted(p for p in self.path.rglob("*") if p.is_file())
+        sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
+        sets = self.shape.sets or SetSpec("none", 0, 0)
+        return Stats(
+            items=items, elements=int(rows[1] or 0), segments=rows[0], deleted=int(rows[2] or 0),
+            bytes_by_file=sizes, dim=self.shape.dim, precision=self.shape.precision, set_vectors=sets.name,
+            set_dim=sets.dim, set_bits=sets.bits, tags=tag_count, kernels=backend.level(),
+        )  # fmt: skip
+
+    def check(self) -> Report:
+        """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
+        with self._lock:
+            return check_index(self._open_catalog(), self.path, self.shape)
+
+    # -- state ---------------------------------------------------------------------------------------
+
+    def _open_catalog(self) -> Catalog:
+        if self._catalog is None:
+            raise InvalidInputError(f"the index {self.path} is closed: open it again with SetIndex.open")
+        return self._catalog
+
+    def _open_writer(self) -> Writer:
+        self._open_catalog()
+        if self._writer is None:
+            raise InvalidInputError(
+                f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
+            )
+        return self._writer
+
+
+class _Options:
+    """The settings of a search, checked."""
+
+    def __init__(
+        self, k: int, mode: str, candidates: int, at_least: int, only: bool, aggregate_query: bool,
+        examples: str, matching: str, threads: int | None,
+    ) -> None:  # fmt: skip
+        for name, value, valid in (
+            ("mode", mode, MODES),
+            ("matching", matching, MATCHINGS),
+            ("examples", examples, EXAMPLES),
+        ):
+            if value not in valid:
+                raise one_of(name, value, valid)
+        if aggregate_query and mode not in ("set", "fast"):
+            raise InvalidInputError(
+                f"aggregate_query works on set vectors: use mode 'set' or 'fast', not {mode!r}"
+            )
+        self.k = _whole("k", k, 0)
+        self.candidates = _whole("candidates", candidates, 1)
+        self.at_least = _whole("at_least", at_least, 0)
+        self.threads = None if threads is None else _whole("threads", threads, 1)
+        self.mode, self.only, self.aggregate_query = mode, bool(only), bool(aggregate_query)
+        self.examples, self.matching = examples, matching
+
+
+def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise InvalidInputError(f"{name} must be a whole number, not {value!r}")
+    if value < least or (most is not None and value > most):
+        raise InvalidInputError(
+            f"{name} is {value}: valid are {least} to {most if most is not None else 'any'}"
+        )
+    return int(value)
+
+
+def _logistic(value: tuple[float, float] | Logistic) -> Logistic:
+    if isinstance(value, Logistic):
+        return value
+    try:
+        w, b = (float(v) for v in value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"logistic must be a pair (w, b), not {value!r}") from None
+    return Logistic(w, b)
+
+
+def _settings(
+    dim: int, precision: str, logistic: Logistic, sets: SetSpec | None, set_logistic: Logistic
+) -> dict[str, Any]:
+    spec = {"name": sets.name, "dim": sets.dim, "bits": sets.bits} if sets else None
+    return {
+        "dim": int(dim),
+        "precision": precision,
+        "logistic": [logistic.w, logistic.b],
+        "sets": spec,
+        "set_logistic": [set_logistic.w, set_logistic.b],
+    }
+
+
+def _crc(settings: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(settings, sort_keys=True).encode())
+
+
+def _head_named(name: str, dim: int, bits: int) -> Aggregator | None:
+    """Return the aggregator of that name: the mean, none, or a head shipped or at a path."""
+    if name == "none":
+        return None
+    if name == "mean":
+        return Mean(dim, bits=bits)
+    from setnet.sets import SetNet
+
+    head: Aggregator = SetNet.load(name)
+    return head

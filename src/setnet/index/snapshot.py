@@ -1,0 +1,128 @@
+"""A consistent view of an index: its segments and deletions as of one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import StorageError
+from setnet.index.catalog import Catalog
+from setnet.index.conditions import items_where
+from setnet.index.contents import Segment, Shape
+from setnet.index.segment import SegmentFile
+
+__all__ = ["Field", "Snapshot", "segment_path"]
+
+
+def segment_path(root: Path, number: int) -> Path:
+    """Return where segment ``number`` of the index at ``root`` lies."""
+    return root / "segments" / f"{number:08d}.seg"
+
+
+@dataclass(frozen=True)
+class Field:
+    """The lanes of all segments side by side: of their elements, or of their set vectors.
+
+    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``.
+    """
+
+    start: NDArray[np.int64]
+    lane_rows: list[NDArray[np.int32]]
+    excluded: NDArray[np.int64]
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes in all."""
+        return int(self.start[-1])
+
+    def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Return (segment, rows, places) for global lanes in ascending order."""
+        cuts = np.searchsorted(lanes, self.start)
+        parts = []
+        for s in range(len(self.lane_rows)):
+            if cuts[s] < cuts[s + 1]:
+                places = np.arange(cuts[s], cuts[s + 1])
+                parts.append((s, self.lane_rows[s][lanes[places] - self.start[s]].astype(np.int64), places))
+        return parts
+
+
+class Snapshot:
+    """Segments, deletions and generation, read in one transaction; holds its files open."""
+
+    def __init__(self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment]) -> None:
+        self.generation: int = catalog.get("generation")
+        self.shape = shape
+        self.segments: list[Segment] = []
+        self.dead: list[NDArray[np.bool_] | None] = []
+        for number, items, _, size, crc in catalog.segments():
+            segment = known.get(number)
+            if segment is None:
+                path = segment_path(root, number)
+                segment = Segment(number, SegmentFile(path), shape)
+                if (len(segment), segment.file.bytes, segment.file.crc) != (items, size, crc):
+                    raise StorageError(f"{path} is not the file the catalogue speaks of; run check()")
+            self.segments.append(segment)
+            self.dead.append(catalog.dead_rows(number, items))
+        self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+
+    @cached_property
+    def elements(self) -> Field:
+        """The lanes of the elements' codes."""
+        return self._field([segment.lane_rows for segment in self.segments])
+
+    @cached_property
+    def sets(self) -> Field:
+        """The lanes of the set vectors: one per row, rows without elements left out."""
+        rows = []
+        for segment in self.segments:
+            bits = self.shape.sets.bits if self.shape.sets else 1
+            lane_rows = np.full(len(segment) if bits == 1 else -(-len(segment) // 16) * 16, -1, np.int32)
+            lane_rows[: len(segment)] = np.where(segment.counts > 0, np.arange(len(segment)), -1)
+            rows.append(lane_rows)
+        return self._field(rows)
+
+    def _field(self, lane_rows: list[NDArray[np.int32]]) -> Field:
+        start = np.concatenate([[0], np.cumsum([len(rows) for rows in lane_rows])]).astype(np.int64)
+        excluded = [np.empty(0, np.int64)]
+        for at, rows, dead in zip(start, lane_rows, self.dead, strict=False):
+            out = rows < 0 if dead is None else (rows < 0) | dead[rows]
+            excluded.append(np.flatnonzero(out) + at)
+        return Field(start, lane_rows, np.concatenate(excluded))
+
+    def alive(self, segment: int) -> NDArray[np.int64]:
+        """Return the rows of a segment that are not deleted."""
+        dead = self.dead[segment]
+        return np.arange(len(self.segments[segment])) if dead is None else np.flatnonzero(~dead)
+
+    def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+        """Return (segment, rows) of the living items with these sequence numbers."""
+        found = []
+        for s, segment in enumerate(self.segments):
+            at = np.searchsorted(segment.seq, seqs)
+            here = at < len(segment)
+            here[here] = segment.seq[at[here]] == seqs[here]
+            rows = at[here]
+            dead = self.dead[s]
+            if dead is not None:
+                rows = rows[~dead[rows]]
+            if len(rows):
+                found.append((s, rows.astype(np.int64)))
+        return found
+
+    def allowed(self, catalog: Catalog, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
+        """Return, per segment, which rows satisfy the conditions; the latest answers are remembered."""
+        key = repr(sorted((name, repr(value)) for name, value in where.items()))
+        if key not in self._masks:
+            if len(self._masks) >= 8:
+                self._masks.pop(next(iter(self._masks)))
+            seqs = items_where(catalog, where)
+            table = np.zeros(max((int(s.seq[-1]) for s in self.segments if len(s)), default=0) + 1, bool)
+            table[seqs[seqs < len(table)]] = True
+            self._masks[key] = [table[segment.seq] for segment in self.segments]
+        return self._masks[key]
