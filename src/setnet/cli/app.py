@@ -1,0 +1,106 @@
+"""All commands by name. A command's file is imported when it is called, not to show `--help`."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from setnet.errors import SetNetError
+
+__all__ = ["COMMANDS", "app", "command", "run"]
+
+# The order is the one of a newcomer's path. Commands whose file is not installed are not shown.
+COMMANDS: dict[str, str] = {
+    "demo": "See it work: make an album, index it, ask it three questions.",
+    "index": "Find the faces in folders of photos and keep them in a library.",
+    "search": "Find the photos that contain these people: all of them first, then all but one.",
+    "people": "Save people by name; list, rename, merge, remove them.",
+    "serve": "Open the library as a web page and REST API.",
+    "faces": "Show the faces found in one photo.",
+    "status": "Show what is in the library and which files could not be read.",
+    "check": "Verify every stored byte of the library.",
+    "forget": "Delete photos' faces, or everything, for good.",
+    "export": "Write the library's descriptors to a file.",
+    "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
+    "models": "List the detector and descriptor models and whether they are sound.",
+    "train": "Train descriptors and set heads.",
+    "calibrate": "Fit the logistic score to your own descriptors.",
+    "evaluate": "Run the experiments of the paper on your own descriptors.",
+}
+
+
+def command(name: str) -> Any:
+    """Return the command `name`, importing its file, or None if there is none."""
+    if name not in _installed():
+        return None
+    found = typer.main.get_command(import_module(f"setnet.cli.{name}").app)
+    found.name = name
+    return found
+
+
+def _installed() -> list[str]:
+    here = Path(__file__).parent
+    return [name for name in COMMANDS if (here / f"{name}.py").is_file() or (here / name).is_dir()]
+
+
+class _LazyCommands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        return _installed()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        found = command(cmd_name)
+        if found is None and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(cmd_name, _installed(), 1)
+            hint = f" Did you mean {near[0]!r}?" if near else " `setnet --help` lists them."
+            ctx.fail(f"no command {cmd_name!r}.{hint}")
+        return found
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in _installed()])
+
+
+app = typer.Typer(
+    cls=_LazyCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from setnet import __version__
+
+        typer.echo(f"setnet {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def setnet(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Find the photos that contain a given set of people. Nothing leaves this machine.
+
+    Start with `setnet demo`, then `setnet index ~/Photos` and `setnet search anna.jpg ben.jpg`.
+    """
+
+
+def run() -> NoReturn:
+    """Run the command line; exit with 0 for ok, 1 for nothing found or some failed, 2 for wrong use."""
+    try:
+        app(prog_name="setnet")
+    except SetNetError as error:
+        from setnet.cli.output import say
+
+        say(f"setnet: {error}")
+        sys.exit(2)
+    except MemoryError:
+        sys.stderr.write("setnet: not enough memory\n")
+        sys.exit(2)
+    sys.exit(0)

@@ -1,0 +1,27 @@
+"""`setnet check`: verify every stored byte."""
+
+from __future__ import annotations
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+app = make_app()
+
+
+@app.command()
+def check(library: LibraryOption = None, json: JsonOption = False) -> None:
+    """Verify every stored byte of the library and that its parts agree; leaves with 1 if not."""
+    from setnet.cli.output import print_json
+
+    with open_library(library) as opened:
+        problems = opened.check()
+    if json:
+        print_json({"ok": not problems, "problems": problems})
+    else:
+        for problem in problems:
+            typer.echo(problem)
+        if not problems:
+            typer.echo("the library is sound")
+    if problems:
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""`setnet demo`: the whole road in one command."""

@@ -1,0 +1,64 @@
+"""`setnet describe`: descriptors of folders of photos, labelled by folder name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def describe(
+    photos: Annotated[list[Path], typer.Argument(metavar="PHOTOS...", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="FILE.npz", help="The descriptor file to write.")],
+    all_faces: Annotated[
+        bool, typer.Option("--all-faces", help="Also write the other faces of each photo, without a label.")
+    ] = False,
+    detector: Annotated[str, typer.Option(help="mtcnn or yunet.")] = "mtcnn",
+    descriptor: Annotated[str, typer.Option(help="A descriptor model of `setnet models`.")] = "sface",
+    workers: Annotated[
+        int | None, typer.Option(min=0, max=256, help="Worker processes [default: one per core].")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the descriptors of photos, each labelled with the name of the folder it lies in.
+
+    From each photo the main face is taken: large and near the middle. Leaves with 1 when some photos could
+    not be read or have no face.
+    """
+    from setnet.cli.index_progress import IndexProgressBar
+    from setnet.cli.output import print_json, say
+    from setnet.faces import FaceSettings
+    from setnet.library.describing import describe_photos
+    from setnet.library.paths import shown
+
+    settings = FaceSettings(detector=detector, descriptor=descriptor)
+    with IndexProgressBar(silent=json) as bar:
+        done = describe_photos(photos, out, settings, all_faces=all_faces, workers=workers, progress=bar.show)
+    facts = {
+        "file": str(out),
+        "photos": done.photos,
+        "descriptors": done.descriptors,
+        "labels": done.labels,
+        "without_face": [str(p) for p in done.without_face],
+        "failed": [{"photo": str(p), "reason": reason} for p, reason in done.failed],
+        "seconds": round(done.seconds, 3),
+    }
+    if json:
+        print_json(facts)
+    else:
+        for path, reason in done.failed[:10]:
+            say(f"could not be read: {shown(path)}: {reason}")
+        for path in done.without_face[:10]:
+            say(f"no face: {shown(path)}")
+        typer.echo(
+            f"{out}: {done.descriptors:,} descriptors of {done.labels:,} people from {done.photos:,} photos "
+            f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
+        )
+    if done.failed or done.without_face:
+        raise typer.Exit(1)

@@ -1,0 +1,38 @@
+"""`setnet export`: the library's descriptors as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+app = make_app()
+
+
+@app.command()
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE.npz", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
+    from setnet.cli.output import print_json
+
+    with open_library(library) as opened:
+        written = opened.export(file)
+    facts = {
+        "file": str(file),
+        "photos": written.photos,
+        "faces": written.faces,
+        "labelled": written.labelled,
+    }
+    if json:
+        print_json(facts)
+    else:
+        typer.echo(
+            f"{file}: {written.faces:,} descriptors of {written.photos:,} photos, "
+            f"{written.labelled:,} labelled"
+        )

@@ -1,0 +1,54 @@
+"""`setnet forget`: delete for good."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+app = make_app()
+
+
+@app.command()
+def forget(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATH]...", help="Photos or folders to forget.", show_default=False),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--everything", help="Delete the whole library: faces, people, thumbnails.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete what the library knows of photos, or everything, for good. The photos themselves stay.
+
+    Descriptors are removed from every file of the library, not only marked as deleted. A photo that lies
+    in an indexed folder comes back with the next `setnet index` of that folder.
+    """
+    from setnet.cli.output import print_json, say
+    from setnet.errors import InvalidInputError
+    from setnet.library.paths import shown
+
+    if everything == bool(paths):
+        raise InvalidInputError("say what to forget: photos or folders, or --everything")
+    with open_library(library) as opened:
+        counts = opened.status().counts
+        if everything:
+            what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {shown(opened.path)}"
+        else:
+            what = f"the faces of photos in {', '.join(shown(p) for p in paths or ())}"
+        if not yes and not typer.confirm(f"Delete {what} for good?", err=True):
+            say("nothing was deleted")
+            raise typer.Exit(1)
+        photos = opened.forget_everything() if everything else opened.forget(paths or [])
+    if json:
+        print_json({"photos": photos, "everything": everything})
+    else:
+        typer.echo(f"forgot {photos:,} photos")
+    if not photos and not everything:
+        raise typer.Exit(1)

@@ -1,0 +1,120 @@
+"""`setnet index`: find the faces in folders of photos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app
+
+if TYPE_CHECKING:
+    from setnet.library import IndexReport, Library
+
+app = make_app()
+
+_SHOWN_FAILURES = 10
+
+
+@app.command()
+def index(
+    photos: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PHOTOS]...",
+            help="Folders (or single photos); none: those indexed before.",
+            show_default=False,
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    detector: Annotated[
+        str | None, typer.Option(help="mtcnn (default) or yunet (faster, misses more); fixed per library.")
+    ] = None,
+    descriptor: Annotated[
+        str | None, typer.Option(help="A descriptor model of `setnet models`; fixed per library.")
+    ] = None,
+    min_face: Annotated[
+        int | None, typer.Option(help="Smallest face to find, in pixels; fixed per library.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=0, max=256, help="Worker processes [default: one per core].")
+    ] = None,
+    prune: Annotated[bool, typer.Option("--prune", help="Remove photos whose files are gone.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Find the faces in folders of photos and keep them in a library.
+
+    Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
+    it; the next run goes on from there.
+    """
+    from setnet.cli.index_progress import IndexProgressBar
+    from setnet.library import Library, default_library
+
+    place = library or default_library()
+    chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
+    with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:
+        with IndexProgressBar(silent=json) as bar:
+            report = opened.index(photos, workers=workers, prune=prune, retry=retry, progress=bar.show)
+        _print(report, opened, json)
+    if report.interrupted:
+        raise typer.Exit(130)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _print(report: IndexReport, library: Library, json: bool) -> None:
+    from setnet.cli.output import print_json, say
+    from setnet.library.paths import shown
+
+    if json:
+        print_json(
+            {
+                **{name: getattr(report, name) for name in _NUMBERS},
+                "library": shown(library.path),
+                "vanished": [str(p) for p in report.vanished],
+                "failed": [{"photo": str(p), "reason": r} for p, r in report.failed],
+                "unreadable": [{"folder": str(p), "reason": r} for p, r in report.unreadable],
+            }
+        )
+        return
+    new = report.added + report.changed
+    rate = (
+        f", {new / report.seconds:,.1f} photos/s"
+        if new
+        else f", {report.scanned / report.seconds:,.0f} files/s"
+    )
+    parts = [f"{report.scanned:,} photos seen", f"{report.added:,} new"]
+    for name in ("changed", "moved", "copied", "unchanged", "removed"):
+        if getattr(report, name):
+            parts.append(f"{getattr(report, name):,} {name}")
+    typer.echo(", ".join(parts) + f"; {report.faces:,} faces found in {report.seconds:.1f} s{rate}")
+    for title, files in (("could not be read", report.failed), ("could not be entered", report.unreadable)):
+        for path, reason in files[:_SHOWN_FAILURES]:
+            say(f"{title}: {shown(path)}: {reason}")
+        if len(files) > _SHOWN_FAILURES:
+            say(f"... and {len(files) - _SHOWN_FAILURES:,} more: `setnet status` lists them")
+    if report.vanished:
+        say(f"{len(report.vanished):,} photos are no longer there: `setnet index --prune` removes them")
+    if report.interrupted:
+        say("stopped; what was found is kept, the same command goes on from here")
+    typer.echo(f"library: {shown(library.path)}")
+
+
+_NUMBERS = (
+    "scanned",
+    "unchanged",
+    "added",
+    "changed",
+    "moved",
+    "copied",
+    "removed",
+    "faces",
+    "interrupted",
+    "seconds",
+    "scan_seconds",
+    "detect_seconds",
+    "describe_seconds",
+    "workers",
+)

@@ -1,0 +1,55 @@
+"""`setnet models`: which models there are and whether they are sound."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def models(
+    download: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Fetch a model that is known by its address.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models: dimension, licence, where they were found, whether the hash is right.
+
+    Leaves with 1 when a model is damaged.
+    """
+    from setnet.cli.output import print_json, print_table, say
+    from setnet.faces import download_model
+    from setnet.faces import models as known_models
+
+    if download is not None:
+        download_model(download, tell=say)
+    known = known_models()
+    if json:
+        print_json({"models": [asdict(model) for model in known]})
+    else:
+        print_table(
+            ["name", "kind", "dim", "licence", "hash", "where"],
+            [
+                (
+                    m.name,
+                    m.kind,
+                    m.dim or "",
+                    m.licence,
+                    {True: "right", False: "WRONG", None: "-" if m.found else "not here"}[m.hash_ok],
+                    m.where,
+                )
+                for m in known
+            ],
+            right=["dim"],
+        )
+        for model in known:
+            if model.problem is not None:
+                say(f"{model.name}: {model.problem}")
+    if any(model.hash_ok is False for model in known):
+        raise typer.Exit(1)

@@ -1,0 +1,51 @@
+"""Printing: results to standard output, remarks to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["console", "print_json", "print_table", "say"]
+
+
+def say(text: str) -> None:
+    """Write a remark to standard error, whatever characters file names brought into it."""
+    line = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    encoding = sys.stderr.encoding or "utf-8"
+    sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
+    sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
+
+
+def console() -> Console:
+    """Return a console that folds lines for people and never for programs."""
+    from rich.console import Console
+
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
+    """Print rows under their headings; columns named in `right` are aligned there."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+    console().print(table)
+
+
+def _printable(text: str) -> str:
+    encoding = sys.stdout.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

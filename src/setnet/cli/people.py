@@ -1,0 +1,141 @@
+"""`setnet people`: save people by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+app = make_app()
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+
+
+@app.callback()
+def people() -> None:
+    """Save people by name; list, rename, merge, remove them."""
+
+
+@app.command()
+def add(
+    name: Name,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE...",
+            help="Photos of them (the largest face; group.jpg#3 is the third from the left), or folders.",
+            show_default=False,
+        ),
+    ],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Save a person, or give a saved one more example faces."""
+    from setnet.cli.output import print_json, say
+
+    with open_library(library) as opened:
+        person, notes = opened.add_person(name, images)
+    for note in notes:
+        say(f"note: {note}")
+    if json:
+        print_json({"name": person.name, "examples": person.examples, "notes": notes})
+    else:
+        typer.echo(f"{person.name}: {person.examples} example face(s)")
+
+
+@app.command("list")
+def list_people(library: LibraryOption = None, json: JsonOption = False) -> None:
+    """List the saved people."""
+    from setnet.cli.output import print_json, print_table, say
+
+    with open_library(library) as opened:
+        known = list(opened.people)
+    if json:
+        print_json({"people": [{"name": p.name, "examples": p.examples} for p in known]})
+    elif known:
+        print_table(["name", "examples"], [(p.name, p.examples) for p in known], right=["examples"])
+    else:
+        say("nobody is saved yet: `setnet people add NAME PHOTO...`")
+
+
+@app.command()
+def show(name: Name, library: LibraryOption = None, json: JsonOption = False) -> None:
+    """Show a person's example faces and in how many photos they are."""
+    from setnet.cli.output import print_json, print_table
+
+    with open_library(library) as opened:
+        person = opened.people.get(name)
+        examples = opened.people.examples(name)
+        photos = opened.photos_of(name)
+    if json:
+        print_json(
+            {
+                "name": person.name,
+                "photos": photos,
+                "examples": [
+                    {
+                        "source": e.source,
+                        "box": None if e.box is None else [e.box.x0, e.box.y0, e.box.x1, e.box.y1],
+                    }
+                    for e in examples
+                ],
+            }
+        )
+        return
+    typer.echo(f"{person.name}: in {photos:,} photos, known by {len(examples)} example face(s)")
+    print_table(["", "from"], [(n, e.source or "-") for n, e in enumerate(examples, 1)], right=[""])
+
+
+@app.command()
+def rename(
+    name: Name,
+    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give a person another name."""
+    from setnet.cli.output import print_json
+
+    with open_library(library) as opened:
+        person = opened.people.rename(name, new)
+    if json:
+        print_json({"name": person.name, "examples": person.examples})
+    else:
+        typer.echo(f"{name} is now {person.name}")
+
+
+@app.command()
+def merge(
+    name: Name,
+    others: Annotated[list[str], typer.Argument(metavar="OTHER...", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make OTHER people one with NAME: their example faces become NAME's."""
+    from setnet.cli.output import print_json
+
+    with open_library(library) as opened:
+        person = opened.people.merge(name, others)
+    if json:
+        print_json({"name": person.name, "examples": person.examples})
+    else:
+        typer.echo(f"{person.name}: {person.examples} example face(s)")
+
+
+@app.command()
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Delete saved people and their example faces for good; photos stay in the library."""
+    from setnet.cli.output import print_json
+
+    with open_library(library) as opened:
+        opened.people.remove(*names)
+    if json:
+        print_json({"removed": names})
+    else:
+        typer.echo(f"removed {', '.join(names)}")

@@ -1,0 +1,146 @@
+"""`setnet search`: find the photos that contain these people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+if TYPE_CHECKING:
+    from setnet.library import Answer, PhotoHit
+
+app = make_app()
+
+
+@app.command()
+def search(
+    people: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PERSON...",
+            help="A saved name; a photo (its largest face; group.jpg#3 is the third from the left); "
+            "or a folder of photos of one person.",
+            show_default=False,
+        ),
+    ],
+    k: Annotated[int, typer.Option("-k", min=1, help="How many photos to show.")] = 20,
+    all_people: Annotated[bool, typer.Option("--all", help="Only photos with all of them.")] = False,
+    at_least: Annotated[
+        int | None, typer.Option(min=0, help="Only photos with at least this many of them [default: 1].")
+    ] = None,
+    only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(metavar="DATE", help="Taken on this date or later: 2019, 2019-07, 2019-07-14."),
+    ] = None,
+    before: Annotated[str | None, typer.Option(metavar="DATE", help="Taken before this date.")] = None,
+    folder: Annotated[
+        str | None, typer.Option("--in", metavar="FOLDER", help="In this folder or below it.")
+    ] = None,
+    faces: Annotated[
+        str | None, typer.Option(metavar="N", help="Photos with this many faces: 3, 2-5 or 4+.")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option(help="exact; fast (set vectors, then the best face by face); set (set vectors).")
+    ] = "exact",
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
+    ] = None,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the photos that contain these people: all of them first, then all but one, and so on.
+
+    Leaves with 1 when no photo fits.
+    """
+    from setnet.cli.output import say
+    from setnet.library.conditions import Conditions, date_from, face_range_from
+
+    conditions = Conditions(
+        after=date_from(after) if after else None,
+        before=date_from(before) if before else None,
+        folder=folder,
+        faces=face_range_from(faces) if faces else None,
+    )
+    if all_people:
+        at_least = len(people)
+    elif at_least is None:
+        at_least = 0 if mode == "set" else 1
+    with open_library(library) as opened:
+        answer = opened.find(
+            people,
+            k=k,
+            mode=mode,
+            at_least=at_least,
+            only=only,
+            without=without or (),
+            conditions=conditions,
+        )
+    for warning in answer.warnings:
+        say(f"note: {warning}")
+    if sheet is not None:
+        from setnet.library.sheet import contact_sheet
+
+        contact_sheet(answer, sheet)
+    _print(answer, json)
+    if sheet is not None:
+        say(f"contact sheet: {sheet}")
+    if not answer.hits:
+        raise typer.Exit(1)
+
+
+def _print(answer: Answer, json: bool) -> None:
+    from setnet.cli.output import print_json, print_table, say
+    from setnet.library.paths import shown
+
+    if json:
+        print_json(
+            {
+                "hits": [_hit(hit) for hit in answer.hits],
+                "people": [person.name for person in answer.people],
+                "without": [person.name for person in answer.without],
+                "searched": answer.searched,
+                "seconds": {name: round(value, 6) for name, value in answer.seconds.items()},
+                "warnings": list(answer.warnings),
+            }
+        )
+        return
+    if not answer.hits:
+        say(f"no photo fits among the {answer.searched:,} searched")
+        return
+    print_table(
+        ["", "score", "who", "photo"],
+        [(rank, f"{hit.score:.3f}", _who(hit), shown(hit.path)) for rank, hit in enumerate(answer.hits, 1)],
+        right=["", "score"],
+    )
+    milliseconds = answer.seconds["search"] * 1000
+    say(f"{len(answer.hits)} of {answer.searched:,} photos, searched in {milliseconds:.1f} ms")
+
+
+def _who(hit: PhotoHit) -> str:
+    return ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches) or "-"
+
+
+def _hit(hit: PhotoHit) -> dict[str, Any]:
+    return {
+        "photo": str(hit.path),
+        "id": hit.photo.id,
+        "score": round(hit.score, 6),
+        "matches": [
+            {
+                "person": m.person,
+                "similarity": round(m.similarity, 6),
+                "box": [round(v, 1) for v in (m.box.x0, m.box.y0, m.box.x1, m.box.y1)],
+            }
+            for m in hit.matches
+        ],
+        "faces": len(hit.photo.faces),
+        "taken": hit.photo.taken.isoformat() if hit.photo.taken else None,
+    }

@@ -1,0 +1,52 @@
+"""`setnet status`: what is in the library."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+app = make_app()
+
+
+@app.command()
+def status(
+    failures: Annotated[int, typer.Option(min=0, help="How many unreadable files to list.")] = 20,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
+    from setnet.cli.output import print_json, print_table
+    from setnet.library.paths import shown
+
+    with open_library(library) as opened:
+        now = opened.status()
+    if json:
+        print_json(now.to_dict())
+        return
+    counts = now.counts
+    rows = [
+        ("library", shown(now.path)),
+        ("photos", f"{counts.photos:,} ({counts.without_faces:,} without a face)"),
+        ("faces", f"{counts.faces:,}"),
+        ("people", f"{counts.people:,}"),
+        ("folders", ", ".join(map(shown, now.folders)) or "-"),
+        ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
+        ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
+        ("set vectors", now.set_vectors),
+        ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
+    ]
+    if counts.unfinished:
+        rows.append(("unfinished", f"{counts.unfinished:,} photos: `setnet index` completes them"))
+    if counts.failed:
+        rows.append(("not readable", f"{counts.failed:,} files: `setnet index --retry` tries them again"))
+    print_table(["", ""], rows)
+    if counts.failed and failures:
+        print_table(
+            ["not readable", "why"],
+            [(shown(failed.path), failed.reason) for failed in now.failures[:failures]],
+        )
+        if counts.failed > failures:
+            typer.echo(f"... and {counts.failed - failures:,} more (--failures N shows more)")

@@ -1,0 +1,98 @@
+"""Conditions on photos, answered inside the engine's scan."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from setnet.errors import InvalidInputError
+from setnet.library.catalog import Catalog, taken_number
+from setnet.library.paths import absolute, folder_text
+
+__all__ = ["Conditions", "date_from", "face_range_from"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which photos may be answers at all.
+
+    Attributes
+    ----------
+    after, before
+        Taken at `after` or later, and earlier than `before`, by the camera's clock; photos without a
+        known time meet neither.
+    folder
+        In this folder or below it.
+    faces
+        Smallest and largest number of faces, either may be None.
+    """
+
+    after: datetime | None = None
+    before: datetime | None = None
+    folder: str | None = None
+    faces: tuple[int | None, int | None] | None = None
+
+    def where(self) -> dict[str, Any] | None:
+        """Return the condition in the index's words, or None if everything is allowed."""
+        where: dict[str, Any] = {}
+        taken = _range(taken_number(self.after), "<", taken_number(self.before))
+        if taken:
+            where["taken"] = taken
+        if self.faces is not None and (count := _range(self.faces[0], "<=", self.faces[1])):
+            where["faces"] = count
+        if self.folder is not None:
+            where["folder"] = {"prefix": folder_text(absolute(self.folder))}
+        return where or None
+
+    def unmet_by(self, catalog: Catalog) -> list[str]:
+        """Return why no photo at all can meet the conditions, if that is so."""
+        if (self.after or self.before) and not catalog.any_time_known():
+            return ["no photo in this library has a known time (EXIF): --after and --before find nothing"]
+        return []
+
+
+def _range(low: float | None, below: str, high: float | None) -> dict[str, float]:
+    limits = {">=": low, below: high}
+    return {sign: value for sign, value in limits.items() if value is not None}
+
+
+_DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+
+
+def date_from(text: str) -> datetime:
+    """Return the beginning of a year, month or day, or an exact time.
+
+    >>> date_from("2019"), date_from("2019-07"), date_from("2019-07-14 18:30")
+    (datetime.datetime(2019, 1, 1, 0, 0), datetime.datetime(2019, 7, 1, 0, 0),
+     datetime.datetime(2019, 7, 14, 18, 30))
+    """
+    try:
+        if parts := _DATE.fullmatch(text.strip()):
+            year, month, day = (int(p or 1) for p in parts.groups())
+            return datetime(year, month, day)
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidInputError(
+            f"{text!r} is not a date: write 2019, 2019-07, 2019-07-14 or 2019-07-14T18:30"
+        ) from None
+
+
+_FACES = re.compile(r"(\d{1,6})(?:(\+)|-(\d{1,6}))?")
+
+
+def face_range_from(text: str) -> tuple[int | None, int | None]:
+    """Return the limits of a number of faces: `3` exactly, `2-5` a range, `4+` that many or more.
+
+    >>> face_range_from("3"), face_range_from("2-5"), face_range_from("4+")
+    ((3, 3), (2, 5), (4, None))
+    """
+    parts = _FACES.fullmatch(text.strip())
+    if parts is None:
+        raise InvalidInputError(f"{text!r} is not a number of faces: write 3, 2-5 or 4+")
+    low = int(parts[1])
+    high = None if parts[2] else int(parts[3] or low)
+    if high is not None and high < low:
+        raise InvalidInputError(f"{text!r} faces: the first number is the smaller one")
+    return low, high

@@ -1,0 +1,96 @@
+"""One SQLite file, one connection per thread."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from setnet.errors import LockedError, NotAnIndexError, StorageError
+from setnet.library.schema import migrate
+
+__all__ = ["Database"]
+
+_PATIENCE_SECONDS = 10.0
+
+
+class Database:
+    """The library's `library.db`: safe to share between threads, beside other processes.
+
+    Write-ahead logging lets readers go on while one writer writes; `secure_delete` overwrites what is
+    deleted with zeros, because a face that was removed must not linger in free pages.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._local = threading.local()
+        self._open: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        with self.errors():
+            migrate(self.connection)
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        db: sqlite3.Connection | None = getattr(self._local, "db", None)
+        if db is None:
+            db = sqlite3.connect(
+                self.path, timeout=_PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            with self.errors():
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.execute("PRAGMA secure_delete = ON")
+                db.execute("PRAGMA foreign_keys = ON")
+            self._local.db = db
+            with self._lock:
+                self._open.append(db)
+        return db
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Yield this thread's connection; database errors become ours."""
+        with self.errors():
+            yield self.connection
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection inside one transaction: all of it is stored, or nothing."""
+        db = self.connection
+        with self.errors():
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Translate SQLite's errors, naming the file."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            text = str(error)
+            if "locked" in text or "busy" in text:
+                raise LockedError(f"{self.path} is being written by another process: try again") from error
+            if "not a database" in text:
+                raise NotAnIndexError(f"{self.path} is not a setnet library") from error
+            raise StorageError(f"{self.path}: {text}; run `setnet check`") from error
+
+    def erase_traces(self) -> None:
+        """Rebuild the file without free pages and empty the write-ahead log: deleted rows are gone."""
+        with self.errors():
+            self.connection.execute("VACUUM")
+            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Close the connections of all threads."""
+        with self._lock:
+            for db in self._open:
+                db.close()
+            self._open.clear()
+        self._local = threading.local()

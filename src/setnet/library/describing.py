@@ -1,0 +1,118 @@
+"""Descriptors of folders of photos as a file, labelled by the folder each photo lies in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.library.descriptor_file import write_descriptor_file
+from setnet.library.paths import absolute, as_path, shown
+from setnet.library.pool import WorkerPool, default_workers
+from setnet.library.report import IndexProgress
+from setnet.library.scan import Scan
+from setnet.library.worker import PhotoResult, PhotoTask
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+    from setnet.library.indexing import Progress
+
+__all__ = ["Described", "describe_photos", "main_face"]
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a descriptor file was made from."""
+
+    photos: int
+    descriptors: int
+    labels: int
+    without_face: tuple[Path, ...]
+    failed: tuple[tuple[Path, str], ...]
+    seconds: float
+
+
+def describe_photos(
+    folders: Sequence[str | os.PathLike[str]],
+    out: Path,
+    settings: FaceSettings,
+    *,
+    all_faces: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Described:
+    """Describe the main face of each photo and write `descriptors`, `labels`, `paths` and `boxes`.
+
+    The label is the name of the folder a photo lies in. With `all_faces` the other faces follow their
+    photo's main one, labelled "" (unknown).
+    """
+    start = perf_counter()
+    roots = [absolute(folder) for folder in folders]
+    for root in roots:
+        if not os.path.exists(root):
+            raise InvalidInputError(f"no folder or photo {shown(root)}")
+    tasks = [PhotoTask(file.path) for file in Scan(roots).files()]
+    if not tasks:
+        raise InvalidInputError(f"no photo in {', '.join(map(shown, roots))}")
+    results: dict[bytes, PhotoResult] = {}
+    faces = failed = 0
+    count = min(default_workers() if workers is None else workers, len(tasks))
+    with WorkerPool(settings, count) as pool:
+        for result in pool.results(tasks):
+            results[result.path] = result
+            faces += len(result.faces)
+            failed += result.reason is not None
+            if progress is not None:
+                seconds = perf_counter() - start
+                progress(IndexProgress("describing", len(results), len(tasks), 0, faces, failed, seconds))
+    return _write([results[task.path] for task in tasks], out, all_faces, start)
+
+
+def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: float) -> Described:
+    vectors: list[NDArray[np.float32]] = []
+    labels: list[str] = []
+    paths: list[str] = []
+    boxes: list[tuple[float, float, float, float]] = []
+    for result in results:
+        if result.descriptors is None:
+            continue
+        first = main_face(result)
+        others = [i for i in range(len(result.faces)) if i != first] if all_faces else []
+        label = shown(os.path.basename(os.path.dirname(result.path)))
+        for face in (first, *others):
+            vectors.append(result.descriptors[face])
+            labels.append(label if face == first else "")
+            paths.append(shown(result.path))
+            boxes.append(result.faces[face].box)
+    if not vectors:
+        raise InvalidInputError("no face in any of the photos: nothing to write")
+    write_descriptor_file(
+        out, np.stack(vectors), labels, paths=np.array(paths), boxes=np.array(boxes, np.float32)
+    )
+    return Described(
+        photos=len(results),
+        descriptors=len(vectors),
+        labels=len(set(labels) - {""}),
+        without_face=tuple(as_path(r.path) for r in results if r.reason is None and not r.faces),
+        failed=tuple((as_path(r.path), r.reason) for r in results if r.reason is not None),
+        seconds=perf_counter() - start,
+    )
+
+
+def main_face(result: PhotoResult) -> int:
+    """Return the face a photo is about: large, and near the middle where several are."""
+    middle = result.width / 2, result.height / 2
+
+    def weight(box: tuple[float, float, float, float]) -> float:
+        x0, y0, x1, y1 = box
+        away = ((x0 + x1) / 2 - middle[0]) ** 2 + ((y0 + y1) / 2 - middle[1]) ** 2
+        return (x1 - x0) * (y1 - y0) - 2.0 * away
+
+    return max(range(len(result.faces)), key=lambda i: weight(result.faces[i].box))

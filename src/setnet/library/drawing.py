@@ -1,0 +1,69 @@
+"""Draw faces on photos: those of the people asked for in green with a label, others in grey."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from setnet.faces import Box
+
+__all__ = ["Mark", "draw_marks", "font"]
+
+GREEN = (34, 197, 94)
+GREY = (203, 207, 214)
+INK = (17, 24, 39)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A face to draw; a `label` makes it one of the people asked for."""
+
+    box: Box
+    label: str | None = None
+
+
+@cache
+def font(size: int) -> Any:
+    """Return Pillow's own font, so that drawings look the same on every machine."""
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)
+
+
+def draw_marks(image: Image, marks: Sequence[Mark], scale: float = 1.0) -> None:
+    """Draw `marks` onto the image, which is the photo made smaller by `scale`."""
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(image)
+    line = max(1, round(min(image.size) / 160))
+    for mark in sorted(marks, key=lambda m: m.label is not None):  # green lies above grey
+        corners = [c * scale for c in (mark.box.x0, mark.box.y0, mark.box.x1, mark.box.y1)]
+        radius = (corners[2] - corners[0]) * 0.08
+        if mark.label is None:
+            draw.rounded_rectangle(corners, radius, outline=GREY, width=line)
+            continue
+        # A dark line around the green one keeps it visible on grass and on white walls alike.
+        around = [corners[0] - line, corners[1] - line, corners[2] + line, corners[3] + line]
+        draw.rounded_rectangle(around, radius + line, outline=INK, width=line)
+        draw.rounded_rectangle(corners, radius, outline=GREEN, width=2 * line)
+    for mark in marks:
+        if mark.label is not None:
+            _draw_label(image, draw, mark.label, mark.box, scale, line)
+
+
+def _draw_label(image: Image, draw: Any, label: str, box: Box, scale: float, line: int) -> None:
+    size = max(11, round(min(image.size) / 18))
+    letters = font(size)
+    left, top, right, bottom = draw.textbbox((0, 0), label, font=letters)
+    width, height = right - left + size * 0.6, bottom - top + size * 0.5
+    x = min(max((box.x0 + box.x1) / 2 * scale - width / 2, 0), image.width - width)
+    y = box.y1 * scale + line
+    if y + height > image.height:
+        y = max(0.0, box.y0 * scale - line - height)
+    draw.rounded_rectangle([x, y, x + width, y + height], height * 0.25, fill=GREEN)
+    draw.text((x + size * 0.3 - left, y + size * 0.25 - top), label, font=letters, fill=INK)

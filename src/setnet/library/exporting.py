@@ -1,0 +1,53 @@
+"""Write a library's descriptors to a file for other work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from setnet.library.descriptor_file import write_descriptor_file
+from setnet.library.naming import NamedPeople
+from setnet.library.paths import shown
+
+if TYPE_CHECKING:
+    from setnet.library.library import Library
+
+__all__ = ["Exported", "export"]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How much was written."""
+
+    photos: int
+    faces: int
+    labelled: int
+
+
+def export(library: Library, path: Path) -> Exported:
+    """Write `descriptors`, `labels`, `counts` (faces per photo), `paths` and `ids` of photos.
+
+    A face is labelled with the saved person it is most similar to, if it reaches the match threshold.
+    """
+    people = NamedPeople.of(library)
+    vectors, labels, counts, paths, ids = [], list[str](), list[int](), list[str](), list[str]()
+    for photo in library.catalog.all_photos():
+        found = library.descriptors(photo.id)
+        vectors.append(found)
+        labels += [people.name_of(descriptor)[0] for descriptor in found]
+        counts.append(len(found))
+        paths.append(shown(photo.path))
+        ids.append(photo.id)
+    descriptors = np.concatenate([np.zeros((0, library.dim), np.float32), *vectors])
+    write_descriptor_file(
+        path,
+        descriptors,
+        labels,
+        counts=np.array(counts, np.int64),
+        paths=np.array(paths, np.str_),
+        ids=np.array(ids, np.str_),
+    )
+    return Exported(len(ids), len(labels), sum(label != "" for label in labels))

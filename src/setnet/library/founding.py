@@ -1,0 +1,132 @@
+"""What a library is made of, and that it stays made of one descriptor model."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from setnet.errors import InvalidInputError, ModelError, StorageError
+from setnet.index import SetIndex
+from setnet.library.catalog import Catalog
+from setnet.library.database import Database
+from setnet.library.paths import absolute, shown
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+    from setnet.sets import Aggregator
+
+__all__ = ["DATABASE", "INDEX", "THUMBNAILS", "found", "refuse_other_model", "refuse_other_settings"]
+
+DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
+
+
+def found(path: Path, settings: FaceSettings | None) -> None:
+    """Make the files of an empty library."""
+    from setnet.faces import FaceSettings
+    from setnet.faces.registry import model_entry, model_paths
+
+    settings = settings or FaceSettings()
+    entry = model_entry(settings.descriptor, "descriptor")
+    model_paths(entry)
+    model_paths(model_entry(settings.detector, "detector"))
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if any(name not in (DATABASE, INDEX) for name in os.listdir(path)):
+            raise InvalidInputError(
+                f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
+            )
+    except OSError as error:
+        raise StorageError(f"cannot make a library in {shown(path)}: {error.strerror or error}") from error
+    assert entry.dim is not None
+    if not (path / INDEX).exists():
+        SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
+    database = Database(path / DATABASE)
+    facts = {
+        "dim": str(entry.dim),
+        "settings": json.dumps(settings.to_dict()),
+        "model": _fingerprint(settings),
+    }
+    with database.writing() as db:
+        db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
+    database.close()
+
+
+def settings_of(catalog: Catalog) -> FaceSettings:
+    """Return the settings a library was made with."""
+    from setnet.faces import FaceSettings
+
+    return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
+
+
+def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:
+    """Raise when a run asks for settings that are not the library's."""
+    own = settings.to_dict()
+    for name, value in chosen.items():
+        if own[name] != value:
+            option = "--" + name.replace("_", "-")
+            raise InvalidInputError(
+                f"the library in {shown(path)} was made with {option} {own[name]}, not {value}: faces found "
+                f"in two ways do not compare. Leave {option} out, or index into another library "
+                f"(--library DIR {option} {value})"
+            )
+
+
+def refuse_other_model(catalog: Catalog, settings: FaceSettings) -> None:
+    """Raise when the descriptor model of that name is no longer the one that made the library."""
+    made_with = catalog.meta("model")
+    if made_with is not None and made_with != _fingerprint(settings):
+        raise ModelError(
+            f"the model {settings.descriptor!r} on this machine is not the one this library was made with: "
+            "descriptors of two models do not compare. Put the old model file back, or make the library "
+            "anew: `setnet forget --everything`, then `setnet index PHOTOS`"
+        )
+
+
+def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: Catalog) -> list[bytes]:
+    """Return the absolute roots of a run; raise for one that is not there."""
+    roots = [absolute(f) for f in folders] if folders else catalog.folders()
+    if not roots:
+        raise InvalidInputError("this library has no folder yet: name one, as in `setnet index ~/Photos`")
+    for root in roots:
+        if not os.path.exists(root):
+            known = " (if its disk is not mounted, mount it first)" if not folders else ""
+            raise InvalidInputError(f"no folder or photo {shown(root)}{known}")
+    return roots
+
+
+def remember(database: Database, roots: Sequence[bytes]) -> None:
+    """Keep the roots of a run; one inside another is no root of its own."""
+    now = time.time()
+    with database.writing() as db:
+        known = {row[0] for row in db.execute("SELECT path FROM folders")}
+        for root in roots:
+            if not any(root != other and _is_inside(root, other) for other in known):
+                db.execute(
+                    "INSERT INTO folders (path, added, scanned) VALUES (?, ?, ?) "
+                    "ON CONFLICT (path) DO UPDATE SET scanned = excluded.scanned",
+                    (root, now, now),
+                )
+
+
+def _is_inside(path: bytes, folder: bytes) -> bool:
+    return path.startswith(folder.rstrip(b"/") + b"/")
+
+
+def _fingerprint(settings: FaceSettings) -> str:
+    from setnet.faces.registry import model_entry
+
+    entry = model_entry(settings.descriptor, "descriptor")
+    return f"{settings.descriptor} {' '.join(file.sha256 or '' for file in entry.files)}".strip()
+
+
+def _head(settings: FaceSettings, dim: int) -> Aggregator:
+    """Return what makes set vectors: the shipped head for this descriptor, else the mean."""
+    from setnet.sets import Mean, SetNet, heads
+
+    fitting = [h for h in heads() if h.descriptor == settings.descriptor and h.element_dim == dim]
+    best = sorted(fitting, key=lambda h: (abs(h.bytes_per_item - 512), h.name))
+    return SetNet.load(best[0].name) if best else Mean(dim)

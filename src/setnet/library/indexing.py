@@ -1,0 +1,234 @@
+"""One index run: compare the folders with the library, look at what is new, store it in batches."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING
+
+from setnet.index import SetIndex
+from setnet.library.catalog import Catalog, KnownFile
+from setnet.library.database import Database
+from setnet.library.paths import as_path
+from setnet.library.pool import WorkerPool
+from setnet.library.report import IndexProgress, IndexReport
+from setnet.library.scan import FoundFile, Scan
+from setnet.library.worker import PhotoResult, PhotoTask
+from setnet.library.writer import PhotoWriter
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+
+__all__ = ["IndexRun"]
+
+_BATCH_PHOTOS = 256
+_BATCH_SECONDS = 4.0
+_MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
+
+Progress = Callable[[IndexProgress], None]
+
+
+class IndexRun:
+    """The state of one run over some folders."""
+
+    def __init__(
+        self,
+        database: Database,
+        index: SetIndex,
+        settings: FaceSettings,
+        *,
+        workers: int,
+        prune: bool,
+        retry: bool,
+        progress: Progress | None,
+    ) -> None:
+        self._database, self._index, self._settings = database, index, settings
+        self._catalog = Catalog(database)
+        self._writer = PhotoWriter(database, index)
+        self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
+        self._counts: Counter[str] = Counter()
+        self._known: dict[bytes, KnownFile] = {}
+        self._by_size: dict[int, list[bytes]] = {}
+        self._seen: set[bytes] = set()
+        self._moved: set[int] = set()
+        self._batch: list[PhotoResult] = []
+        self._touched: list[tuple[int, PhotoResult]] = []
+        self._failed: list[tuple[bytes, str]] = []
+        self._detect = self._describe = self._scan_seconds = 0.0
+        self._start = perf_counter()
+        self._interrupted = False
+
+    def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
+        """Bring the library up to date with the folders `roots`."""
+        self._writer.recover()
+        self._known = self._catalog.known_files()
+        for known in self._known.values():
+            if known.hash is not None and known.state == "ready":
+                self._by_size.setdefault(known.size, []).append(known.hash)
+        scan = Scan(roots, skipped)
+        work = self._work(scan)
+        self._scan_seconds = perf_counter() - self._start
+        try:
+            self._look_at(work)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        vanished = self._vanished(roots, scan)
+        removed = 0
+        if self._prune and not self._interrupted:
+            self._writer.remove([self._known[path].id for path in vanished])
+            removed, vanished = len(vanished), []
+        if self._index.stats().segments > _MOST_SEGMENTS:
+            self._tell("tidying up", len(work))
+            self._index.compact()
+        return self._report(scan, vanished, removed)
+
+    def _work(self, scan: Scan) -> list[PhotoTask]:
+        work = []
+        for file in scan.files():
+            self._seen.add(file.path)
+            task = self._task(file)
+            if task is not None:
+                work.append(task)
+            else:
+                self._counts["unchanged"] += 1
+        # Photos that a killed run left half-stored are finished whatever folders this run is about.
+        for _, path, _ in self._catalog.unfinished():
+            if path not in self._seen and os.path.isfile(path):
+                self._seen.add(path)
+                work.append(PhotoTask(path))
+        return work
+
+    def _task(self, file: FoundFile) -> PhotoTask | None:
+        known = self._known.get(file.path)
+        settled = ("ready",) if self._retry else ("ready", "failed")
+        if (
+            known is not None
+            and known.state in settled
+            and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
+        ):
+            return None
+        return PhotoTask(file.path, tuple(self._by_size.get(file.size, ())))
+
+    def _look_at(self, work: Sequence[PhotoTask]) -> None:
+        if not work:
+            return
+        since = monotonic()
+        redo: list[PhotoTask] = []
+        with WorkerPool(self._settings, min(self._workers, len(work))) as pool:
+            try:
+                for result in _both(pool, work, redo):
+                    self._take(result, redo)
+                    if len(self._batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
+                        self._flush()
+                        since = monotonic()
+                    self._tell("finding faces", len(work))
+            finally:
+                self._flush()
+
+    def _flush(self) -> None:
+        self._writer.store(self._batch)
+        self._batch.clear()
+        self._writer.touch(self._touched)
+        self._touched.clear()
+
+    def _take(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
+        self._detect += result.detect_seconds
+        self._describe += result.describe_seconds
+        if result.is_known:
+            self._take_known(result, redo)
+            return
+        self._counts["done"] += 1
+        self._batch.append(result)
+        if result.reason is not None:
+            self._failed.append((result.path, result.reason))
+            return
+        self._counts["faces"] += len(result.faces)
+        self._counts["changed" if result.path in self._known else "added"] += 1
+
+    def _take_known(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
+        """Store a file whose content the library has: touched, moved, or a second copy."""
+        twins = self._catalog.same_content(result.hash)
+        if not twins:  # replaced since this run began: look at the pixels after all
+            redo.append(PhotoTask(result.path))
+            return
+        self._counts["done"] += 1
+        here = [i for i, path in twins if path == result.path]
+        gone = [i for i, path in twins if i not in self._moved and self._is_gone(path)]
+        if here:
+            self._touched.append((here[0], result))
+            self._counts["unchanged"] += 1
+        elif gone and result.path not in self._known:
+            self._moved.add(gone[0])
+            self._batch.append(replace(self._writer.copied(gone[0], result), moved_from=gone[0]))
+            self._counts["moved"] += 1
+        else:
+            self._batch.append(self._writer.copied(twins[0][0], result))
+            self._counts["copied"] += 1
+
+    def _is_gone(self, path: bytes) -> bool:
+        return path not in self._seen and not os.path.lexists(path)
+
+    def _vanished(self, roots: Sequence[bytes], scan: Scan) -> list[bytes]:
+        """Return known photos under `roots` that are no longer there; unreadable folders are no proof."""
+        unsure = [path for path, _ in scan.unreadable]
+        return [
+            path
+            for path, known in self._known.items()
+            if path not in self._seen
+            and known.id not in self._moved
+            and any(_is_under(path, root) for root in roots)
+            and not any(_is_under(path, folder) for folder in unsure)
+        ]
+
+    def _tell(self, stage: str, total: int) -> None:
+        if self._progress is not None:
+            counts = self._counts
+            self._progress(
+                IndexProgress(
+                    stage=stage,
+                    done=counts["done"],
+                    total=total,
+                    unchanged=counts["unchanged"],
+                    faces=counts["faces"],
+                    failed=len(self._failed),
+                    seconds=perf_counter() - self._start - self._scan_seconds,
+                )
+            )
+
+    def _report(self, scan: Scan, vanished: Sequence[bytes], removed: int) -> IndexReport:
+        counts = self._counts
+        return IndexReport(
+            scanned=len(self._seen),
+            unchanged=counts["unchanged"],
+            added=counts["added"],
+            changed=counts["changed"],
+            moved=counts["moved"],
+            copied=counts["copied"],
+            removed=removed,
+            faces=counts["faces"],
+            vanished=tuple(map(as_path, vanished)),
+            failed=tuple((as_path(p), reason) for p, reason in self._failed),
+            unreadable=tuple((as_path(p), reason) for p, reason in scan.unreadable),
+            interrupted=self._interrupted,
+            seconds=perf_counter() - self._start,
+            scan_seconds=self._scan_seconds,
+            detect_seconds=self._detect,
+            describe_seconds=self._describe,
+            workers=self._workers,
+        )
+
+
+def _both(pool: WorkerPool, work: Sequence[PhotoTask], redo: list[PhotoTask]) -> Iterator[PhotoResult]:
+    """Yield the results of `work`, then of what turned up in `redo` meanwhile."""
+    yield from pool.results(work)
+    while redo:
+        again = list(redo)
+        redo.clear()
+        yield from pool.results(again)
+
+
+def _is_under(path: bytes, root: bytes) -> bool:
+    return path == root or path.startswith(root.rstrip(b"/") + b"/")

@@ -1,0 +1,97 @@
+"""What is seen in one photo, drawn and told."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import StorageError
+from setnet.library.drawing import Mark, draw_marks
+from setnet.library.location import default_library
+from setnet.library.naming import NamedPeople
+from setnet.library.paths import shown
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings
+
+__all__ = ["SeenPhoto", "draw_faces", "seen_in"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenPhoto:
+    """A photo's faces from left to right; `names` are saved people (or "") with their similarity."""
+
+    path: str
+    pixels: NDArray[np.uint8]
+    faces: tuple[Face, ...]
+    names: tuple[tuple[str, float], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was seen as values that JSON can hold."""
+        return {
+            "photo": str(Path(self.path).absolute()),
+            "width": self.pixels.shape[1],
+            "height": self.pixels.shape[0],
+            "faces": [
+                {
+                    "number": number,
+                    "box": [round(v, 1) for v in (face.box.x0, face.box.y0, face.box.x1, face.box.y1)],
+                    "landmarks": np.asarray(face.landmarks, np.float64).round(1).tolist(),
+                    "score": round(float(face.score), 4),
+                    "quality": {k: round(float(v), 4) for k, v in asdict(face.quality).items()},
+                    "person": name or None,
+                    "similarity": round(similarity, 4) if name else None,
+                }
+                for number, (face, (name, similarity)) in enumerate(
+                    zip(self.faces, self.names, strict=True), 1
+                )
+            ],
+        }
+
+
+def seen_in(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
+    """Find the faces of a photo with the library's settings (where there is one) or those `chosen`."""
+    from setnet.faces import faces_of, open_photo
+
+    settings, people = _settings(library, chosen)
+    opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
+    faces = tuple(faces_of(opened, settings))
+    return SeenPhoto(photo, opened.pixels, faces, tuple(people.name_of(face.descriptor) for face in faces))
+
+
+def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSettings, NamedPeople]:
+    from setnet.faces import FaceSettings
+    from setnet.library.library import Library
+
+    place = library or default_library()
+    if library is None and not (place / "library.db").is_file():
+        return FaceSettings(**chosen), NamedPeople.nobody()
+    with Library.open(place) as opened:
+        own = opened.settings
+        same_model = chosen.get("descriptor", own.descriptor) == own.descriptor
+        people = NamedPeople.of(opened) if same_model else NamedPeople.nobody()
+        return FaceSettings.from_dict({**own.to_dict(), **chosen}), people
+
+
+def draw_faces(seen: SeenPhoto, path: Path) -> None:
+    """Write the photo with its faces numbered, and named where they are known."""
+    from PIL import Image
+
+    image = Image.fromarray(seen.pixels)
+    image.thumbnail((2400, 2400))
+    labels = [
+        f"{number}  {name} {similarity:.2f}" if name else str(number)
+        for number, (name, similarity) in enumerate(seen.names, 1)
+    ]
+    marks = [Mark(face.box, label) for face, label in zip(seen.faces, labels, strict=True)]
+    draw_marks(image, marks, image.width / seen.pixels.shape[1])
+    try:
+        image.save(path)
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"cannot write {shown(path)}: {error}; a drawing is a .png or .jpg file"
+        ) from error

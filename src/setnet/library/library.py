@@ -1,0 +1,303 @@
+"""A photo library: a folder with an index of faces and a database about photos and people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.index import SetIndex
+from setnet.library import founding
+from setnet.library.catalog import Catalog
+from setnet.library.conditions import Conditions
+from setnet.library.database import Database
+from setnet.library.paths import absolute, as_path, shown
+from setnet.library.people import People, Person
+from setnet.library.query import QueryPerson, examples_from, person_from
+from setnet.library.records import LibraryPhoto, PhotoHit
+from setnet.library.searching import Answer, answer
+from setnet.library.status import LibraryStatus, bytes_in
+
+if TYPE_CHECKING:
+    import os
+
+    from setnet.faces import FaceSettings
+    from setnet.library.exporting import Exported
+    from setnet.library.indexing import Progress
+    from setnet.library.report import IndexReport
+
+__all__ = ["Library"]
+
+PersonLike = str | QueryPerson | NDArray[np.float32]
+
+
+class Library:
+    """Photos, their faces and named people, in one folder.
+
+    Safe to share between threads; other processes may search, and one may index, at the same time.
+
+    Examples
+    --------
+    >>> library = Library.create(tmp / "library")            # doctest: +SKIP
+    >>> library.index([Path("~/Photos")]).added              # doctest: +SKIP
+    1204
+    >>> library.search(["anna.jpg", "ben.jpg"])[0].path      # doctest: +SKIP
+    PosixPath('/home/me/Photos/2019/IMG_0815.jpg')
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._database = Database(path / founding.DATABASE)
+        self.catalog = Catalog(self._database)
+        self._reader: SetIndex | None = None
+        self.dim = int(self.catalog.meta("dim") or 0)
+        if self.dim < 1:
+            self._database.close()
+            raise NotAnIndexError(f"{shown(path)} holds no complete library: delete it and index again")
+        self.people = People(self._database, self.dim)
+
+    @classmethod
+    def create(cls, path: str | Path, settings: FaceSettings | None = None) -> Library:
+        """Make an empty library in a folder that is new or empty."""
+        place = Path(path).expanduser().absolute()
+        founding.found(place, settings)
+        return cls(place)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Library:
+        """Open a library that is there."""
+        place = Path(path).expanduser().absolute()
+        if not (place / founding.DATABASE).is_file():
+            raise NotAnIndexError(
+                f"no library in {shown(place)}: `setnet index PHOTOS` makes one (--library chooses where)"
+            )
+        return cls(place)
+
+    @classmethod
+    def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
+        """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
+        place = Path(path).expanduser().absolute()
+        if not (place / founding.DATABASE).is_file():
+            from setnet.faces import FaceSettings
+
+            return cls.create(place, FaceSettings(**chosen))
+        library = cls.open(place)
+        try:
+            founding.refuse_other_settings(library.settings, chosen, place)
+        except InvalidInputError:
+            library.close()
+            raise
+        return library
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all files; the library cannot be used afterwards."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._database.close()
+
+    @cached_property
+    def settings(self) -> FaceSettings:
+        """The detector, the descriptor and their limits, fixed when the library was made."""
+        return founding.settings_of(self.catalog)
+
+    def _checked_settings(self) -> FaceSettings:
+        founding.refuse_other_model(self.catalog, self.settings)
+        return self.settings
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders that were indexed."""
+        return [as_path(path) for path in self.catalog.folders()]
+
+    @property
+    def set_index(self) -> SetIndex:
+        """The engine under the library, open for reading."""
+        if self._reader is None:
+            self._reader = SetIndex.open(self.path / founding.INDEX, read_only=True)
+        return self._reader
+
+    @contextmanager
+    def _writing(self) -> Iterator[SetIndex]:
+        with SetIndex.open(self.path / founding.INDEX) as index:
+            yield index
+
+    def index(
+        self,
+        folders: Sequence[str | os.PathLike[str]] | None = None,
+        *,
+        workers: int | None = None,
+        prune: bool = False,
+        retry: bool = False,
+        progress: Progress | None = None,
+    ) -> IndexReport:
+        """Bring the library up to date with folders of photos; without any, with those indexed before.
+
+        Parameters
+        ----------
+        folders
+            Folders or single photos; they are remembered.
+        workers
+            Worker processes, by default one per core; 0 works in this process.
+        prune
+            Remove photos whose files are gone.
+        retry
+            Look again at files that failed before.
+        progress
+            Is called with an `IndexProgress` now and then.
+        """
+        from setnet.library.indexing import IndexRun
+        from setnet.library.pool import default_workers
+
+        settings = self._checked_settings()
+        roots = founding.roots_from(folders, self.catalog)
+        with self._writing() as index:
+            founding.remember(self._database, roots)
+            run = IndexRun(
+                self._database,
+                index,
+                settings,
+                workers=default_workers() if workers is None else workers,
+                prune=prune,
+                retry=retry,
+                progress=progress,
+            )
+            report = run.over(roots, [absolute(self.path)])
+        if report.removed or report.changed:
+            from setnet.library.thumbnails import delete_stale
+
+            delete_stale(self.path / founding.THUMBNAILS, self.catalog)
+        return report
+
+    def find(
+        self,
+        people: Sequence[PersonLike],
+        *,
+        k: int = 20,
+        offset: int = 0,
+        mode: str = "exact",
+        at_least: int = 0,
+        only: bool = False,
+        without: Sequence[PersonLike] = (),
+        conditions: Conditions | None = None,
+    ) -> Answer:
+        """Return the photos that contain these people, best first, with timings and warnings.
+
+        `people` and `without` are saved names, paths of photos or of folders of photos, descriptors
+        ((dim,) or (n, dim) for n examples), or `QueryPerson`.
+        """
+        start = perf_counter()
+        wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
+        unwanted = [self._as_person(p, n) for n, p in enumerate(without, 1)]
+        resolved = perf_counter() - start
+        found = answer(
+            self.set_index,
+            self.catalog,
+            wanted,
+            unwanted,
+            k=k,
+            offset=offset,
+            mode=mode,
+            at_least=at_least,
+            only=only,
+            conditions=conditions or Conditions(),
+        )
+        notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
+        return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})
+
+    def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
+        """Return the hits of `find`, which has the options."""
+        return list(self.find(people, **options).hits)
+
+    def person(self, text: str) -> QueryPerson:
+        """Return the person meant by a saved name, a photo (`group.jpg#3`) or a folder of photos."""
+        return person_from(text, self.people, self._checked_settings)
+
+    def _as_person(self, person: PersonLike, number: int) -> QueryPerson:
+        if isinstance(person, QueryPerson):
+            return person
+        if isinstance(person, str):
+            return self.person(person)
+        descriptors = np.atleast_2d(np.asarray(person, dtype=np.float32))
+        return QueryPerson(f"person {number}", descriptors)
+
+    def add_person(self, name: str, images: Sequence[str]) -> tuple[Person, list[str]]:
+        """Save example faces of a person from photos; return them and notes worth telling."""
+        examples, notes = examples_from(images, self._checked_settings())
+        return self.people.add(name, examples), notes
+
+    def photos_of(self, name: str) -> int:
+        """Return in how many photos a saved person is."""
+        index = self.set_index
+        return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
+
+    def photo(self, photo_id: str) -> LibraryPhoto:
+        """Return a photo with its faces."""
+        return self.catalog.photo(photo_id)
+
+    def descriptors(self, photo_id: str) -> NDArray[np.float32]:
+        """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
+        return self.set_index.elements(photo_id)
+
+    def thumbnail(self, photo_id: str, side: int = 320) -> bytes:
+        """Return a photo as an upright JPEG that fits a square, made once and then kept."""
+        from setnet.library.thumbnails import thumbnail_of
+
+        return thumbnail_of(self.path / founding.THUMBNAILS, self.photo(photo_id), side)
+
+    def status(self) -> LibraryStatus:
+        """Return what the library holds and what it costs."""
+        return LibraryStatus(
+            path=self.path,
+            counts=self.catalog.counts(),
+            folders=tuple(self.folders),
+            failures=tuple(self.catalog.failures()),
+            settings=self.settings,
+            dim=self.dim,
+            set_vectors=self.set_index.stats().set_vectors,
+            bytes=bytes_in(self.path),
+        )
+
+    def check(self) -> list[str]:
+        """Verify all files and that they agree; return what is wrong."""
+        from setnet.library.checking import problems_of
+
+        return problems_of(self._database, self.set_index)
+
+    def export(self, file: str | Path) -> Exported:
+        """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
+        from setnet.library.exporting import export
+
+        return export(self, Path(file))
+
+    def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
+        """Delete what is known of photos, or of all photos below folders, for good; return how many."""
+        from setnet.library.forgetting import forget
+
+        with self._writing() as index:
+            return forget(self._database, index, self.path / founding.THUMBNAILS, paths)
+
+    def forget_everything(self) -> int:
+        """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
+        from setnet.library.forgetting import delete_files
+
+        photos = self.catalog.counts().photos
+        with self._writing():  # nobody else may be writing
+            pass
+        self.close()
+        delete_files(self.path)
+        return photos

@@ -1,0 +1,42 @@
+"""File names as the disk knows them: bytes inside, readable text outside."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["absolute", "as_path", "folder_text", "shown", "stored"]
+
+
+def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """Return the bytes of a path: the only form that keeps names that are not valid UTF-8."""
+    return os.fsencode(path)
+
+
+def absolute(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
+    """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them."""
+    text = os.path.expanduser(os.fsdecode(path))
+    return os.fsencode(os.path.abspath(text))
+
+
+def shown(path: bytes | str | os.PathLike[str]) -> str:
+    r"""Return a path that can be printed anywhere.
+
+    >>> shown(b"/photos/caf\xe9.jpg")
+    '/photos/caf\\xe9.jpg'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def folder_text(folder: bytes) -> str:
+    """Return a folder as the index's attribute: with a slash at the end, so that a prefix is a subtree.
+
+    >>> folder_text(b"/photos/2019"), folder_text(b"/")
+    ('/photos/2019/', '/')
+    """
+    return shown(folder).rstrip("/") + "/"
+
+
+def as_path(path: bytes) -> Path:
+    """Return stored bytes as a `Path` that opens the very same file."""
+    return Path(os.fsdecode(path))

@@ -1,0 +1,214 @@
+"""Named people and the example faces they are known by."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.library.database import Database
+from setnet.library.paths import shown
+
+if TYPE_CHECKING:
+    from setnet.faces import Box
+
+__all__ = ["Example", "People", "Person"]
+
+_LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A named person and how many example faces are kept of them."""
+
+    name: str
+    examples: int
+    added: float
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One face a person is known by; `source` is the photo it came from, `picture` a small JPEG of it."""
+
+    descriptor: NDArray[np.float32]
+    source: str | None = None
+    box: Box | None = None
+    picture: bytes | None = None
+
+
+class People:
+    """The people of a library: a collection by name, upper and lower case alike.
+
+    Iterating yields `Person`; `name in people` and `len(people)` work as expected.
+    """
+
+    def __init__(self, database: Database, dim: int) -> None:
+        self._database = database
+        self._dim = dim
+
+    def __iter__(self) -> Iterator[Person]:
+        with self._database.reading() as db:
+            rows = db.execute(f"{_SELECT} GROUP BY people.id ORDER BY people.key").fetchall()
+        return iter([Person(*row) for row in rows])
+
+    def __len__(self) -> int:
+        with self._database.reading() as db:
+            return int(db.execute("SELECT count(*) FROM people").fetchone()[0])
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._find(name) is not None
+
+    def get(self, name: str) -> Person:
+        """Return a person; an unknown name is an error that lists the known ones."""
+        found = self._find(name)
+        if found is None:
+            raise InvalidInputError(self._unknown(name))
+        return found
+
+    def examples(self, name: str) -> list[Example]:
+        """Return the example faces of a person, oldest first."""
+        self.get(name)
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT descriptor, source, x0, y0, x1, y1, picture FROM examples "
+                "JOIN people ON people.id = person WHERE key = ? ORDER BY examples.id",
+                (_key(name),),
+            ).fetchall()
+        return [_example(row) for row in rows]
+
+    def descriptors(self, name: str) -> NDArray[np.float32]:
+        """Return the (n, dim) descriptors of a person's examples."""
+        self.get(name)
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT descriptor FROM examples JOIN people ON people.id = person WHERE key = ? "
+                "ORDER BY examples.id",
+                (_key(name),),
+            ).fetchall()
+        return np.stack([np.frombuffer(row[0], "<f4") for row in rows])
+
+    def add(self, name: str, examples: Sequence[Example]) -> Person:
+        """Keep example faces of a person, new or known."""
+        name = _checked(name)
+        if not examples:
+            raise InvalidInputError(f"no example face for {name!r}: give at least one photo of them")
+        for example in examples:
+            if example.descriptor.shape != (self._dim,) or not np.isfinite(example.descriptor).all():
+                raise InvalidInputError(
+                    f"a descriptor of shape {example.descriptor.shape} for {name!r}: "
+                    f"this library's have {self._dim} finite numbers"
+                )
+        with self._database.writing() as db:
+            db.execute(
+                "INSERT INTO people (name, key, added) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
+                (name, _key(name), time.time()),
+            )
+            person = _person_id(db, name)
+            for example in examples:
+                _insert(db, person, example)
+        return self.get(name)
+
+    def rename(self, name: str, new: str) -> Person:
+        """Give a person another name; one that is taken is refused, as that is a merge."""
+        new = _checked(new)
+        old = self.get(name)
+        if _key(new) != _key(name) and new in self:
+            raise InvalidInputError(f"{new!r} is taken: to make the two one person, merge them")
+        with self._database.writing() as db:
+            db.execute("UPDATE people SET name = ?, key = ? WHERE key = ?", (new, _key(new), _key(old.name)))
+        return self.get(new)
+
+    def merge(self, into: str, others: Sequence[str]) -> Person:
+        """Give the examples of `others` to `into`; the other names are gone."""
+        self.get(into)
+        for other in others:
+            self.get(other)
+            if _key(other) == _key(into):
+                raise InvalidInputError(f"{other!r} cannot be merged into itself")
+        with self._database.writing() as db:
+            target = _person_id(db, into)
+            for other in others:
+                source = _person_id(db, other)
+                db.execute("UPDATE examples SET person = ? WHERE person = ?", (target, source))
+                db.execute("DELETE FROM people WHERE id = ?", (source,))
+        return self.get(into)
+
+    def remove(self, *names: str) -> None:
+        """Delete people and their example faces for good, free pages and log included."""
+        for name in names:
+            self.get(name)
+        with self._database.writing() as db:
+            db.executemany("DELETE FROM people WHERE key = ?", [(_key(name),) for name in names])
+        self._database.erase_traces()
+
+    def _find(self, name: str) -> Person | None:
+        with self._database.reading() as db:
+            row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (_key(name),)).fetchone()
+        return None if row is None else Person(*row)
+
+    def _unknown(self, name: str) -> str:
+        names = [p.name for p in self][:20]
+        known = f"known are {', '.join(names)}" if names else "nobody is saved yet"
+        return f"no person {name!r}: {known} (`setnet people add NAME PHOTO...` adds one)"
+
+
+_SELECT = (
+    "SELECT people.name, count(examples.id), people.added FROM people "
+    "LEFT JOIN examples ON examples.person = people.id"
+)
+
+
+def _key(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold().strip()
+
+
+def _checked(name: str) -> str:
+    clean = unicodedata.normalize("NFC", name).strip()
+    if not clean or len(clean) > _LONGEST_NAME or not clean.isprintable():
+        raise InvalidInputError(f"name {name!r}: 1 to {_LONGEST_NAME} printable characters are expected")
+    return clean
+
+
+def _person_id(db: sqlite3.Connection, name: str) -> int:
+    row = db.execute("SELECT id FROM people WHERE key = ?", (_key(name),)).fetchone()
+    if row is None:
+        raise InvalidInputError(f"no person {name!r}: they were removed a moment ago")
+    return int(row[0])
+
+
+def _insert(db: sqlite3.Connection, person: int, example: Example) -> None:
+    box = example.box
+    corners = (None,) * 4 if box is None else (float(box.x0), float(box.y0), float(box.x1), float(box.y1))
+    source = None if example.source is None else example.source.encode("utf-8", "surrogateescape")
+    db.execute(
+        "INSERT INTO examples (person, descriptor, source, x0, y0, x1, y1, picture, added) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            person,
+            example.descriptor.astype("<f4").tobytes(),
+            source,
+            *corners,
+            example.picture,
+            time.time(),
+        ),
+    )
+
+
+def _example(row: Sequence[Any]) -> Example:
+    from setnet.faces import Box
+
+    descriptor, source, x0, y0, x1, y1, picture = row
+    box = None if x0 is None else Box(x0, y0, x1, y1)
+    return Example(
+        np.frombuffer(descriptor, "<f4").astype(np.float32),
+        None if source is None else shown(source),
+        box,
+        picture,
+    )

@@ -1,0 +1,136 @@
+"""From what a user types to a person of a query: a saved name, a photo, a folder of photos."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library.paths import shown, stored
+from setnet.library.people import Example, People
+from setnet.library.pictures import face_picture
+from setnet.library.scan import Scan
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings
+
+__all__ = ["QueryPerson", "examples_from", "person_from"]
+
+_MOST_EXAMPLES = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryPerson:
+    """A person looked for: what they are called and the (n, dim) descriptors of their examples."""
+
+    name: str
+    descriptors: NDArray[np.float32]
+    picture: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+
+def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
+    """Return the person meant by `text`; `settings` is asked only when faces must be found.
+
+    A saved name comes first (write `./anna` for a file of that name); then a photo, whose largest face
+    is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
+    """
+    if text in people:
+        examples = people.examples(text)
+        pictures = [e.picture for e in examples if e.picture]
+        descriptors = np.stack([e.descriptor for e in examples])
+        return QueryPerson(people.get(text).name, descriptors, pictures[0] if pictures else None)
+    path, _ = _split(text)
+    if not path.exists():
+        names = ", ".join(p.name for p in list(people)[:20])
+        saved = f"saved people are {names}" if names else "nobody is saved yet"
+        raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
+    found, notes = examples_from([text], settings())
+    name = path.name if path.is_dir() else shown(text.rpartition("/")[2])
+    return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+
+
+def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    """Return one example face per photo named in `texts`, and notes worth telling the user.
+
+    In a folder, photos without a face are passed over; a photo named directly must have one.
+    """
+    examples: list[Example] = []
+    notes: list[str] = []
+    for text in texts:
+        path, number = _split(text)
+        if path.is_dir():
+            found, passed = _examples_in(path, settings)
+            examples += found
+            notes += passed
+        elif path.exists():
+            example, note = _example_in(path, number, settings)
+            examples.append(example)
+            notes += note
+        else:
+            raise InvalidInputError(f"no photo {shown(text)!r}")
+    return examples, notes
+
+
+def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    examples: list[Example] = []
+    notes: list[str] = []
+    for file in Scan([stored(folder.absolute())]).files():
+        if len(examples) == _MOST_EXAMPLES:
+            notes.append(f"{shown(folder)}: took the first {_MOST_EXAMPLES} photos")
+            break
+        try:
+            example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
+        except PhotoError as error:
+            notes.append(f"passed over: {error}")
+            continue
+        examples.append(example)
+        notes += note
+    if not examples:
+        raise PhotoError(f"no face in any photo of {shown(folder)}: give a folder with photos of one person")
+    return examples, notes
+
+
+def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple[Example, list[str]]:
+    from setnet.faces import faces_of, open_photo
+
+    photo = open_photo(path)
+    faces = sorted(faces_of(photo.pixels, settings), key=lambda f: f.box.x0 + f.box.x1)
+    if not faces:
+        raise PhotoError(
+            f"no face found in {shown(path)}: use a photo where the face is larger, sharper or more frontal "
+            "(`setnet faces PHOTO --out drawn.png` shows what is seen)"
+        )
+    if number is not None and not 1 <= number <= len(faces):
+        raise InvalidInputError(
+            f"{shown(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, from the left"
+        )
+    face = faces[number - 1] if number is not None else max(faces, key=_area)
+    notes = []
+    if number is None and len(faces) > 1:
+        position = faces.index(face) + 1
+        notes.append(
+            f"{shown(path)} has {len(faces)} faces: took the largest, number {position} from the left "
+            f"(choose another with {shown(path.name)}#N)"
+        )
+    picture = face_picture(photo.pixels, face.box)
+    return Example(face.descriptor, shown(path.absolute()), face.box, picture), notes
+
+
+def _area(face: Face) -> float:
+    return float((face.box.x1 - face.box.x0) * (face.box.y1 - face.box.y0))
+
+
+def _split(text: str) -> tuple[Path, int | None]:
+    """Return the path and the face number of `group.jpg#3`; a file really called that has no number."""
+    path = Path(text).expanduser()
+    numbered = re.fullmatch(r"(.+)#(\d{1,5})", text)
+    if path.exists() or numbered is None:
+        return path, None
+    return Path(numbered[1]).expanduser(), int(numbered[2])

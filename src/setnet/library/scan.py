@@ -1,0 +1,119 @@
+"""Walk folders and list the photos in them, whatever else lies there."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["PHOTO_SUFFIXES", "FoundFile", "Scan", "is_photo_name"]
+
+_FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
+PHOTO_SUFFIXES = frozenset(f".{name}" for name in _FORMATS.split())
+_SUFFIX_BYTES = frozenset(s.encode() for s in PHOTO_SUFFIXES)
+# Folders that programs fill with copies of the photos beside them.
+_SKIPPED_FOLDERS = frozenset((b"@eaDir", b"#recycle", b"$RECYCLE.BIN", b"__MACOSX", b"lost+found"))
+
+
+def is_photo_name(name: bytes) -> bool:
+    """Tell whether a file name is a photo's: known suffix, not hidden (so no `._IMG.jpg` sidecars)."""
+    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _SUFFIX_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A photo file on disk as a scan saw it."""
+
+    path: bytes
+    size: int
+    mtime_ns: int
+
+
+@dataclass
+class Scan:
+    """One walk over folders; iterate `files()` and read `unreadable` afterwards.
+
+    Parameters
+    ----------
+    roots
+        Absolute folders (or single photo files).
+    skipped
+        Absolute folders that are left out, such as the library's own.
+    """
+
+    roots: Sequence[bytes]
+    skipped: Collection[bytes] = ()
+    unreadable: list[tuple[bytes, str]] = field(default_factory=list)
+    _seen: set[tuple[int, int]] = field(default_factory=set)
+
+    def files(self) -> Iterator[FoundFile]:
+        """Yield each photo once, folder by folder in the order of names.
+
+        Symbolic links to folders are followed after all real folders, and a folder that was seen is
+        not entered again: a loop ends, and a photo keeps its real path where it has one.
+        """
+        links: list[bytes] = []
+        for root in self.roots:
+            if os.path.isfile(root):
+                yield from self._single(root)
+            else:
+                yield from self._walk(root, links)
+        while links:
+            yield from self._walk(links.pop(0), links)
+
+    def _single(self, path: bytes) -> Iterator[FoundFile]:
+        try:
+            info = os.stat(path)
+        except OSError as error:
+            self.unreadable.append((path, error.strerror or str(error)))
+            return
+        yield FoundFile(path, info.st_size, info.st_mtime_ns)
+
+    def _walk(self, top: bytes, links: list[bytes]) -> Iterator[FoundFile]:
+        pending = [top]
+        while pending:
+            folder = pending.pop()
+            if folder in self.skipped or not self._enter(folder):
+                continue
+            try:
+                entries = sorted(os.scandir(folder), key=lambda e: e.name)
+            except OSError as error:
+                self.unreadable.append((folder, error.strerror or str(error)))
+                continue
+            inner: list[bytes] = []
+            for entry in entries:
+                yield from self._visit(entry, inner, links)
+            pending.extend(reversed(inner))
+
+    def _enter(self, folder: bytes) -> bool:
+        try:
+            info = os.stat(folder)
+        except OSError as error:
+            self.unreadable.append((folder, error.strerror or str(error)))
+            return False
+        key = (info.st_dev, info.st_ino)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+    def _visit(
+        self, entry: os.DirEntry[bytes], inner: list[bytes], links: list[bytes]
+    ) -> Iterator[FoundFile]:
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith(b".") and entry.name not in _SKIPPED_FOLDERS:
+                    inner.append(entry.path)
+                return
+            if not is_photo_name(entry.name):
+                if entry.is_symlink() and not entry.name.startswith(b".") and entry.is_dir():
+                    links.append(entry.path)
+                return
+            info = entry.stat()
+            if stat.S_ISREG(info.st_mode):
+                yield FoundFile(entry.path, info.st_size, info.st_mtime_ns)
+            elif stat.S_ISDIR(info.st_mode):
+                links.append(entry.path)
+        except OSError as error:
+            self.unreadable.append((entry.path, error.strerror or str(error)))

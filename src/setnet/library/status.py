@@ -1,0 +1,53 @@
+"""What a library holds, what made it, what it costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from setnet.library.catalog import Counts
+from setnet.library.records import FailedPhoto
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+
+__all__ = ["LibraryStatus", "bytes_in"]
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryStatus:
+    """The state of a library."""
+
+    path: Path
+    counts: Counts
+    folders: tuple[Path, ...]
+    failures: tuple[FailedPhoto, ...]
+    settings: FaceSettings
+    dim: int
+    set_vectors: str
+    bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the status as values that JSON can hold."""
+        return {
+            "library": str(self.path),
+            **asdict(self.counts),
+            "folders": [str(p) for p in self.folders],
+            "failures": [{"photo": str(f.path), "reason": f.reason} for f in self.failures],
+            "settings": self.settings.to_dict(),
+            "dim": self.dim,
+            "set_vectors": self.set_vectors,
+            "bytes": self.bytes,
+        } | {"folder_count": self.counts.folders}
+
+
+def bytes_in(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    total = 0
+    for file in folder.rglob("*"):
+        try:
+            total += file.stat().st_size if file.is_file() else 0
+        except OSError:  # a segment replaced a moment ago
+            continue
+    return total

@@ -1,0 +1,156 @@
+"""The one place where photos enter and leave the two stores: index and database.
+
+Each change is three steps: the database marks the photos (`adding` or `removing`), the index takes or
+drops their faces, the database marks them done. A kill between two steps leaves a mark that the next run
+finds (`recover`); searches leave marked photos out, so no half-stored photo is ever an answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from setnet.index import SetIndex
+from setnet.library.catalog import Catalog
+from setnet.library.database import Database
+from setnet.library.paths import folder_text
+from setnet.library.worker import FaceRow, PhotoResult
+
+__all__ = ["PhotoWriter"]
+
+_NEVER = -1  # a modification time no file has: the next run looks at the photo again
+
+
+class PhotoWriter:
+    """Stores and removes photos; needs the index open for writing."""
+
+    def __init__(self, database: Database, index: SetIndex) -> None:
+        self._database = database
+        self._catalog = Catalog(database)
+        self._index = index
+
+    def recover(self) -> None:
+        """Finish or redo what a killed run left behind."""
+        unfinished = self._catalog.unfinished()
+        self.remove([i for i, _, state in unfinished if state == "removing"])
+        with self._database.writing() as db:
+            db.execute("UPDATE photos SET mtime_ns = ? WHERE state = 'adding'", (_NEVER,))
+
+    def store(self, results: Sequence[PhotoResult]) -> None:
+        """Store what workers found, new files, changed and moved ones alike, in one step."""
+        if not results:
+            return
+        with self._database.writing() as db:
+            db.executemany(
+                "UPDATE photos SET path = ? WHERE id = ?",
+                [(r.path, r.moved_from) for r in results if r.moved_from is not None],
+            )
+            ids = [_mark(db, result) for result in results]
+        good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
+        bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
+        if good:
+            self._add(good)
+        self._drop(bad)
+        with self._database.writing() as db:
+            db.executemany(
+                "UPDATE photos SET state = iif(reason IS NULL, 'ready', 'failed') WHERE id = ?",
+                [(i,) for i in ids],
+            )
+
+    def _add(self, photos: Sequence[tuple[str, PhotoResult]]) -> None:
+        found = [r.descriptors for _, r in photos if r.descriptors is not None]
+        dim = self._index.shape.dim
+        self._index.add(
+            [i for i, _ in photos],
+            np.concatenate(found) if found else np.zeros((0, dim), np.float32),
+            [len(r.faces) for _, r in photos],
+            attributes=[attributes_of(r.path, r.taken, len(r.faces)) for _, r in photos],
+        )
+
+    def touch(self, files: Sequence[tuple[int, PhotoResult]]) -> None:
+        """Remember the new times of files whose content is the old one."""
+        if files:
+            with self._database.writing() as db:
+                db.executemany(
+                    "UPDATE photos SET size = ?, mtime_ns = ? WHERE id = ?",
+                    [(result.size, result.mtime_ns, photo_id) for photo_id, result in files],
+                )
+
+    def copied(self, photo_id: int, result: PhotoResult) -> PhotoResult:
+        """Return a result with the faces of a stored photo of the same content."""
+        with self._database.reading() as db:
+            taken, width, height = db.execute(
+                "SELECT taken, width, height FROM photos WHERE id = ?", (photo_id,)
+            ).fetchone()
+            rows = db.execute(
+                "SELECT x0, y0, x1, y1, landmarks, score, quality FROM faces WHERE photo = ? "
+                "ORDER BY ordinal",
+                (photo_id,),
+            ).fetchall()
+        faces = tuple(FaceRow(tuple(r[:4]), *r[4:]) for r in rows)
+        descriptors = self._index.elements(str(photo_id)) if faces else None
+        return replace(
+            result,
+            is_known=False,
+            taken=taken,
+            width=width,
+            height=height,
+            faces=faces,
+            descriptors=descriptors,
+        )
+
+    def remove(self, ids: Sequence[int]) -> None:
+        """Remove photos from both stores."""
+        if not ids:
+            return
+        rows = [(i,) for i in ids]
+        with self._database.writing() as db:
+            db.executemany("UPDATE photos SET state = 'removing' WHERE id = ?", rows)
+        self._drop(ids)
+        with self._database.writing() as db:
+            db.executemany("DELETE FROM photos WHERE id = ?", rows)
+
+    def _drop(self, ids: Sequence[int]) -> None:
+        there = [str(i) for i in ids if str(i) in self._index]
+        if there:
+            self._index.delete(there)
+
+
+def attributes_of(path: bytes, taken: float | None, faces: int) -> dict[str, str | int | float | None]:
+    """Return what the index knows of a photo, for conditions."""
+    return {"folder": folder_text(os.path.dirname(path)), "taken": taken, "faces": faces}
+
+
+def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
+    (photo_id,) = db.execute(
+        "INSERT INTO photos (path, size, mtime_ns, hash, taken, width, height, faces, state, reason, stored) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'adding', ?, ?) "
+        "ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, "
+        "hash = excluded.hash, taken = excluded.taken, width = excluded.width, height = excluded.height, "
+        "faces = excluded.faces, state = 'adding', reason = excluded.reason, stored = excluded.stored "
+        "RETURNING id",
+        (
+            result.path,
+            result.size,
+            result.mtime_ns,
+            result.hash or None,
+            result.taken,
+            result.width,
+            result.height,
+            len(result.faces),
+            result.reason,
+            time.time(),
+        ),
+    ).fetchone()
+    db.execute("DELETE FROM faces WHERE photo = ?", (photo_id,))
+    db.executemany(
+        "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, landmarks, score, quality) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [(photo_id, n, *f.box, f.landmarks, f.score, f.quality) for n, f in enumerate(result.faces)],
+    )
+    return int(photo_id)
