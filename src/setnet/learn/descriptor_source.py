@@ -1,8 +1,7 @@
-"""Descriptors already computed, as a training source: a `.npz` file with `descriptors` and `labels`."""
+"""Descriptors already computed, as a training source."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,37 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setnet.errors import InvalidInputError, TrainingError
+from setnet.errors import TrainingError
+from setnet.learn.descriptor_file import read_descriptors
 from setnet.learn.source import LabelledSource
 
-__all__ = ["DescriptorSource", "read_descriptors"]
-
-
-def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
-    """Return (descriptors, labels) of a descriptor file; rows labelled "" belong to nobody known."""
-    path = Path(path)
-    if not path.is_file():
-        raise InvalidInputError(
-            f"{path}: no such descriptor file; expected an .npz with 'descriptors' and 'labels'"
-        )
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            descriptors, labels = file["descriptors"], file["labels"]
-    except KeyError as error:
-        raise InvalidInputError(
-            f"{path}: {error.args[0]}; expected arrays 'descriptors' and 'labels'"
-        ) from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise InvalidInputError(f"{path}: not a readable descriptor file ({error})") from error
-    descriptors = np.asarray(descriptors, dtype=np.float32)
-    if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
-        raise InvalidInputError(
-            f"{path}: descriptors {descriptors.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
-        )
-    if not np.isfinite(descriptors).all():
-        bad = int(np.flatnonzero(~np.isfinite(descriptors).all(1))[0])
-        raise InvalidInputError(f"{path}: row {bad} holds NaN or infinity; remove it")
-    return descriptors, labels.astype(np.str_)
+__all__ = ["DescriptorSource"]
 
 
 class DescriptorSource(LabelledSource):

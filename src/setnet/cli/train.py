@@ -1,0 +1,200 @@
+"""`setnet train`: pre-train a backbone, train sets, whiten, export; and the paper's claim at a small size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, make_app
+
+if TYPE_CHECKING:
+    from setnet.learn.settings import Settings
+
+app = make_app()
+
+DataArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA", help="Folders of identities (DATA/person/*.jpg), or a descriptor file (.npz)."
+    ),
+]
+OutOption = Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder; made or continued.")]
+PresetOption = Annotated[str, typer.Option("--preset", help="paper, default or tiny.")]
+ChangesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="Override a setting, such as --set sets.steps=500; repeatable."
+    ),
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+ThreadsOption = Annotated[
+    int, typer.Option("--threads", min=0, help="Threads of torch; 0 leaves it to torch.")
+]
+
+
+@app.callback()
+def train() -> None:
+    """Train face descriptors and set heads. Needs the extra: pip install 'setnet[train]'.
+
+    The stages, in order: pretrain (photos only), sets, whiten, export. Each continues where it stopped when
+    called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2 -m setnet
+    train sets ...
+    """
+
+
+@app.command()
+def pretrain(
+    data: DataArgument,
+    out: OutOption,
+    preset: PresetOption = "default",
+    changes: ChangesOption = None,
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
+) -> None:
+    """Train a backbone by softmax on single faces."""
+    settings = _prepared(preset, changes, device, threads)
+    from setnet.learn.stages import run_pretrain
+
+    report = run_pretrain(data, out, settings, device)
+    typer.echo(f"{out / 'backbone.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+
+
+@app.command()
+def sets(
+    data: DataArgument,
+    out: OutOption,
+    preset: PresetOption = "default",
+    changes: ChangesOption = None,
+    virtual: Annotated[
+        bool,
+        typer.Option("--virtual", help="Train on people drawn from the distribution of DATA's descriptors."),
+    ] = False,
+    device: DeviceOption = "cpu",
+    threads: ThreadsOption = 0,
+) -> None:
+    """Train the aggregator on synthetic sets: with its backbone, or on descriptors."""
+    settings = _prepared(preset, changes, device, threads)
+    from setnet.learn.stages import run_sets
+
+    report = run_sets(data, out, settings, device, virtual)
+    typer.echo(f"{out / 'network.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+
+
+@app.command()
+def whiten(
+    data: DataArgument,
+    out: OutOption,
+    place: Annotated[
+        str, typer.Option(help="after: set vectors. before: descriptors, for average pooling.")
+    ] = "after",
+    ridge: Annotated[
+        float, typer.Option(min=0.0, help="Share of the mean variance added everywhere.")
+    ] = 0.01,
+) -> None:
+    """Fit whitening on training data and calibrate the score anew."""
+    _torch()
+    from setnet.learn.stages import run_whiten
+
+    report = run_whiten(data, out, place, ridge)
+    typer.echo(
+        f"{out / 'network.safetensors'}: whitened {report.place} aggregation on {report.vectors:,} vectors, "
+        f"w = {report.w:.2f}, b = {report.b:.2f}"
+    )
+
+
+@app.command()
+def export(
+    out: OutOption,
+    name: Annotated[str, typer.Option(help="The head's name.")] = "setnet",
+    descriptor: Annotated[str, typer.Option(help="Which descriptors a head without backbone expects.")] = "",
+    bits: Annotated[
+        int, typer.Option(help="Bits per dimension of a stored set vector: 32, 16, 8, 4, 1.")
+    ] = 32,
+) -> None:
+    """Write the head for the run time, and the backbone as ONNX with its registry entry."""
+    _torch()
+    from setnet.learn.stages import run_export
+
+    written = run_export(out, name, descriptor, bits)
+    for path in (written.head, written.backbone, written.entry):
+        if path is not None:
+            typer.echo(str(path))
+
+
+@app.command()
+def trial(
+    backbone: Annotated[str, typer.Option(help="resnet50, senet50 or mobile.")] = "resnet50",
+    steps: Annotated[int, typer.Option(min=1)] = 20,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DATA", help="Folders of identities; noise patterns without it.")
+    ] = None,
+    preset: PresetOption = "paper",
+    changes: ChangesOption = None,
+    threads: ThreadsOption = 0,
+    json: JsonOption = False,
+) -> None:
+    """Train on one fixed batch: shows that the loss falls and how long a step takes."""
+    settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
+    from setnet.cli.output import print_json, say
+    from setnet.learn.trial import fixed_batch_trial
+
+    done = fixed_batch_trial(settings, steps, data, say)
+    if json:
+        print_json({"backbone": backbone, "losses": done.losses, "seconds": done.seconds})
+    else:
+        typer.echo(
+            f"{backbone}: loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {steps} steps, "
+            f"{done.seconds_per_step:.1f} s per step"
+        )
+
+
+@app.command()
+def claim(
+    data: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folders of identities.")],
+    out: OutOption,
+    preset: PresetOption = "tiny",
+    changes: ChangesOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Also put the table and figure into this page.")
+    ] = None,
+    threads: ThreadsOption = 0,
+) -> None:
+    """Compare SetNet with the paper's baselines, all trained from photos, on people never seen.
+
+    Continues where it stopped. Crops, trained networks and results are kept in RUN.
+    """
+    settings = _prepared(preset, changes, "cpu", threads)
+    from setnet.evaluate.claim import run_claim
+    from setnet.evaluate.claim_report import table, write_report
+
+    result = run_claim(data, out, settings)
+    typer.echo(table(result))
+    for page in [out / "claim.md", *([report] if report else [])]:
+        typer.echo(f"{write_report(result, page)}: table and figure")
+
+
+def _torch() -> None:
+    from setnet.errors import ModelError
+
+    try:
+        import torch  # noqa: F401
+    except ImportError as error:
+        raise ModelError("training needs torch: install it with `pip install 'setnet[train]'`") from error
+
+
+def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> Settings:
+    from setnet.learn.settings import load_settings
+
+    settings = load_settings(preset, changes or [])
+    _torch()
+    import torch
+
+    from setnet.errors import InvalidInputError
+
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInputError("--device cuda: torch sees no GPU here; use --device cpu")
+    if threads:
+        torch.set_num_threads(threads)
+    return settings

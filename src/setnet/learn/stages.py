@@ -1,0 +1,176 @@
+"""The stages of a training run, each a library call and a command: pretrain, sets, whiten, export.
+
+A run is a folder: ``backbone.safetensors`` after pre-training, ``network.safetensors`` after set training and
+whitening, ``export/`` at the end, and a folder of checkpoints and logs per phase.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from setnet.errors import InvalidInputError, TrainingError, one_of
+from setnet.learn.backbone import Backbone, Descriptors
+from setnet.learn.descriptor_source import DescriptorSource
+from setnet.learn.export import Exported, export_network
+from setnet.learn.face_source import FaceFolder
+from setnet.learn.initialise import random_sets
+from setnet.learn.loop import TrainReport
+from setnet.learn.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
+from setnet.learn.network import SetNetwork, make_aggregator
+from setnet.learn.pooling import GeneralisedMean
+from setnet.learn.pretrain import pretrain
+from setnet.learn.processes import processes
+from setnet.learn.set_training import SAMPLE, calibrate_network, elements_of, train_sets
+from setnet.learn.settings import Settings
+from setnet.learn.virtual_source import VirtualSource
+from setnet.learn.whitening import fit_whitening
+
+__all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
+
+AnySource = FaceFolder | DescriptorSource | VirtualSource
+
+
+def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu") -> TrainReport:
+    """Pre-train the backbone on the folders of identities in `data`; writes ``backbone.safetensors``."""
+    torch.manual_seed(settings.seed)
+    backbone = new_backbone(settings)
+    if backbone.spec is None:
+        raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
+    source = FaceFolder(data, backbone.spec, settings.augment)
+    _say_skipped(source)
+    with processes() as group:
+        report = pretrain(backbone, source, settings, out / "pretrain", group, device)
+        if group.rank == 0:
+            about = {
+                "pretrained on": f"{source.people} people, {len(source.faces)} faces",
+                "steps": report.steps,
+            }
+            save_backbone(out / "backbone.safetensors", backbone, settings, about)
+    return report
+
+
+def run_sets(
+    data: Path, out: Path, settings: Settings, device: str = "cpu", virtual: bool = False
+) -> TrainReport:
+    """Initialise and train the aggregator, end to end or on descriptors; writes ``network.safetensors``.
+
+    `virtual` draws the training people from the distribution of the descriptors in `data` instead of the
+    people themselves.
+    """
+    torch.manual_seed(settings.seed)
+    backbone = _backbone(out, settings)
+    source = open_source(data, backbone, settings, virtual)
+    network = _network(backbone, settings)
+    with processes() as group:
+        report = train_sets(network, source, settings, out / "sets", group, device)
+        if group.rank == 0:
+            network.cpu()
+            about = {"trained on": source.where, "people": source.people, "steps": report.steps}
+            if isinstance(network.aggregator, GeneralisedMean):
+                about["p"] = [round(p, 4) for p in network.aggregator.p.tolist()]
+            save_network(out / "network.safetensors", network, settings, about)
+    return report
+
+
+@dataclass(frozen=True)
+class WhitenReport:
+    """How many vectors the whitening was fitted on, and the (w, b) fitted after it."""
+
+    place: str
+    vectors: int
+    w: float
+    b: float
+
+
+def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01) -> WhitenReport:
+    """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) anew."""
+    stored = load_network(out / "network.safetensors")
+    network, settings = stored.network, stored.settings
+    source = open_source(data, network.backbone, settings)
+    draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
+    elements = elements_of(network, source, draw.picks)
+    vectors = whiten(network, elements, draw.labels, settings.sets.sizes, place, ridge, settings.seed)
+    calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
+    save_network(out / "network.safetensors", network, settings, stored.about | {"whitening": place})
+    return WhitenReport(place, vectors, float(network.w), float(network.b))
+
+
+def whiten(
+    network: SetNetwork,
+    elements: torch.Tensor,
+    labels: np.ndarray,
+    sizes: tuple[int, ...],
+    place: str = "after",
+    ridge: float = 0.01,
+    seed: int = 0,
+) -> int:
+    """Give `network` a whitening of its elements (``before``) or of its set vectors (``after``), in place."""
+    if place not in ("before", "after"):
+        raise one_of("place of whitening", place, ["before", "after"])
+    if place == "before" and (
+        network.aggregator.before_fc or isinstance(network.aggregator, GeneralisedMean)
+    ):
+        raise InvalidInputError(
+            "this aggregator can only be whitened after aggregation: whitening changes the elements' signs"
+        )
+    network.before = network.after = None
+    with torch.no_grad():
+        if place == "before":
+            network.before = fit_whitening(elements, ridge)
+            return len(elements)
+        number = max(4000, 8 * network.aggregator.dim)
+        indices, counts = random_sets(labels, sizes, number, np.random.default_rng(seed))
+        vectors = network.aggregate(elements[indices], torch.from_numpy(counts))
+        network.after = fit_whitening(vectors, ridge)
+    return len(vectors)
+
+
+def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Exported:
+    """Write the trained network of a run to ``export/``: ONNX backbone and safetensors head."""
+    stored = load_network(out / "network.safetensors")
+    about = {"settings": stored.settings.as_dict()} | stored.about
+    return export_network(stored.network, out / "export", name, descriptor, about, bits)
+
+
+def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: bool = False) -> AnySource:
+    """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it."""
+    if backbone.spec is not None:
+        if virtual or data.suffix == ".npz":
+            raise InvalidInputError(
+                f"backbone {settings.backbone.name!r} trains on photos, not on descriptors"
+            )
+        source: AnySource = FaceFolder(data, backbone.spec, settings.augment)
+    else:
+        known = DescriptorSource.open(data)
+        if known.dim != backbone.dim:
+            raise InvalidInputError(
+                f"{data}: descriptors of {known.dim} dimensions, the settings say backbone.dim={backbone.dim}"
+            )
+        source = VirtualSource.fit(known, settings.seed) if virtual else known
+    _say_skipped(source)
+    return source
+
+
+def _backbone(out: Path, settings: Settings) -> Backbone:
+    if settings.backbone.name == "descriptors":
+        return Descriptors(settings.backbone.dim)
+    stored = out / "backbone.safetensors"
+    if not stored.is_file() and settings.backbone.weights:
+        return new_backbone(settings)
+    return load_backbone(stored, settings)
+
+
+def _network(backbone: Backbone, settings: Settings) -> SetNetwork:
+    wanted = settings.aggregator
+    return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+
+
+def _say_skipped(source: AnySource) -> None:
+    skipped = getattr(source, "skipped", 0)
+    if skipped:
+        print(f"{source.where}: {skipped} people with one face left out", file=sys.stderr)

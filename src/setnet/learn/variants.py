@@ -1,0 +1,80 @@
+"""The networks that section 5 of the paper compares, trained alike from one pre-trained backbone."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from setnet.learn.face_source import FaceSource
+from setnet.learn.model_file import load_backbone, load_network, save_network
+from setnet.learn.network import SetNetwork, make_aggregator
+from setnet.learn.pooling import GeneralisedMean
+from setnet.learn.set_training import start_network, train_sets
+from setnet.learn.settings import Settings
+
+__all__ = ["VARIANTS", "Variant", "learnt_p", "trained_variant"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A network of the comparison; `size` is the set size in training, None for no set training."""
+
+    name: str
+    aggregator: str
+    size: int | None
+
+    @property
+    def folder(self) -> str:
+        """A file name for it."""
+        return re.sub(r"[^a-z0-9]+", "-", self.name.lower()).strip("-")
+
+
+VARIANTS = (
+    Variant("Baseline", "average", None),
+    Variant("Baseline-2", "average", 2),
+    Variant("Baseline-3", "average", 3),
+    Variant("Baseline-2 (agg. before FC)", "before-fc", 2),
+    Variant("Baseline-GM-2", "gem", 2),
+    Variant("Baseline-GM-2 (p per dim.)", "gem-per-dim", 2),
+    Variant("Memory vectors", "memory", None),
+    Variant("MUVERA", "muvera", None),
+    Variant("SetNet", "netvlad", None),
+    Variant("SetNet-2", "netvlad", 2),
+    Variant("SetNet-3", "netvlad", 3),
+)
+
+
+def trained_variant(
+    variant: Variant, backbone_file: Path, source: FaceSource, settings: Settings, out: Path
+) -> SetNetwork:
+    """Return the variant's network, initialised and trained; kept in `out` and read from there."""
+    folder = out / variant.folder
+    stored = folder / "network.safetensors"
+    if stored.is_file():
+        return load_network(stored).network
+    sizes = (variant.size or 2,)
+    own = replace(
+        settings,
+        aggregator=replace(settings.aggregator, name=variant.aggregator),
+        sets=replace(settings.sets, sizes=sizes),
+    )
+    torch.manual_seed(settings.seed)
+    backbone = load_backbone(backbone_file, settings)
+    wanted = own.aggregator
+    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+    if variant.size is None:
+        start_network(network, source, own)
+    else:
+        train_sets(network, source, own, folder)
+    network.eval()
+    save_network(stored, network, own, {"variant": variant.name})
+    return network
+
+
+def learnt_p(network: SetNetwork) -> list[float]:
+    """Return the exponents that a generalised mean learnt; none for other aggregators."""
+    aggregator = network.aggregator
+    return [float(p) for p in aggregator.p] if isinstance(aggregator, GeneralisedMean) else []

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learn_people import descriptors, pattern, photo_folder
+from PIL import Image
+
+from setnet.errors import InvalidInputError, PhotoError, TrainingError
+from setnet.learn.augment import centre_crop, random_crop
+from setnet.learn.backbone import InputSpec
+from setnet.learn.descriptor_source import DescriptorSource
+from setnet.learn.face_source import FaceArray, FaceFolder
+from setnet.learn.set_training import set_sizes
+from setnet.learn.settings import AugmentSettings
+from setnet.learn.source import stream
+
+SPEC = InputSpec(32, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
+AUGMENT = AugmentSettings(short_side=36)
+
+
+def test_a_draw_has_one_set_face_and_one_query_face_of_each_person() -> None:
+    rows, labels = descriptors(60, 3)
+    source = DescriptorSource(rows, labels)
+    draw = source.draw(np.random.default_rng(0), 42, 2)
+    assert len(draw.labels) == 84
+    assert len(set(draw.labels[:42])) == 42
+    assert (draw.labels[:42] == draw.labels[42:]).all()
+    assert (draw.picks[:42] != draw.picks[42:]).all()
+
+
+def test_sets_use_everybody_of_a_batch() -> None:
+    rng = np.random.default_rng(0)
+    assert set_sizes(42, [2], rng).tolist() == [2] * 21
+    mixed = set_sizes(42, [2, 3, 4], rng)
+    assert mixed.sum() == 42
+    assert set(mixed[:-1]) <= {2, 3, 4}
+
+
+def test_people_with_one_photo_are_left_out_and_counted(tmp_path: Path) -> None:
+    photo_folder(tmp_path, 3, 2)
+    (tmp_path / "alone").mkdir()
+    Image.fromarray(pattern(99, 0)).save(tmp_path / "alone" / "0.jpg")
+    source = FaceFolder(tmp_path, SPEC, AUGMENT)
+    assert (source.people, source.skipped) == (3, 1)
+    assert source.names[source.labels[source.faces].min()] != "alone"
+
+
+def test_empty_and_missing_folders_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match="no faces"):
+        FaceFolder(tmp_path, SPEC, AUGMENT)
+    with pytest.raises(TrainingError, match="no such folder"):
+        FaceFolder(tmp_path / "absent", SPEC, AUGMENT)
+    photo_folder(tmp_path, 2, 1)
+    with pytest.raises(TrainingError, match="2 people with one face each"):
+        FaceFolder(tmp_path, SPEC, AUGMENT)
+
+
+def test_a_batch_larger_than_the_people_says_what_to_do(tmp_path: Path) -> None:
+    source = FaceFolder(photo_folder(tmp_path, 4, 2), SPEC, AUGMENT)
+    with pytest.raises(TrainingError, match=r"set sets.identities to 4"):
+        source.draw(np.random.default_rng(0), 42, 2)
+
+
+def test_a_damaged_photo_is_named(tmp_path: Path) -> None:
+    source = FaceFolder(photo_folder(tmp_path, 2, 2), SPEC, AUGMENT)
+    source.paths[1].write_bytes(b"not a photo")
+    with pytest.raises(PhotoError, match=str(source.paths[1])):
+        source.load(np.array([1]), None)
+
+
+def test_faces_are_normalised_and_augmented_by_their_own_stream() -> None:
+    crops = np.stack([pattern(0, i) for i in range(4)])
+    source = FaceArray(crops, np.zeros(4, np.int64), ["a"], SPEC, AUGMENT)
+    plain = source.load(np.arange(4), None)
+    assert plain.shape == (4, 3, 32, 32)
+    assert plain.min() >= -1
+    assert plain.max() <= 1
+    whole = source.load(np.arange(4), [stream(0, 5, i) for i in range(4)])
+    part = source.load(np.arange(2, 4), [stream(0, 5, i) for i in range(2, 4)])
+    assert torch.equal(whole[2:], part)
+    assert not torch.equal(whole, source.load(np.arange(4), [stream(0, 6, i) for i in range(4)]))
+
+
+def test_crops_keep_geometry() -> None:
+    ramp = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 4, (64, 1, 3))
+    half = centre_crop(ramp, SPEC)
+    assert half.shape == (32, 32, 3)
+    assert np.abs(half[0, :, 0].astype(int) - (8 * np.arange(32) + 2)).max() <= 4
+    still = AugmentSettings(short_side=32, flip=False, rotation=0.0)
+    assert np.abs(random_crop(ramp, SPEC, still, stream(0, 0)).astype(int) - half).max() <= 4
+    flips = [
+        random_crop(ramp, SPEC, AugmentSettings(32, True, 0.0), stream(0, i))[0, 0, 0] for i in range(20)
+    ]
+    assert min(flips) < 10
+    assert max(flips) > 240
+
+
+def test_descriptor_files_without_pickle(tmp_path: Path) -> None:
+    rows, labels = descriptors(5, 2)
+    np.savez(tmp_path / "good.npz", descriptors=rows, labels=np.where(labels == "4", "", labels))
+    source = DescriptorSource.open(tmp_path / "good.npz")
+    assert source.people == 4
+    norms = source.load(np.arange(4), None).norm(dim=1)
+    torch.testing.assert_close(norms, torch.ones(4))
+    np.savez(tmp_path / "pickled.npz", descriptors=rows, labels=labels.astype(object))
+    np.savez(tmp_path / "nameless.npz", descriptors=rows)
+    np.savez(tmp_path / "nan.npz", descriptors=np.full((2, 3), np.nan, np.float32), labels=labels[:2])
+    np.savez(tmp_path / "short.npz", descriptors=rows, labels=labels[:3])
+    (tmp_path / "text.npz").write_text("no zip")
+    for name, message in [
+        ("pickled", "not a readable"),
+        ("nameless", "labels"),
+        ("nan", "row 0"),
+        ("short", "do not fit"),
+        ("text", "not a readable"),
+        ("absent", "no such"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            DescriptorSource.open(tmp_path / f"{name}.npz")
