@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from setnet.faces.descriptor import Descriptor
     from setnet.faces.detector import Detections, Detector
     from setnet.faces.download import download_model
+    from setnet.faces.entry import ModelEntry, ModelFile
     from setnet.faces.face import Box, Face, Quality
     from setnet.faces.loading import load_descriptor, load_detector
-    from setnet.faces.model_entry import ModelEntry, ModelFile
     from setnet.faces.photo import Photo, open_photo
     from setnet.faces.pipeline import StageTimes, faces_of
     from setnet.faces.registry import (
@@ -33,8 +33,8 @@ _HOME = {
     "Detector": "detector",
     "Face": "face",
     "FaceSettings": "settings",
-    "ModelEntry": "model_entry",
-    "ModelFile": "model_entry",
+    "ModelEntry": "entry",
+    "ModelFile": "entry",
     "ModelStatus": "registry",
     "Photo": "photo",
     "Quality": "face",

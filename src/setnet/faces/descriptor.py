@@ -11,7 +11,7 @@ import numpy.typing as npt
 from setnet.errors import ModelError
 from setnet.faces.align import box_crop, five_point_crop
 from setnet.faces.detector import Detections
-from setnet.faces.model_entry import ModelEntry
+from setnet.faces.entry import ModelEntry
 
 __all__ = ["Descriptor", "OnnxDescriptor"]
 

@@ -10,8 +10,8 @@ from http.client import HTTPException
 from pathlib import Path
 
 from setnet.errors import ModelError
+from setnet.faces.entry import ModelEntry, ModelFile
 from setnet.faces.file_hash import sha256_of
-from setnet.faces.model_entry import ModelEntry, ModelFile
 from setnet.faces.registry import model_entries, model_paths, place_of
 
 __all__ = ["download_model"]

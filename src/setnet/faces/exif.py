@@ -16,13 +16,31 @@ _CAMERA_PART, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
 _DATE = re.compile(r"\s*(\d{4})\D(\d{1,2})\D(\d{1,2})\D+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2}))?")
 
 
-def orientation_of(image: Image) -> int:
-    """Return the EXIF orientation, 1 to 8; 1 (upright) where there is none or it makes no sense."""
+def orientation_of(image: Image, data: bytes) -> int:
+    """Return how the decoded image is still to be turned, as an EXIF orientation from 1 (not) to 8."""
     try:
         value = int(image.getexif().get(_ORIENTATION, 1))
+        if image.format == "HEIF" and not _turned_by_container(data):
+            value = int(image.info.get("original_orientation") or 1)
     except Exception:  # damaged EXIF must not cost the photo
         return 1
     return value if 1 <= value <= 8 else 1
+
+
+def _turned_by_container(data: bytes) -> bool:
+    """Tell whether a HEIF file itself says how to turn it, in which case its decoder did so.
+
+    Several converters copy EXIF and write no such instruction: then EXIF is the only one who knows.
+    """
+    at = 0
+    while at + 8 <= len(data):
+        length, name = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
+        if name == b"meta":
+            return b"irot" in data[at : at + length] or b"imir" in data[at : at + length]
+        if length == 1:
+            length = int.from_bytes(data[at + 8 : at + 16], "big")
+        at += max(length, 8)
+    return True
 
 
 def taken_at(image: Image) -> datetime | None:

@@ -7,7 +7,7 @@ import threading
 from setnet.errors import ModelError
 from setnet.faces.descriptor import Descriptor, OnnxDescriptor
 from setnet.faces.detector import Detector
-from setnet.faces.model_entry import ModelEntry
+from setnet.faces.entry import ModelEntry
 from setnet.faces.mtcnn import Mtcnn
 from setnet.faces.registry import model_entry, model_paths, registry_state
 from setnet.faces.sessions import open_session
@@ -61,7 +61,7 @@ def _detector(entry: ModelEntry) -> Detector:
 
 
 def _entry(name: str, kind: str) -> ModelEntry:
-    key = (name, kind, registry_state())
+    key = (name, kind, registry_state(name))
     if key not in _ENTRIES:
         _ENTRIES[key] = model_entry(name, kind)
     return _ENTRIES[key]

@@ -7,6 +7,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,8 @@ __all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
 
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
 # Only what photos come in: the fewer decoders a stranger's file can reach, the better.
-_FORMATS = ["AVIF", "BMP", "GIF", "HEIF", "JPEG", "MPO", "PNG", "TIFF", "WEBP"]
-_HEIF_BRAND_AT = slice(4, 8)
+_FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
+_FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,7 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
     kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
     try:
         image.load()
-        turn = orientation_of(image)
-        pixels = rgb_pixels(image, turn)
+        pixels = rgb_pixels(image, orientation_of(image, data))
     except Exception as error:  # decoders raise whatever they like on damaged data
         raise PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})") from error
     return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
@@ -90,16 +90,18 @@ def _contents(path: str | Path, name: str) -> bytes:
 def _opened(data: bytes, name: str, max_pixels: int) -> Image:
     from PIL import Image, UnidentifiedImageError
 
-    if data[_HEIF_BRAND_AT] == b"ftyp":
+    formats = _FORMATS
+    if data[4:8] == b"ftyp":
         import pillow_heif
 
         pillow_heif.register_heif_opener()
+        formats = [name for name in _FORMATS_IN_BOXES if Image.init() or name in Image.OPEN]
+    _quieten_pillow()
     # Pillow has a limit of its own, for the whole process; ours is checked right after the header.
-    warnings.filterwarnings("ignore", category=Image.DecompressionBombWarning)
     if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
         Image.MAX_IMAGE_PIXELS = max_pixels
     try:
-        return Image.open(io.BytesIO(data), formats=_FORMATS)
+        return Image.open(io.BytesIO(data), formats=formats)
     except UnidentifiedImageError:
         raise PhotoError(
             f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF), "
@@ -111,6 +113,12 @@ def _opened(data: bytes, name: str, max_pixels: int) -> Image:
         ) from None
     except Exception as error:
         raise PhotoError(f"{name}: damaged file ({_reason(error)})") from error
+
+
+@cache
+def _quieten_pillow() -> None:
+    # It warns of sizes and of damaged EXIF; what matters of that is a PhotoError.
+    warnings.filterwarnings("ignore", module=r"PIL\.")
 
 
 def _printable(path: str | Path) -> str:

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setnet.errors import ModelError, one_of
+from setnet.faces.entry import ModelEntry, ModelFile, entry_from_table
 from setnet.faces.file_hash import sha256_of
-from setnet.faces.model_entry import ModelEntry, ModelFile, entry_from_table
 
 __all__ = ["ModelStatus", "model_entries", "model_entry", "model_paths", "models", "write_model_entry"]
 
@@ -78,9 +78,10 @@ def models() -> list[ModelStatus]:
     return [_status(entry) for _, entry in sorted(model_entries().items())]
 
 
-def registry_state() -> str:
-    """Return what decides which entries are known, for those who remember entries."""
-    return "\n".join(f"{file}:{file.stat().st_mtime_ns if file.exists() else 0}" for file in _user_files())
+def registry_state(name: str) -> str:
+    """Return what decides which entry a name means, for those who remember entries."""
+    files = [Path(name).expanduser()] if name.endswith(".toml") else _user_files()
+    return "\n".join(f"{file}:{file.stat().st_mtime_ns if file.exists() else 0}" for file in files)
 
 
 def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> Path:

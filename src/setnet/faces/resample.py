@@ -13,14 +13,22 @@ Pixels = npt.NDArray[np.uint8]
 
 
 def resized(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Return the image at another size, each new pixel the mean of those it covers."""
+    """Return the image at another size, without the moire that skipping pixels would cause.
+
+    Whole blocks of pixels are averaged first and the rest, less than a halving, is interpolated:
+    OpenCV averages whole blocks ten times faster than broken ones. Up to a block less one pixel
+    at the right and the lower edge goes unseen.
+    """
     import cv2
 
+    block = min(pixels.shape[1] // width, pixels.shape[0] // height)
+    if block >= 2:
+        columns, rows = pixels.shape[1] // block, pixels.shape[0] // block
+        whole = pixels[: rows * block, : columns * block]
+        pixels = cast(Pixels, cv2.resize(whole, (columns, rows), interpolation=cv2.INTER_AREA))
     if pixels.shape[:2] == (height, width):
         return pixels
-    larger = width > pixels.shape[1] and height > pixels.shape[0]
-    how = cv2.INTER_LINEAR if larger else cv2.INTER_AREA
-    return cast(Pixels, cv2.resize(pixels, (width, height), interpolation=how))
+    return cast(Pixels, cv2.resize(pixels, (width, height), interpolation=cv2.INTER_LINEAR))
 
 
 def cut(pixels: Pixels, x0: int, y0: int, x1: int, y1: int, *, repeat_edge: bool = False) -> Pixels:

@@ -59,9 +59,12 @@ class YuNet:
         if network is None:
             import cv2
 
+            loudness = cv2.utils.logging.setLogLevel(2)  # OpenCV 5 warns here of its own defaults
             try:
                 network = cv2.FaceDetectorYN.create(self._path, "", (320, 320), 0.7, _OVERLAP, _MOST)
             except cv2.error as error:
                 raise ModelError(f"{self._path}: OpenCV cannot run this model: {error}") from error
+            finally:
+                cv2.utils.logging.setLogLevel(loudness)
             self._threads.network = network
         return network

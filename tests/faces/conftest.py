@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from setnet.faces import Face, Photo, faces_of, open_photo
+
+
+@pytest.fixture(scope="session")
+def people() -> Path:
+    """The folder of openpeople's ten synthetic persons."""
+    spec = importlib.util.find_spec("openpeople")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("openpeople is not installed: pip install '.[demo]'")
+    return Path(spec.submodule_search_locations[0]) / "data" / "curated"
+
+
+@pytest.fixture(scope="session")
+def portrait(people: Path) -> Photo:
+    return open_photo(people / "P001" / "assets" / "studio_portrait.jpg")
+
+
+@pytest.fixture(scope="session")
+def small_portrait(portrait: Photo) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(portrait.pixels[::4, ::4])
+
+
+@pytest.fixture(scope="session")
+def faces_in(people: Path) -> Callable[[str, str], list[Face]]:
+    known: dict[tuple[str, str], list[Face]] = {}
+
+    def look(person: str, photo: str) -> list[Face]:
+        if (person, photo) not in known:
+            known[person, photo] = faces_of(people / person / "assets" / f"{photo}.jpg")
+        return known[person, photo]
+
+    return look
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder and no user models, so that a test meets a fresh machine."""
+    monkeypatch.setenv("SETNET_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("SETNET_MODELS", raising=False)
+    return tmp_path / "cache"

@@ -1,0 +1,170 @@
+"""The whole way from a photo to described faces, with the real models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import cv2
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.faces import Face, FaceSettings, Photo, StageTimes, faces_of
+
+PERSONS = [f"P{number:03d}" for number in range(1, 11)]
+Look = Callable[[str, str], list[Face]]
+
+
+def largest(faces: list[Face]) -> Face:
+    return max(faces, key=lambda face: face.quality.size)
+
+
+def test_a_face_has_all_its_parts(faces_in: Look) -> None:
+    (face,) = faces_in("P001", "studio_portrait")
+    assert face.landmarks.shape == (5, 2)
+    assert face.landmarks.dtype == np.float32
+    assert face.descriptor.shape == (128,)
+    assert face.descriptor.dtype == np.float32
+    assert np.linalg.norm(face.descriptor) == pytest.approx(1, abs=1e-5)
+    assert 0.9 < face.score == face.quality.score <= 1
+    assert face.box.x0 < face.landmarks[:, 0].min() < face.landmarks[:, 0].max() < face.box.x1
+    assert face.box.y0 < face.landmarks[:, 1].min() < face.landmarks[:, 1].max() < face.box.y1
+
+
+def test_a_selfie_is_nearest_to_its_own_portrait(faces_in: Look) -> None:
+    portraits = np.stack([largest(faces_in(person, "studio_portrait")).descriptor for person in PERSONS])
+    selfies = np.stack([largest(faces_in(person, "amateur_selfie")).descriptor for person in PERSONS])
+    similarity = selfies @ portraits.T
+    assert similarity.argmax(axis=1).tolist() == list(range(10))
+    others = similarity[~np.eye(10, dtype=bool)]
+    assert np.diag(similarity).mean() > others.mean() + 0.4
+
+
+def test_the_same_photo_gives_the_same_faces(portrait: Photo) -> None:
+    (first,), (second,) = faces_of(portrait), faces_of(portrait.pixels)
+    np.testing.assert_array_equal(first.descriptor, second.descriptor)
+    assert first.box == second.box
+    assert first.quality == second.quality
+
+
+def test_neighbours_in_a_photo_do_not_change_a_descriptor(faces_in: Look, people: Path) -> None:
+    from setnet.faces import load_descriptor, open_photo
+    from setnet.faces.detector import Detections
+
+    sheet = open_photo(people / "P007" / "assets" / "emotions_sheet.jpg")
+    faces = faces_in("P007", "emotions_sheet")
+    descriptor = load_descriptor("sface")
+    detections = Detections(
+        np.array([[f.box.x0, f.box.y0, f.box.x1, f.box.y1] for f in faces], np.float32),
+        np.array([f.score for f in faces], np.float32),
+        np.stack([f.landmarks for f in faces]),
+    )
+    crops = descriptor.crops(sheet.pixels, detections)
+    one_by_one = np.concatenate([descriptor.describe([crop]) for crop in crops])
+    together = descriptor.describe(crops + crops)  # 32: more than a batch
+    np.testing.assert_allclose(together[:16], one_by_one, atol=2e-6)
+    np.testing.assert_allclose(together[16:], one_by_one, atol=2e-6)
+
+
+def test_a_file_may_be_given_directly(people: Path) -> None:
+    path = people / "P002" / "assets" / "amateur_selfie.jpg"
+    by_path, by_bytes = faces_of(path), faces_of(path.read_bytes())
+    np.testing.assert_array_equal(by_path[0].descriptor, by_bytes[0].descriptor)
+    with pytest.raises(PhotoError, match="pixels are more than the limit"):
+        faces_of(path, FaceSettings(max_pixels=1000))
+
+
+def test_blur_lowers_sharpness_and_can_leave_a_face_out(small_portrait: npt.NDArray[np.uint8]) -> None:
+    values = []
+    for sigma in (0.01, 2, 4, 8):
+        (face,) = faces_of(cv2.GaussianBlur(small_portrait, (0, 0), sigma))
+        values.append(face.quality.sharpness)
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 2 * values[-1]
+    blurred = cv2.GaussianBlur(small_portrait, (0, 0), 8)
+    assert faces_of(blurred, FaceSettings(min_sharpness=values[1])) == []
+    assert len(faces_of(small_portrait, FaceSettings(min_sharpness=values[1]))) == 1
+
+
+def test_light_and_contrast_leave_sharpness_alone(small_portrait: npt.NDArray[np.uint8]) -> None:
+    dim = (small_portrait * 0.6 + 40).astype(np.uint8)
+    (bright,), (grey,) = faces_of(small_portrait), faces_of(dim)
+    assert grey.quality.sharpness == pytest.approx(bright.quality.sharpness, rel=0.15)
+
+
+def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.uint8]) -> None:
+    (frontal,) = faces_of(small_portrait)
+    assert abs(frontal.quality.yaw) < 10
+    assert abs(frontal.quality.roll) < 5
+    centre = (small_portrait.shape[1] / 2, small_portrait.shape[0] / 2)
+    matrix = cv2.getRotationMatrix2D(centre, -20, 1)  # clockwise
+    (tilted,) = faces_of(cv2.warpAffine(small_portrait, matrix, small_portrait.shape[1::-1]))
+    assert tilted.quality.roll - frontal.quality.roll == pytest.approx(20, abs=4)
+    # Tilting the photo must not look like turning the head.
+    assert tilted.quality.yaw == pytest.approx(frontal.quality.yaw, abs=8)
+    (mirrored,) = faces_of(np.ascontiguousarray(small_portrait[:, ::-1]))
+    assert mirrored.quality.yaw == pytest.approx(-frontal.quality.yaw, abs=6)
+    turned = [abs(face.quality.yaw) for face in faces_in("P001", "character_sheet")]
+    assert max(turned) > 40
+
+
+def test_turned_heads_can_be_left_out(people: Path, faces_in: Look) -> None:
+    path = people / "P001" / "assets" / "character_sheet.jpg"
+    few = faces_of(path, FaceSettings(max_turn=30))
+    assert 0 < len(few) < len(faces_in("P001", "character_sheet"))
+    assert all(abs(face.quality.yaw) <= 30 for face in few)
+
+
+def test_the_threshold_is_obeyed(portrait: Photo) -> None:
+    assert faces_of(portrait, FaceSettings(threshold=1.0)) == []
+
+
+def test_time_is_told_by_stage(small_portrait: npt.NDArray[np.uint8]) -> None:
+    times = StageTimes()
+    faces_of(small_portrait, times=times)
+    once = (times.detector, times.descriptor)
+    faces_of(small_portrait, times=times)
+    assert 0 < once[0] < times.detector
+    assert 0 < once[1] < times.descriptor
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((5, 5), np.uint8),
+        np.zeros((5, 5, 4), np.uint8),
+        np.zeros((5, 5, 3)),
+        np.zeros((0, 5, 3), np.uint8),
+        7,
+    ],
+)
+def test_what_is_no_image_is_refused(image: object) -> None:
+    with pytest.raises(InvalidInputError, match="image"):
+        faces_of(image)  # type: ignore[arg-type]
+
+
+def test_settings_survive_json() -> None:
+    settings = FaceSettings(detector="yunet", min_face=55, threshold=0.8, min_sharpness=0.1)
+    assert FaceSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"min_face": 0}, "min_face must be a number from 1"),
+        ({"threshold": 1.5}, "threshold must be"),
+        ({"longest_side": "big"}, "longest_side must be"),
+        ({"min_fase": 3}, "unknown face setting 'min_fase': valid are"),
+    ],
+)
+def test_wrong_settings_are_named(values: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        FaceSettings.from_dict(values)
+
+
+def test_an_unknown_model_is_answered_with_the_known_ones(portrait: Photo) -> None:
+    with pytest.raises(InvalidInputError, match="unknown detector 'retina': valid are 'mtcnn', 'yunet'"):
+        faces_of(portrait, FaceSettings(detector="retina"))

@@ -1,0 +1,243 @@
+"""Files made here, of every format and flaw, and what opening them gives."""
+
+from __future__ import annotations
+
+import io
+import os
+import struct
+import zlib
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pillow_heif
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+from setnet.errors import PhotoError
+from setnet.faces import open_photo
+
+ORIENTATION, TAKEN = 0x0112, 0x9003
+
+
+def scene(width: int = 90, height: int = 60) -> Image.Image:
+    """Red left, blue right, a white block in the top left corner: any turn shows."""
+    pixels = np.zeros((height, width, 3), np.uint8)
+    pixels[:, : width // 2, 0] = 220
+    pixels[:, width // 2 :, 2] = 220
+    pixels[: height // 3, : width // 3] = 255
+    return Image.fromarray(pixels)
+
+
+def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
+    if kind in ("HEIF", "AVIF"):
+        pillow_heif.register_heif_opener()
+    out = io.BytesIO()
+    image.save(out, kind, **options)
+    return out.getvalue()
+
+
+def with_exif(**tags: object) -> Image.Exif:
+    exif = Image.Exif()
+    if "orientation" in tags:
+        exif[ORIENTATION] = tags["orientation"]
+    if "taken" in tags:
+        exif.get_ifd(0x8769)[TAKEN] = tags["taken"]
+    return exif
+
+
+LOSSLESS = {"PNG": {}, "TIFF": {}, "BMP": {}, "WEBP": {"lossless": True}}
+LOSSY = {"JPEG": {"quality": 95, "subsampling": 0}, "HEIF": {"quality": 95}, "AVIF": {"quality": 95}}
+
+
+@pytest.mark.parametrize("kind", [*LOSSLESS, *LOSSY, "GIF"])
+def test_every_format_gives_the_same_pixels(kind: str) -> None:
+    options = {**LOSSLESS, **LOSSY, "GIF": {}}[kind]
+    photo = open_photo(encoded(scene(), kind, **options))
+    assert (photo.width, photo.height, photo.format) == (90, 60, kind)
+    assert photo.pixels.dtype == np.uint8
+    difference = np.abs(photo.pixels.astype(int) - np.asarray(scene()).astype(int))
+    assert difference.max() == 0 if kind in (*LOSSLESS, "GIF") else difference.mean() < 6
+
+
+@pytest.mark.parametrize("turn", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "HEIF", "AVIF"])
+def test_exif_orientation_is_always_applied(kind: str, turn: int) -> None:
+    upright = scene()
+    # How a camera held that way stores the upright scene: the inverse of what a viewer must do.
+    stored = {
+        1: upright,
+        2: upright.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        3: upright.transpose(Image.Transpose.ROTATE_180),
+        4: upright.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
+        5: upright.transpose(Image.Transpose.TRANSPOSE),
+        6: upright.transpose(Image.Transpose.ROTATE_90),
+        7: upright.transpose(Image.Transpose.TRANSVERSE),
+        8: upright.transpose(Image.Transpose.ROTATE_270),
+    }[turn]
+    options = {**LOSSLESS, **LOSSY}[kind]
+    exif = with_exif(orientation=turn)
+    # Given as bytes, the HEIF encoder also writes the container's own instruction to turn.
+    for written in (exif, exif.tobytes()):
+        photo = open_photo(encoded(stored, kind, exif=written, **options))
+        assert (photo.width, photo.height) == (90, 60)
+        assert np.abs(photo.pixels.astype(int) - np.asarray(upright).astype(int)).mean() < 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2019:07:21 14:03:59", datetime(2019, 7, 21, 14, 3, 59)),
+        ("2019-07-21 14:03:59\x00", datetime(2019, 7, 21, 14, 3, 59)),
+        ("0000:00:00 00:00:00", None),
+        ("    :  :     :  :  ", None),
+        ("2019:02:31 10:00:00", None),
+    ],
+)
+def test_the_time_is_the_cameras(text: str, expected: datetime | None) -> None:
+    assert open_photo(encoded(scene(), "JPEG", exif=with_exif(taken=text))).taken == expected
+
+
+def test_heic_keeps_its_time() -> None:
+    data = encoded(scene(), "HEIF", exif=with_exif(taken="2021:01:02 03:04:05"))
+    assert open_photo(data).taken == datetime(2021, 1, 2, 3, 4, 5)
+
+
+def test_damaged_exif_does_not_cost_the_photo() -> None:
+    data = encoded(scene(), "JPEG", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\x7f garbage")
+    photo = open_photo(data)
+    assert (photo.width, photo.taken) == (90, None)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGBA", "CMYK", "YCbCr", "I;16"])
+def test_every_colour_mode_becomes_rgb(mode: str) -> None:
+    grey = scene().convert("L")
+    if mode == "I;16":
+        image = Image.fromarray(np.asarray(grey).astype(np.uint16) * 257)
+        expected = grey
+    else:
+        image = scene().convert(mode)
+        expected = scene().convert(mode.replace("A", "") if mode in ("LA", "RGBA") else mode)
+    kind = {"CMYK": "TIFF", "YCbCr": "TIFF"}.get(mode, "PNG")
+    photo = open_photo(encoded(image, kind))
+    assert np.abs(photo.pixels.astype(int) - np.asarray(expected.convert("RGB")).astype(int)).max() <= 2
+
+
+def test_cmyk_jpeg_has_the_right_colours() -> None:
+    photo = open_photo(encoded(scene().convert("CMYK"), "JPEG", quality=95))
+    assert photo.pixels[50, 10].tolist() == pytest.approx([220, 0, 0], abs=12)
+    assert photo.pixels[5, 5].tolist() == pytest.approx([255, 255, 255], abs=12)
+
+
+def test_sixteen_bit_colour_png_keeps_its_brightness() -> None:
+    rows = b"".join(b"\x00" + struct.pack(">3H", 0xC0C0, 0x8080, 0x4040) * 4 for _ in range(3))
+
+    def chunk(name: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+    header = struct.pack(">IIBBBBB", 4, 3, 16, 2, 0, 0, 0)
+    data = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
+    assert open_photo(data).pixels[1, 1].tolist() == pytest.approx([0xC0, 0x80, 0x40], abs=1)
+
+
+@pytest.mark.parametrize(
+    "values", [np.linspace(0, 1, 64, dtype=np.float32), np.linspace(0, 900, 64, dtype=np.float32)]
+)
+def test_float_tiff_spans_black_to_white(values: np.ndarray) -> None:
+    photo = open_photo(encoded(Image.fromarray(values.reshape(8, 8)), "TIFF"))
+    assert (photo.pixels[0, 0, 0], photo.pixels[-1, -1, 0]) == (0, 255)
+
+
+def test_transparency_shows_white() -> None:
+    clear = Image.new("RGBA", (20, 10), (10, 20, 30, 0))
+    assert (open_photo(encoded(clear, "PNG")).pixels == 255).all()
+    palette = Image.new("P", (20, 10), 0)
+    palette.putpalette([200, 0, 0, 0, 0, 0])
+    assert (open_photo(encoded(palette, "PNG", transparency=0)).pixels == 255).all()
+    assert open_photo(encoded(palette, "PNG")).pixels[0, 0].tolist() == [200, 0, 0]
+
+
+def test_of_an_animation_the_first_picture_counts() -> None:
+    frames = [Image.new("RGB", (20, 10), colour) for colour in ((255, 0, 0), (0, 255, 0))]
+    for kind in ("GIF", "WEBP", "TIFF"):
+        data = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
+        assert open_photo(data).pixels[5, 5, 0] > 200, kind
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF", "AVIF"])
+@pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
+def test_a_file_cut_short_is_one_clear_error(kind: str, share: float, tmp_path: Path) -> None:
+    noise = np.random.default_rng(4).integers(0, 255, (120, 160, 3), np.uint8)
+    data = encoded(Image.fromarray(noise), kind)
+    path = tmp_path / "holiday.jpg"
+    path.write_bytes(data[: max(1, int(len(data) * share))])
+    with pytest.raises(PhotoError, match=r"holiday\.jpg: "):
+        open_photo(path)
+
+
+def test_the_content_counts_not_the_extension(tmp_path: Path) -> None:
+    path = tmp_path / "really-a-png.jpg"
+    path.write_bytes(encoded(scene(), "PNG"))
+    assert open_photo(path).format == "PNG"
+    path.write_bytes(b"%PDF-1.4 nothing to see")
+    with pytest.raises(PhotoError, match="not a photo in a format"):
+        open_photo(path)
+
+
+def test_a_bomb_is_refused_before_it_is_decoded() -> None:
+    lying = bytearray(encoded(scene(), "PNG"))
+    lying[16:24] = struct.pack(">II", 60_000, 60_000)
+    lying[29:33] = struct.pack(">I", zlib.crc32(bytes(lying[12:29])))
+    with pytest.raises(PhotoError, match="limit of 128 million"):
+        open_photo(bytes(lying))
+    with pytest.raises(PhotoError, match=r"90 x 60 pixels .* max_pixels"):
+        open_photo(encoded(scene(), "JPEG"), max_pixels=5_399)
+    assert open_photo(encoded(scene(), "JPEG"), max_pixels=5_400).width == 90
+
+
+def test_what_is_no_file_is_said(tmp_path: Path) -> None:
+    with pytest.raises(PhotoError, match=r"nowhere\.jpg: no such file"):
+        open_photo(tmp_path / "nowhere.jpg")
+    with pytest.raises(PhotoError, match="is a folder"):
+        open_photo(tmp_path)
+    (tmp_path / "empty.jpg").touch()
+    with pytest.raises(PhotoError, match=r"empty\.jpg: the file is empty"):
+        open_photo(tmp_path / "empty.jpg")
+
+
+def test_names_that_are_no_utf8_are_read_and_named_printably(tmp_path: Path) -> None:
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jpg")
+    try:
+        Path(path).write_bytes(encoded(scene(), "JPEG"))
+    except OSError:
+        pytest.skip("this file system takes UTF-8 names only")
+    assert open_photo(path).width == 90
+    Path(path).write_bytes(b"no photo")
+    with pytest.raises(PhotoError) as caught:
+        open_photo(path)
+    str(caught.value).encode("utf-8")
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    kind=st.sampled_from(["JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "HEIF"]),
+    flips=st.lists(st.tuples(st.integers(0, 10**6), st.integers(1, 255)), min_size=1, max_size=8),
+)
+def test_damage_gives_a_photo_or_a_photo_error_and_nothing_else(
+    kind: str, flips: list[tuple[int, int]]
+) -> None:
+    data = bytearray(encoded(scene(48, 32), kind))
+    for at, change in flips:
+        data[at % len(data)] ^= change
+    try:
+        photo = open_photo(bytes(data), max_pixels=4_000_000)
+    except PhotoError:
+        return
+    assert photo.pixels.shape == (photo.height, photo.width, 3)

@@ -1,0 +1,169 @@
+"""The model registry: entries, hashes, and models of the user's own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from setnet.errors import ModelError
+from setnet.faces import (
+    FaceSettings,
+    faces_of,
+    load_descriptor,
+    model_entries,
+    model_entry,
+    model_paths,
+    models,
+    write_model_entry,
+)
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def sface_copy(folder: Path) -> Path:
+    (source,) = model_paths(model_entry("sface", "descriptor")).values()
+    return Path(shutil.copy(source, folder / "copy.onnx"))
+
+
+def own_entry(folder: Path, text: str) -> Path:
+    path = folder / "own.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_built_in_models_are_found_and_right() -> None:
+    listed = {status.name: status for status in models()}
+    assert set(listed) == {"mtcnn", "yunet", "sface"}
+    assert all(status.found and status.hash_ok and status.problem is None for status in listed.values())
+    assert listed["sface"].dim == 128
+    assert listed["sface"].licence == "Apache-2.0"
+    assert all(len(file.sha256 or "") == 64 for entry in model_entries().values() for file in entry.files)
+
+
+def test_a_wrong_hash_is_an_error_and_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sface_copy(tmp_path)
+    path = write_model_entry(model, name="mine", dim=128)
+    monkeypatch.setenv("SETNET_MODELS", str(path))
+    assert model_paths(model_entry("mine", "descriptor")) == {"model": model}
+    with model.open("r+b") as file:
+        file.seek(5000)
+        file.write(b"\x00\x01\x02")
+    with pytest.raises(ModelError, match=r"'mine'.*is not the file it should be.*expected"):
+        load_descriptor("mine")
+    (status,) = [status for status in models() if status.name == "mine"]
+    assert (status.found, status.hash_ok) == (True, False)
+    assert "SHA-256" in (status.problem or "")
+
+
+def test_hashes_are_remembered_until_the_file_changes(own_cache: Path, tmp_path: Path) -> None:
+    entry = model_entry(str(write_model_entry(sface_copy(tmp_path), name="mine", dim=128)), "descriptor")
+    (path,) = model_paths(entry).values()
+    memory = own_cache / "hashes.json"
+    known = json.loads(memory.read_text())
+    known[str(path)]["sha256"] = "0" * 64  # a remembered verdict is believed: the file is not read again
+    memory.write_text(json.dumps(known))
+    with pytest.raises(ModelError, match="0000"):
+        model_paths(entry)
+    path.touch()
+    assert model_paths(entry) == {"model": path}
+    memory.write_text("no json at all")
+    assert model_paths(entry) == {"model": path}
+
+
+def test_a_users_model_runs_like_a_built_in_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, small_portrait: npt.NDArray[np.uint8]
+) -> None:
+    write_model_entry(sface_copy(tmp_path), name="mine", dim=128, licence="Apache-2.0", align="five-point")
+    monkeypatch.setenv("SETNET_MODELS", str(tmp_path))
+    (own,) = faces_of(small_portrait, FaceSettings(descriptor="mine"))
+    (built_in,) = faces_of(small_portrait)
+    np.testing.assert_array_equal(own.descriptor, built_in.descriptor)
+    monkeypatch.delenv("SETNET_MODELS")
+    (by_path,) = faces_of(small_portrait, FaceSettings(descriptor=str(tmp_path / "copy.toml")))
+    np.testing.assert_array_equal(by_path.descriptor, built_in.descriptor)
+
+
+def test_colour_mean_and_scale_reach_the_model(tmp_path: Path, small_portrait: npt.NDArray[np.uint8]) -> None:
+    plain = write_model_entry(sface_copy(tmp_path), name="plain", dim=128)
+    (a,) = faces_of(small_portrait, FaceSettings(descriptor=str(plain)))
+    swapped = write_model_entry(sface_copy(tmp_path), name="swapped", dim=128, colour="bgr")
+    (b,) = faces_of(np.ascontiguousarray(small_portrait[..., ::-1]), FaceSettings(descriptor=str(swapped)))
+    (c,) = faces_of(small_portrait, FaceSettings(descriptor=str(swapped)))
+    assert float(a.descriptor @ c.descriptor) < 0.99
+    assert float(b.descriptor @ a.descriptor) > float(c.descriptor @ a.descriptor)
+    shifted = write_model_entry(sface_copy(tmp_path), name="shifted", dim=128, mean=[20, 20, 20], scale=0.5)
+    (d,) = faces_of(small_portrait, FaceSettings(descriptor=str(shifted)))
+    assert float(a.descriptor @ d.descriptor) < 0.999
+
+
+def test_the_users_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sface_copy(tmp_path)
+    config = tmp_path / "config" / "setnet"
+    config.mkdir(parents=True)
+    (config / "models.toml").write_text(
+        f'[mine]\nkind = "descriptor"\npath = {json.dumps(str(model))}\ndim = 128\n'
+    )
+    assert "mine" in model_entries()
+    (status,) = [status for status in models() if status.name == "mine"]
+    assert (status.found, status.hash_ok, status.licence) == (True, None, "not stated")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[a]\nkind = "descriptor"\npath = "x.onnx"\n', "'dim' is missing"),
+        ('[a]\nkind = "describer"\npath = "x.onnx"\ndim = 3\n', "'kind' is 'describer'; valid are"),
+        ('[a]\nkind = "descriptor"\ndim = 3\n', "say where the file is"),
+        ('[a]\nkind = "descriptor"\npath = "x"\ndim = "3"\n', "'dim' must be a int, not '3'"),
+        ('[a]\nkind = "descriptor"\npath = "x"\ndim = 3\nalgin = "box"\n', "unknown key 'algin'"),
+        ('[a]\nkind = "descriptor"\nurl = "https://x/y"\ndim = 3\n', "needs its 'sha256'"),
+        ('[a]\nkind = "descriptor"\npath = "x"\ndim = 3\nmean = [1, 2]\n', "one number or three"),
+        ("kind = 3\n", "outside a model's"),
+        ("[a\n", "cannot read the models in it"),
+    ],
+)
+def test_a_wrong_entry_is_named(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SETNET_MODELS", str(own_entry(tmp_path, text)))
+    with pytest.raises(ModelError, match=message) as caught:
+        model_entries()
+    assert "own.toml" in str(caught.value)
+
+
+def test_what_is_missing_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sha = hashlib.sha256(b"").hexdigest()
+    entries = own_entry(
+        tmp_path,
+        '[gone]\nkind = "descriptor"\npath = "gone.onnx"\ndim = 8\n'
+        f'[far]\nkind = "descriptor"\nurl = "https://example.org/far.onnx"\nsha256 = "{sha}"\ndim = 8\n'
+        '[packed]\nkind = "descriptor"\npackage = "no_such_package"\nfile = "x.onnx"\ndim = 8\n',
+    )
+    monkeypatch.setenv("SETNET_MODELS", str(entries))
+    for name, message in (("gone", "correct the path"), ("far", "download it"), ("packed", "not installed")):
+        with pytest.raises(ModelError, match=message):
+            load_descriptor(name)
+    found = {status.name for status in models() if status.found}
+    assert found == {"mtcnn", "yunet", "sface"}
+    with pytest.raises(ModelError, match="is a detector, where a descriptor is needed"):
+        load_descriptor("mtcnn")
+
+
+def test_a_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
+    for content in (b"", b"not a model at all", b"\x08\x06\x3a\xff\xff\xff\x7f"):
+        (tmp_path / "bad.onnx").write_bytes(content)
+        entry = write_model_entry(tmp_path / "bad.onnx", name="bad", dim=4)
+        with pytest.raises(ModelError, match=r"bad\.onnx: not an ONNX model"):
+            load_descriptor(str(entry))
+
+
+def test_a_wrong_dimension_is_an_error(tmp_path: Path, small_portrait: npt.NDArray[np.uint8]) -> None:
+    entry = write_model_entry(sface_copy(tmp_path), name="mine", dim=512)
+    with pytest.raises(ModelError, match=r"shape \(1, 128\), its entry says \(n, 512\)"):
+        faces_of(small_portrait, FaceSettings(descriptor=str(entry)))
