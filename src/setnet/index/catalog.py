@@ -64,8 +64,8 @@ class Catalog:
             raise StorageError(f"{path} is damaged or unreadable: {error}") from error
         if version > VERSION:
             raise VersionError(
-                f"{path} was written by a newer setnet (catalogue version {version}, this one reads {VERSION}): "
-                "upgrade setnet to open it"
+                f"{path} was written by a newer setnet (catalogue version {version}, this one reads "
+                f"{VERSION}): upgrade setnet to open it"
             )
 
     def _version(self) -> int:
@@ -226,7 +226,8 @@ class Catalog:
                 "INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (segment, part, bits.tobytes())
             )
         self.db.execute(
-            "UPDATE segments SET deleted = deleted + ?, deleted_elements = deleted_elements + ? WHERE number = ?",
+            "UPDATE segments SET deleted = deleted + ?, deleted_elements = deleted_elements + ? "
+            "WHERE number = ?",
             (len(rows), elements, segment),
         )
 

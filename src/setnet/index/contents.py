@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import lanes
+from setnet.index import backend, lanes
 from setnet.index.segment import SegmentFile, SegmentWriter
 from setnet.sets import codec
 
@@ -47,8 +47,15 @@ class Shape:
 class Source(Protocol):
     """Rows that a new segment can be written from."""
 
-    seq: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    @property
+    def seq(self) -> NDArray[np.int64]:
+        """Sequence number of each row."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of elements of each row."""
+        ...
 
     def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the ids of rows."""
@@ -76,7 +83,7 @@ def ragged(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.in
     counts = offsets[rows + 1] - offsets[rows]
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(offsets[rows] - (ends - counts), counts)
+    return np.asarray(np.arange(total) + np.repeat(offsets[rows] - (ends - counts), counts), np.int64)
 
 
 @dataclass(frozen=True)
@@ -148,8 +155,9 @@ class Segment:
 
     def _texts(self, name: str, rows: NDArray[np.int64]) -> list[str]:
         offsets = self.file.array(f"{name}_offsets")
-        data = self.file.array(f"{name}_bytes")
-        return [bytes(data[offsets[row] : offsets[row + 1]]).decode() for row in rows]
+        data = self.file.array(f"{name}_bytes").data
+        ends = offsets[rows + 1].tolist()
+        return [str(data[a:z], "utf-8") for a, z in zip(offsets[rows].tolist(), ends, strict=True)]
 
     def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
         """Return the elements of rows."""
@@ -238,25 +246,35 @@ def _write_codes(
     writer: SegmentWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
 ) -> dict[str, Any]:
     """Write 8-bit codes of all elements in lane order, and return the norms their bounds need."""
-    stored = writer.read_back("elements")
-    all_scales: list[NDArray[np.float32]] = []
-    residual = norm = 0.0
-
-    def codes() -> Iterator[NDArray[np.uint8]]:
-        nonlocal residual, norm
-        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
-            slots = lanes.slots(layout, offsets, first, last)
-            quantised = lanes.quantise(stored[np.maximum(slots, 0).reshape(-1)].astype(np.float32))
-            scales = np.where(slots < 0, np.float32(0), quantised.scales.reshape(slots.shape))
-            all_scales.append(scales.astype(np.float32))
-            residual, norm = max(residual, quantised.residual_norm), max(norm, quantised.code_norm)
-            yield lanes.interleave(quantised.codes.reshape(*slots.shape, -1))
-
     writer.array("lane_rows", np.int32, (), [layout.lane_rows])
     writer.array("row_start", np.int64, (), [layout.row_start])
-    writer.array("codes", np.uint8, (-(-dim // 4), lanes.LANES, 4), codes())
-    writer.array("scales", np.float32, (lanes.LANES,), all_scales)
-    return {"first_wide": layout.first_wide, "residual_norm": residual, "code_norm": norm}
+    ranges = lanes.block_ranges(layout.row_start, CODE_ROWS)
+    slots = (lanes.slots(layout, offsets, first, last) for first, last in ranges)
+    norms = _write_packed(writer, "elements", slots, dim, "codes", "scales")
+    return {"first_wide": layout.first_wide, "residual_norm": norms[0], "code_norm": norms[1]}
+
+
+def _write_packed(
+    writer: SegmentWriter, source: str, slots: Iterator[NDArray[np.int64]], dim: int, codes: str, scales: str
+) -> tuple[float, float]:
+    """Quantise rows of an array already written; return the largest norms, a hair more than computed."""
+    stored = writer.read_back(source)
+    all_scales: list[NDArray[np.float32]] = []
+    largest = np.zeros(2)
+
+    def parts() -> Iterator[NDArray[np.uint8]]:
+        for part in slots:
+            out = np.empty((len(part), -(-dim // 4), lanes.LANES, 4), np.uint8)
+            all_scales.append(np.empty(part.shape, np.float32))
+            half = int(stored.dtype.itemsize == 2)
+            found = backend.kernels.pack(stored, half, dim, np.ascontiguousarray(part), out, all_scales[-1])
+            np.maximum(largest, found, out=largest)
+            yield out
+
+    writer.array(codes, np.uint8, (-(-dim // 4), lanes.LANES, 4), parts())
+    writer.array(scales, np.float32, (lanes.LANES,), all_scales)
+    residual, norm = np.sqrt(largest) * 1.0001
+    return float(residual) + 1e-4, float(norm)
 
 
 def _write_sets(
@@ -267,47 +285,43 @@ def _write_sets(
     """Write set vectors and the codes that the scan reads, and return the norms their bounds need."""
     all_scales: list[NDArray[np.float32]] = []
     residual = norm = 0.0
+    n = 0
 
     def rows() -> Iterator[NDArray[np.uint8]]:
-        nonlocal norm
+        nonlocal norm, n
         for pieces in chunks:
-            n = sum(len(places) for _, _, places in pieces)
-            codes, scales = np.empty((n, sets.row_bytes), np.uint8), np.empty(n, np.float32)
+            size = sum(len(places) for _, _, places in pieces)
+            codes, scales = np.empty((size, sets.row_bytes), np.uint8), np.empty(size, np.float32)
             for source, which, places in pieces:
                 codes[places], scales[places] = source.sets_of(which)
             all_scales.append(scales)
+            n += size
             if sets.bits < 16:
                 levels = codec.levels_of(codes, sets.dim, sets.bits)
                 norm = max(norm, float(np.linalg.norm(levels, axis=1).max(initial=0.0)) * 1.0001)
             yield codes
 
-    def blocks(codes: Iterator[NDArray[np.uint8]], fill: int) -> Iterator[NDArray[np.uint8]]:
+    def blocks() -> Iterator[NDArray[np.uint8]]:
         # a chunk is a whole number of blocks, so only the last one can be ragged
-        for part in codes:
-            padded = np.full((-(-len(part) // lanes.LANES) * lanes.LANES, part.shape[1]), fill, np.uint8)
+        for part in rows():
+            padded = np.full((-(-len(part) // lanes.LANES) * lanes.LANES, part.shape[1]), 128, np.uint8)
             padded[: len(part)] = part
             yield lanes.interleave(padded.reshape(-1, lanes.LANES, part.shape[1]))
 
-    def quantised() -> Iterator[NDArray[np.uint8]]:
-        nonlocal residual, norm
-        stored = writer.read_back("set_rows")
-        all_scales.clear()
-        for at in range(0, len(stored), CHUNK):
-            part = lanes.quantise(stored[at : at + CHUNK].astype(np.float32))
-            all_scales.append(part.scales)
-            residual, norm = max(residual, part.residual_norm), max(norm, part.code_norm)
-            yield part.codes
-
-    width = sets.row_bytes
     if sets.bits >= 16:
         kind = np.float32 if sets.bits == 32 else np.float16
         writer.array("set_rows", kind, (sets.dim,), (part.view(kind) for part in rows()))
-        width = codec.row_bytes(sets.dim, 8)
-        writer.array("set_codes", np.uint8, (width // 4, lanes.LANES, 4), blocks(quantised(), 128))
-    elif sets.bits == 1:
-        writer.array("set_codes", np.uint8, (width,), rows())
+        slots = np.full(-(-n // lanes.LANES) * lanes.LANES, -1)
+        slots[:n] = np.arange(n)
+        parts = iter(
+            np.split(slots.reshape(-1, lanes.LANES), range(CODE_ROWS, len(slots) // lanes.LANES, CODE_ROWS))
+        )
+        residual, norm = _write_packed(writer, "set_rows", parts, sets.dim, "set_codes", "set_scales")
+        return {"set_residual_norm": residual, "set_code_norm": norm}
+    if sets.bits == 1:
+        writer.array("set_codes", np.uint8, (sets.row_bytes,), rows())
     else:
-        writer.array("set_codes", np.uint8, (width // 4, lanes.LANES, 4), blocks(rows(), 128))
+        writer.array("set_codes", np.uint8, (sets.row_bytes // 4, lanes.LANES, 4), blocks())
     scales = np.concatenate([*all_scales, np.empty(0, np.float32)])
     padding = 0 if sets.bits == 1 else -len(scales) % lanes.LANES
     writer.array("set_scales", np.float32, (), [scales, np.zeros(padding, np.float32)])

@@ -96,7 +96,7 @@ def _elements(elements: ArrayLike, shape: Shape, expected: int) -> NDArray[Any]:
         rows = np.ascontiguousarray(given, dtype=shape.precision)
     for at in range(0, len(rows), CHECKED_AT_ONCE):
         part = rows[at : at + CHECKED_AT_ONCE].astype(np.float32, copy=False)
-        check_vectors(part, shape.dim, lambda row, at=at: f"element {at + row} (as {shape.precision})")  # type: ignore[misc]
+        check_vectors(part, shape.dim, lambda row, at=at: f"element {at + row} (as {shape.precision})")
     return rows
 
 
@@ -115,8 +115,8 @@ def _sets(
     if given is None:
         if head is None:
             raise InvalidInputError(
-                f"this index holds set vectors named {sets.name!r} that the caller makes: pass set_vectors=, or "
-                "open the index with the head that makes them"
+                f"this index holds set vectors named {sets.name!r} that the caller makes: pass set_vectors=, "
+                "or open the index with the head that makes them"
             )
         codes = head.encode(rows.astype(np.float32, copy=False), counts)
         return codes, _scales(codes, np.ones(len(codes)), sets.dim, sets.bits)

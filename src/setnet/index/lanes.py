@@ -18,20 +18,15 @@ __all__ = [
     "LANES",
     "WIDE",
     "Layout",
-    "Quantised",
     "block_ranges",
     "deinterleave",
     "interleave",
     "layout_of",
-    "quantise",
     "slots",
 ]
 
 LANES = 16
 WIDE = 32
-
-# Below this a vector counts as zero for quantisation; its bound stays valid, only loose.
-TINY = 1e-30
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ def layout_of(counts: NDArray[np.int64]) -> Layout:
 
 
 def slots(layout: Layout, offsets: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Return which element sits in each lane of the code rows of blocks ``first`` to ``last``; -1 for none."""
+    """Return the element in each lane of the code rows of blocks ``first`` to ``last``; -1 for none."""
     start, end = layout.row_start[first], layout.row_start[last]
     rows = np.arange(start, end)
     block = np.repeat(np.arange(first, last), np.diff(layout.row_start[first : last + 1]))
@@ -97,33 +92,6 @@ def block_ranges(row_start: NDArray[np.int64], rows: int) -> Iterator[tuple[int,
         last = min(max(last, first + 1), blocks)
         yield first, last
         first = last
-
-
-@dataclass(frozen=True, slots=True)
-class Quantised:
-    """Rows as 8-bit codes: x = scale * (code - 128 + residual), with the largest norms met."""
-
-    codes: NDArray[np.uint8]
-    scales: NDArray[np.float32]
-    residual_norm: float
-    code_norm: float
-
-
-def quantise(rows: NDArray[np.float32]) -> Quantised:
-    """Quantise each row to 8 bits by its own largest entry; norms are in units of the row's scale."""
-    n, dim = rows.shape
-    width = -(-dim // 4) * 4
-    peak = np.abs(rows).max(axis=1, initial=0.0)
-    scales = (np.maximum(peak, TINY) / 127.0).astype(np.float32)
-    scaled = rows / scales[:, None]
-    levels = np.rint(scaled)
-    codes = np.full((n, width), 128, dtype=np.uint8)
-    codes[:, :dim] = levels + 128.0
-    scaled -= levels
-    residual = np.einsum("ij,ij->i", scaled, scaled).max(initial=0.0)
-    norm = np.einsum("ij,ij->i", levels, levels).max(initial=0.0)
-    # a hair more than computed: these norms promise to be upper bounds
-    return Quantised(codes, scales, float(np.sqrt(residual)) * 1.0001 + 1e-4, float(np.sqrt(norm)) * 1.0001)
 
 
 def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:

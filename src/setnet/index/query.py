@@ -123,7 +123,7 @@ def merged(examples: Floats) -> Floats:
     if length == 0:
         raise InvalidInputError("the examples of a person cancel out: their mean is the zero vector")
     target = np.linalg.norm(examples.astype(np.float64), axis=1).mean()
-    return (mean * (target / length)).astype(np.float32)[None, :]
+    return np.asarray(mean * (target / length), np.float32)[None, :]
 
 
 def as_people(people: Any, dim: int, what: str = "people") -> list[Floats]:
@@ -142,7 +142,7 @@ def as_people(people: Any, dim: int, what: str = "people") -> list[Floats]:
     if not groups or (not grouped and rows.size == 0):
         raise InvalidInputError(f"{what} is empty: give at least one person")
     for i, group in enumerate(groups):
-        check_vectors(group, dim, lambda row, i=i: f"{what}: person {i}, example {row}")  # type: ignore[misc]
+        check_vectors(group, dim, lambda row, i=i: f"{what}: person {i}, example {row}")
     return groups
 
 

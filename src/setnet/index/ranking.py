@@ -6,13 +6,13 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from setnet.index import backend
 from setnet.index.query import EXAMPLES, Query
+from setnet.index.results import Hit, Match
 from setnet.index.snapshot import Snapshot
 
-__all__ = ["Scored", "Top", "score_elements", "score_sets"]
+__all__ = ["Scored", "Top", "hits_of", "score_elements", "score_sets"]
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Scored:
         """Return the entries best first: by score, then sum of similarities, then order of insertion."""
         return self.take(np.lexsort((self.seq, -self.similarity_sum, -self.score)))
 
-    def where(self, at_least: int, only: bool) -> Scored:
-        """Return the entries that satisfy the conditions on their elements."""
-        keep = (self.matched >= at_least) & ~self.unwanted
-        return self.take(keep & ~self.strangers if only else keep)
+    def passing(self, at_least: int, only: bool) -> NDArray[np.bool_]:
+        """Return which entries satisfy the conditions on their elements."""
+        keep: NDArray[np.bool_] = (self.matched >= at_least) & ~self.unwanted
+        return keep & ~self.strangers if only else keep
 
 
 class Top:
@@ -66,6 +66,11 @@ class Top:
         """Offer items."""
         parts = [scored] if self.best is None else [self.best, scored]
         self.best = Scored.joined(parts).ranked().take(np.arange(min(self.k, sum(map(len, parts)))))
+
+    def best_found(self) -> Scored:
+        """Return the items, best first."""
+        assert self.best is not None, "nothing was offered"
+        return self.best
 
     def floor(self) -> float:
         """Return the score a further item must reach to enter."""
@@ -109,6 +114,8 @@ def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Q
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
+    from scipy.optimize import linear_sum_assignment  # slow to import, rarely asked for
+
     logistic = query.logistic
     people = query.rows[: query.person_start[-1], : query.dim]
     for i in range(len(scored)):
@@ -129,7 +136,8 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
 
 
 def _merge(examples: NDArray[np.float64], mean: bool) -> NDArray[np.float64]:
-    return examples.mean(axis=0) if mean else examples.max(axis=0)
+    merged: NDArray[np.float64] = examples.mean(axis=0) if mean else examples.max(axis=0)
+    return merged
 
 
 def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query) -> Scored:
@@ -144,7 +152,7 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
         groups = codes.shape[1] // 8 if sets.bits == 1 else codes.shape[1]
         sims = np.empty((len(which), people))
         backend.kernels.set_similarities(
-            sets.bits, codes, file.array("set_scales"), sets.dim, groups, query.rows, people,
+            sets.bits, codes, file.array("set_scales").reshape(-1), sets.dim, groups, query.rows, people,
             np.ascontiguousarray(which), sims,
         )  # fmt: skip
         scores = query.logistic.probability(sims)
@@ -160,3 +168,17 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
         out.similarity_sum[:] = np.sort(sims, axis=1).sum(axis=1)
         parts.append(out)
     return Scored.joined(parts)
+
+
+def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
+    """Return ranked entries as hits, with the ids of their items."""
+    ids = [""] * len(scored)
+    for s in np.unique(scored.segment).tolist():
+        places = np.flatnonzero(scored.segment == s)
+        for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
+            ids[at] = name
+    elements, similarities = scored.element.tolist(), scored.similarity.tolist()
+    return [
+        Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
+        for name, score, pairs, s in zip(ids, scored.score.tolist(), elements, similarities, strict=True)
+    ]

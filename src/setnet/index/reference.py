@@ -5,15 +5,16 @@ Each function takes the arguments of its twin in ``_kernels`` and computes the s
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index.lanes import LANES
+from setnet.index.lanes import LANES, interleave
 from setnet.sets import codec
 
-__all__ = ["collect", "evaluate", "greedy_pairs", "levels", "scan", "set_similarities", "use_level"]
+__all__ = ["collect", "evaluate", "greedy_pairs", "levels", "pack", "scan", "set_similarities", "use_level"]
 
 
 def levels() -> list[str]:
@@ -71,7 +72,7 @@ def evaluate(
         sims = people @ stored.T
         key = pair = sims
         if combine:
-            groups = [slice(a, z) for a, z in zip(person_start[:-1], person_start[1:], strict=True)]
+            groups = [slice(a, z) for a, z in pairwise(person_start)]
             if combine == 1:
                 key = np.stack([_sigmoid(w * sims[g] + b).mean(axis=0) for g in groups])
                 pair = np.stack([sims[g].mean(axis=0) for g in groups])
@@ -90,14 +91,14 @@ def evaluate(
 
 def scan(
     bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
-    first_wide: int, groups: int, query: NDArray[np.int8], start: NDArray[np.int32], step: NDArray[np.float32],
-    slack: NDArray[np.float32], weight: NDArray[np.float32], w: float, threshold: float, inflate: float,
-    first: int, last: int, bounds: NDArray[np.float32],
+    first_wide: int, groups: int, query: NDArray[np.int8], start: NDArray[np.int32],
+    step: NDArray[np.float32], slack: NDArray[np.float32], weight: NDArray[np.float32],
+    w: float, threshold: float, inflate: float, first: int, last: int, bounds: NDArray[np.float32],
 ) -> None:  # fmt: skip
     """Write the bounds of blocks ``first`` to ``last`` (of items, for one bit)."""
     if bits == 1:
-        rows = np.unpackbits(codes[first:last].reshape(last - first, -1), axis=1, bitorder="little")
-        sums = 2 * (rows.astype(np.int64) @ query.T.astype(np.int64)) + start
+        signs = np.unpackbits(codes[first:last].reshape(last - first, -1), axis=1, bitorder="little")
+        sums = 2 * (signs.astype(np.int64) @ query.T.astype(np.int64)) + start
         best = scales[first:last, None] * (step * sums.astype(np.float32) + slack)
         bounds[first:last] = (_sigmoid(w * (best - threshold) + inflate) * weight).sum(axis=1)
         return
@@ -116,11 +117,32 @@ def scan(
         bounds[block * LANES : (block + 1) * LANES] = total
 
 
+def pack(
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], codes: NDArray[np.uint8],
+    scales: NDArray[np.float32],
+) -> tuple[float, float]:  # fmt: skip
+    """Write the 8-bit codes of the elements named by slots; return the largest squared norms.
+
+    Each row is scaled by its largest entry: x = scale * (code - 128 + residual).
+    """
+    x = rows[np.maximum(slots, 0)].astype(np.float32)
+    scale = np.maximum(np.abs(x).max(axis=-1, initial=0.0), np.float32(1e-30)) / np.float32(127.0)
+    scaled = x / scale[..., None]
+    levels = np.where(slots[..., None] >= 0, np.rint(scaled), 0)
+    residual = np.where(slots[..., None] >= 0, scaled - levels, 0)
+    whole = np.full((*slots.shape, -(-dim // 4) * 4), 128, np.uint8)
+    whole[..., :dim] = levels + 128.0
+    codes[:] = interleave(whole)
+    scales[:] = np.where(slots >= 0, scale, 0)
+    return float((residual**2).sum(axis=-1).max(initial=0)), float((levels**2).sum(axis=-1).max(initial=0))
+
+
 def set_similarities(
     bits: int, codes: NDArray[Any], scales: NDArray[np.float32], dim: int, groups: int,
     query: NDArray[np.float64], people: int, items: NDArray[np.int64], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the float64 similarity of each chosen set vector to each query row."""
+    rows: NDArray[Any]
     if bits >= 16:
         rows = codes[items].astype(np.float64)
     else:

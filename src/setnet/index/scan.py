@@ -43,7 +43,7 @@ def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None
                 bounds[:] = query.people + 1.0
             return
         info = segment.file.info
-        codes, scales = segment.file.array("codes"), segment.file.array("scales")
+        codes, scales = segment.file.hot("codes"), segment.file.hot("scales")
         row_start = segment.file.array("row_start")
         coded = [Codes.of(q, 8, info["residual_norm"], info["code_norm"]) for q in queries]
         row_bytes = codes.shape[1] * 64
@@ -63,7 +63,7 @@ def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) ->
 
     def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
         info = segment.file.info
-        codes, scales = segment.file.array("set_codes"), segment.file.array("set_scales")
+        codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
         coded = [Codes.of(q, bits, info["set_residual_norm"], info["set_code_norm"]) for q in queries]
         blocks = len(codes)
         groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]

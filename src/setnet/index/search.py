@@ -13,7 +13,7 @@ from setnet.index.query import EXAMPLES, Query
 from setnet.index.ranking import Scored, Top, score_elements, score_sets
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["Conditions", "exact", "fast", "set_only"]
+__all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 8  # queries whose bounds are held at once
@@ -44,7 +44,7 @@ def exact(
 
     def second_look(query: Query, rows: Rows) -> Scored:
         scored = score_elements(snapshot, rows, query, conditions.matching)
-        return scored.where(conditions.at_least, conditions.only)
+        return scored.take(scored.passing(conditions.at_least, conditions.only))
 
     def first_look(group: list[Query]) -> list[scan.Bounds]:
         return scan.element_bounds(snapshot, group, threads)
@@ -70,8 +70,7 @@ def set_only(
         if plain:
             return scored
         judged = score_elements(snapshot, rows, of_elements[id(query)])
-        keep = (judged.matched >= conditions.at_least) & ~judged.unwanted
-        return scored.take(keep & ~judged.strangers if conditions.only else keep)
+        return scored.take(judged.passing(conditions.at_least, conditions.only))
 
     def first_look(group: list[Query]) -> list[scan.Bounds]:
         return scan.set_bounds(snapshot, group, threads)
@@ -97,9 +96,10 @@ def fast(
         order = np.lexsort((found.row, found.segment))
         segment, row = found.segment[order], found.row[order]
         rows = [(s, row[segment == s]) for s in np.unique(segment).tolist()]
+        top = Top(k)
         scored = score_elements(snapshot, rows, query, conditions.matching)
-        best = scored.where(conditions.at_least, conditions.only).ranked()
-        results.append(best.take(np.arange(min(k, len(best)))))
+        top.add(scored.take(scored.passing(conditions.at_least, conditions.only)))
+        results.append(top.best_found())
     return results
 
 
@@ -121,7 +121,7 @@ def _ranked(
         rows = _rows(field, lanes if k else lanes[:0])
         for top, query in zip(tops, queries, strict=True):
             top.add(second_look(query, rows))
-        return [_best(top) for top in tops]
+        return [top.best_found() for top in tops]
     for at in range(0, len(queries), TOGETHER):
         group = queries[at : at + TOGETHER]
         for query, top, bounds in zip(group, tops[at : at + TOGETHER], first_look(group), strict=True):
@@ -133,12 +133,7 @@ def _ranked(
                 top.add(second_look(query, _rows(field, batch)))
             if top.best is None:
                 top.add(second_look(query, []))
-    return [_best(top) for top in tops]
-
-
-def _best(top: Top) -> Scored:
-    assert top.best is not None
-    return top.best
+    return [top.best_found() for top in tops]
 
 
 def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64] | None:

@@ -13,6 +13,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ ALIGN = 64
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
 TAIL = b"snetend\n"
+MADV_POPULATE_READ = 22  # Linux 5.14; elsewhere the call fails and pages come one by one
 
 
 class SegmentWriter:
@@ -66,13 +68,13 @@ class SegmentWriter:
     def array(
         self, name: str, dtype: DTypeLike, width: tuple[int, ...], chunks: Iterable[NDArray[Any]]
     ) -> None:
-        """Append array ``name`` of rows shaped ``width``, given in chunks so that it need never be in memory."""
+        """Append array ``name`` of rows shaped ``width``, given in chunks so as not to hold it."""
         start, crc, rows = self._at, 0, 0
         for chunk in chunks:
             data = np.ascontiguousarray(chunk, dtype=dtype)
             if data.size:
                 self._write(data)
-                crc = zlib.crc32(data.reshape(-1).view(np.uint8), crc)
+                crc = zlib.crc32(data.data, crc)
             rows += len(data)
         padding = b"\0" * (-self._at % ALIGN)
         if padding:
@@ -132,6 +134,7 @@ class SegmentFile:
         self.info: dict[str, Any] = parsed["info"]
         self._arrays: dict[str, dict[str, Any]] = parsed["arrays"]
         self._end = start
+        self._ready: set[str] = set()
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
@@ -141,6 +144,16 @@ class SegmentFile:
         entry = self._arrays[name]
         count = int(np.prod(entry["shape"]))
         return np.frombuffer(self._map, entry["dtype"], count, entry["offset"]).reshape(entry["shape"])
+
+    def hot(self, name: str) -> NDArray[Any]:
+        """Return an array about to be read as a whole, its pages mapped in one go where the system can."""
+        if name not in self._ready:
+            self._ready.add(name)
+            entry = self._arrays[name]
+            first = entry["offset"] // mmap.PAGESIZE * mmap.PAGESIZE
+            with suppress(OSError, ValueError):
+                self._map.madvise(MADV_POPULATE_READ, first, entry["offset"] + entry["bytes"] - first)
+        return self.array(name)
 
     def damage(self) -> list[str]:
         """Return what is wrong with the file's contents, array by array; empty when all checksums fit."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,17 @@ from setnet.index.catalog import Catalog
 from setnet.index.check import check_index
 from setnet.index.contents import SetSpec, Shape
 from setnet.index.ingest import MAX_SET_DIM, check_ids, checked_batch
-from setnet.index.query import EXAMPLES, Query, aggregated, as_people
-from setnet.index.ranking import Scored
-from setnet.index.results import Hit, Item, Match, Report, Stats
+from setnet.index.options import GIVEN, MAX_DIM, PRECISIONS, Options, Settings, as_logistic, head_named, whole
+from setnet.index.query import Query, aggregated, as_people
+from setnet.index.ranking import hits_of
+from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.snapshot import Snapshot
 from setnet.index.writer import Writer
 from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator, Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic
 
-__all__ = ["MATCHINGS", "MODES", "PRECISIONS", "SetIndex"]
-
-MODES = ("exact", "fast", "set", "tags")
-MATCHINGS = ("greedy", "optimal")
-PRECISIONS = ("float32", "float16")
-MAX_DIM = 4096
-GIVEN = "given"  # the name of set vectors that the caller makes
+__all__ = ["SetIndex"]
 
 
 class SetIndex:
@@ -110,11 +104,11 @@ class SetIndex:
             (w, b) for set vectors; the head's own by default.
         """
         root = Path(path)
-        _whole("dim", dim, 1, MAX_DIM)
+        whole("dim", dim, 1, MAX_DIM)
         if precision not in PRECISIONS:
             raise one_of("precision", precision, PRECISIONS)
         codec.row_bytes(dim, set_bits)
-        made = _head_named(head, dim, set_bits) if isinstance(head, str) else head
+        made = head_named(head, dim, set_bits) if isinstance(head, str) else head
         if made is None and head is None:
             made = Mean(dim, bits=set_bits) if set_dim is None else None
         if made is not None and made.element_dim not in (None, dim):
@@ -125,17 +119,17 @@ class SetIndex:
         if made is not None:
             sets = SetSpec(made.name, made.dim, made.bits)
         elif set_dim is not None:
-            _whole("set_dim", set_dim, 1, MAX_SET_DIM)
+            whole("set_dim", set_dim, 1, MAX_SET_DIM)
             sets = SetSpec(GIVEN, set_dim, set_bits)
-        of_sets = _logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
-        settings = _settings(dim, precision, _logistic(logistic), sets, of_sets)
+        of_sets = as_logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
+        settings = Settings(Shape(int(dim), precision, sets), as_logistic(logistic), of_sets)
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise InvalidInputError(
                 f"{root} exists already: open it with SetIndex.open, or choose another path"
             )
         try:
             (root / "segments").mkdir(parents=True)
-            Catalog.create(root / "catalog.sqlite", {"settings": settings, "settings_crc": _crc(settings)})
+            Catalog.create(root / "catalog.sqlite", settings.meta())
         except OSError as error:
             raise StorageError(f"cannot create an index at {root}: {error.strerror or error}") from error
         return cls(root, read_only=False, head=made)
@@ -150,7 +144,7 @@ class SetIndex:
             what = "does not exist" if not root.exists() else "holds no setnet index"
             raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
         if isinstance(head, str):
-            head = _head_named(head, 0, 32)
+            head = head_named(head, 0, 32)
         return cls(root, read_only, head)
 
     @staticmethod
@@ -178,11 +172,12 @@ class SetIndex:
 
     def _load_settings(self) -> None:
         with self._lock, self._open_catalog().reading():
-            settings = self._catalog.get("settings")
-        sets = settings["sets"]
-        self.shape = Shape(settings["dim"], settings["precision"], SetSpec(**sets) if sets else None)
-        self.logistic = Logistic(*settings["logistic"])
-        self.set_logistic = Logistic(*settings["set_logistic"])
+            settings = Settings.of_json(self._catalog.get("settings"))
+        self.shape, self.logistic, self.set_logistic = (
+            settings.shape,
+            settings.logistic,
+            settings.set_logistic,
+        )
 
     def _checked_head(self, head: Aggregator | None) -> Aggregator | None:
         sets = self.shape.sets
@@ -191,8 +186,8 @@ class SetIndex:
         if sets is None or (head.name, head.dim, head.bits) != (sets.name, sets.dim, sets.bits):
             has = f"{sets.name!r} ({sets.dim}-D, {sets.bits} bit)" if sets else "none"
             raise InvalidInputError(
-                f"head {head.name!r} ({head.dim}-D, {head.bits} bit) did not make the set vectors of {self.path}: "
-                f"they are {has}"
+                f"head {head.name!r} ({head.dim}-D, {head.bits} bit) did not make the set vectors of "
+                f"{self.path}: they are {has}"
             )
         return head
 
@@ -201,7 +196,7 @@ class SetIndex:
         """The aggregator behind the set vectors; None when there are none or the caller makes them."""
         sets = self.shape.sets
         if self._head is None and sets is not None and sets.name != GIVEN:
-            self._head = self._checked_head(_head_named(sets.name, self.shape.dim, sets.bits))
+            self._head = self._checked_head(head_named(sets.name, self.shape.dim, sets.bits))
         return self._head
 
     # -- writing -------------------------------------------------------------------------------------
@@ -251,16 +246,14 @@ class SetIndex:
         if sets is None or sets.name != "mean" or len(self):
             name = sets.name if sets else "none"
             raise InvalidInputError(
-                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create the "
-                "index with set_dim="
+                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create "
+                "the index with set_dim="
             )
         if len(shape) != 2:
             raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
-        _whole("the set vectors' dimension", shape[1], 1, MAX_SET_DIM)
-        given = SetSpec(GIVEN, shape[1], sets.bits)
-        settings = _settings(self.shape.dim, self.shape.precision, self.logistic, given, self.set_logistic)
-        writer = self._open_writer()
-        writer.change_settings(settings, _crc(settings))
+        whole("the set vectors' dimension", shape[1], 1, MAX_SET_DIM)
+        given = Shape(self.shape.dim, self.shape.precision, SetSpec(GIVEN, shape[1], sets.bits))
+        self._open_writer().change_settings(Settings(given, self.logistic, self.set_logistic).meta())
         self._head, self._snapshot = None, None
         self._load_settings()
 
@@ -349,7 +342,7 @@ class SetIndex:
         threads
             Number of threads; one per core by default.
         """
-        options = _Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
+        options = Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
         return self._search([people], options, where, without)[0]
 
     def search_many(
@@ -368,37 +361,43 @@ class SetIndex:
         threads: int | None = None,
     ) -> list[list[Hit]]:
         """Answer several queries at once, each as `search` does, passing over the vectors together."""
-        options = _Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
+        options = Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
         return self._search(list(queries), options, where, without)
 
     def _search(
-        self, queries: list[Any], options: _Options, where: Mapping[str, Any] | None, without: Any
+        self, queries: list[Any], options: Options, where: Mapping[str, Any] | None, without: Any
     ) -> list[list[Hit]]:
-        if options.mode == "tags":
-            return [self._by_tags(people, options, where, without) for people in queries]
+        dim, sets = self.shape.dim, self.shape.sets
         snapshot, allowed = self._view(where)
-        unwanted = [] if without is None else as_people(without, self.shape.dim, "without")
-        conditions = modes.Conditions(allowed, options.at_least, options.only, options.matching)
-        given = self.shape.sets is not None and self.shape.sets.name == GIVEN
-        people = []
-        if options.mode != "set" or not given or unwanted or options.at_least or options.only:
-            people = [as_people(p, self.shape.dim) for p in queries]
-        exact = [Query.of(p, unwanted, options.examples, self.logistic) for p in people]
-        if options.mode == "exact":
-            found = modes.exact(snapshot, exact, options.k, conditions, options.threads)
-            return [self._hits(snapshot, scored) for scored in found]
-        if self.shape.sets is None:
+        unwanted = [] if without is None else as_people(without, dim, "without")
+        if options.mode == "tags":
+            with self._lock, self._open_catalog().reading():
+                ask = tags.TagQuery(self._catalog, snapshot, allowed, options, self.logistic, unwanted)
+                return [ask.hits(people) for people in queries]
+        if options.mode != "exact" and sets is None:
             raise InvalidInputError(
                 f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"
             )
-        sets = [self._set_query(p, options) for p in (queries if given else people)]
-        if options.mode == "set":
-            found = modes.set_only(snapshot, sets, options.k, conditions, options.threads, exact)
-            return [self._hits(snapshot, scored) for scored in found]
-        found = modes.fast(snapshot, sets, exact, options.k, options.candidates, conditions, options.threads)
-        return [self._hits(snapshot, scored) for scored in found]
+        conditions = modes.Conditions(allowed, options.at_least, options.only, options.matching)
+        given = sets is not None and sets.name == GIVEN
+        exact: list[Query] = []
+        people: list[Any] = queries
+        if options.mode != "set" or not given or unwanted or options.of_elements:
+            people = [as_people(p, dim) for p in queries]
+            exact = [Query.of(p, unwanted, options.examples, self.logistic) for p in people]
+        if options.mode == "exact":
+            found = modes.exact(snapshot, exact, options.k, conditions, options.threads)
+        else:
+            of_sets = [self._set_query(p, options) for p in people]
+            if options.mode == "set":
+                found = modes.set_only(snapshot, of_sets, options.k, conditions, options.threads, exact)
+            else:
+                found = modes.fast(
+                    snapshot, of_sets, exact, options.k, options.candidates, conditions, options.threads
+                )
+        return [hits_of(snapshot, scored) for scored in found]
 
-    def _set_query(self, people: Any, options: _Options) -> Query:
+    def _set_query(self, people: Any, options: Options) -> Query:
         """Return a query in the space of set vectors: through the head, or as given by the caller."""
         assert self.shape.sets is not None
         head = self.head
@@ -409,59 +408,6 @@ class SetIndex:
         else:
             rows = aggregated(people, head, options.examples, options.aggregate_query)
         return Query.of(rows, [], options.examples, self.set_logistic)
-
-    def _by_tags(
-        self, people: Any, options: _Options, where: Mapping[str, Any] | None, without: Any
-    ) -> list[Hit]:
-        names = [people] if isinstance(people, str) else list(people)
-        if not names or not all(isinstance(name, str) for name in names):
-            raise InvalidInputError("in mode 'tags' people are names, or a mapping from names to descriptors")
-        snapshot, allowed = self._view(where)
-        with self._lock, self._open_catalog().reading():
-            ranked = tags.ranked_by_tags(self._catalog, names)
-        order = {seq: at for at, (seq, _) in enumerate(ranked)}
-        living = snapshot.find(np.array(sorted(order), np.int64))
-        if allowed is not None:
-            living = [(s, rows[allowed[s][rows]]) for s, rows in living]
-        if isinstance(people, Mapping) or without is not None or options.at_least or options.only:
-            given = list(people.values()) if isinstance(people, Mapping) else self._tag_rows(names)
-            return self._reranked(snapshot, living, order, given, options, without)
-        hits = []
-        for s, rows in living:
-            segment = snapshot.segments[s]
-            for seq, id_ in zip(segment.seq[rows].tolist(), segment.ids_of(rows), strict=True):
-                pairs = tuple(Match(names[p], e, similarity) for p, e, similarity in ranked[order[seq]][1])
-                hits.append((order[seq], Hit(id_, float(len(pairs)), pairs)))
-        return [hit for _, hit in sorted(hits, key=lambda hit: hit[0])[: options.k]]
-
-    def _reranked(
-        self,
-        snapshot: Snapshot,
-        living: modes.Rows,
-        order: dict[int, int],
-        people: Any,
-        options: _Options,
-        without: Any,
-    ) -> list[Hit]:
-        """Re-rank the first candidates of a tag search by their elements."""
-        last = sorted(order[seq] for s, rows in living for seq in snapshot.segments[s].seq[rows].tolist())
-        cut = last[: options.candidates][-1] if last else 0
-        first = [
-            (s, rows[[order[q] <= cut for q in snapshot.segments[s].seq[rows].tolist()]])
-            for s, rows in living
-        ]
-        unwanted = [] if without is None else as_people(without, self.shape.dim, "without")
-        query = Query.of(as_people(people, self.shape.dim), unwanted, options.examples, self.logistic)
-        scored = modes.score_elements(
-            snapshot, [(s, r) for s, r in first if len(r)], query, options.matching
-        )
-        best = scored.where(options.at_least, options.only).ranked()
-        return self._hits(snapshot, best.take(np.arange(min(options.k, len(best)))))
-
-    def _tag_rows(self, names: list[str]) -> list[NDArray[np.float32]]:
-        with self._lock:
-            known = dict(self._open_catalog().db.execute("SELECT name, descriptor FROM tag_names").fetchall())
-        return [np.frombuffer(known[name], np.float32)[None, :] for name in names]
 
     def _view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, modes.Allowed]:
         """Return the latest snapshot and the rows that satisfy the conditions, from one transaction."""
@@ -481,27 +427,13 @@ class SetIndex:
     def _fresh(self) -> Snapshot:
         return self._view(None)[0]
 
-    def _hits(self, snapshot: Snapshot, scored: Scored) -> list[Hit]:
-        ids = [""] * len(scored)
-        for s in np.unique(scored.segment).tolist():
-            places = np.flatnonzero(scored.segment == s)
-            for at, name in zip(
-                places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True
-            ):
-                ids[at] = name
-        elements, similarities = scored.element.tolist(), scored.similarity.tolist()
-        return [
-            Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
-            for name, score, pairs, s in zip(ids, scored.score.tolist(), elements, similarities, strict=True)
-        ]
-
     def __len__(self) -> int:
         with self._lock:
             return self._open_catalog().count("items")
 
-    def __contains__(self, id: object) -> bool:
+    def __contains__(self, item: object) -> bool:
         with self._lock:
-            return isinstance(id, str) and bool(self._open_catalog().seqs_of([id]))
+            return isinstance(item, str) and bool(self._open_catalog().seqs_of([item]))
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
@@ -519,14 +451,14 @@ class SetIndex:
                 for name, count, text in texts:
                     yield Item(name, count, json.loads(text) if text else {})
 
-    def elements(self, id: str) -> NDArray[np.float32]:
+    def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
         with self._lock:
-            seq = self._open_catalog().seqs_of([id]).get(id)
+            seq = self._open_catalog().seqs_of([item]).get(item)
         snapshot = self._fresh()
         for s, rows in snapshot.find(np.array([seq], np.int64)) if seq is not None else []:
             return snapshot.segments[s].elements_of(rows).astype(np.float32)
-        raise InvalidInputError(f"id {id!r} is not in the index")
+        raise InvalidInputError(f"id {item!r} is not in the index")
 
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
@@ -563,78 +495,3 @@ class SetIndex:
                 f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
             )
         return self._writer
-
-
-class _Options:
-    """The settings of a search, checked."""
-
-    def __init__(
-        self, k: int, mode: str, candidates: int, at_least: int, only: bool, aggregate_query: bool,
-        examples: str, matching: str, threads: int | None,
-    ) -> None:  # fmt: skip
-        for name, value, valid in (
-            ("mode", mode, MODES),
-            ("matching", matching, MATCHINGS),
-            ("examples", examples, EXAMPLES),
-        ):
-            if value not in valid:
-                raise one_of(name, value, valid)
-        if aggregate_query and mode not in ("set", "fast"):
-            raise InvalidInputError(
-                f"aggregate_query works on set vectors: use mode 'set' or 'fast', not {mode!r}"
-            )
-        self.k = _whole("k", k, 0)
-        self.candidates = _whole("candidates", candidates, 1)
-        self.at_least = _whole("at_least", at_least, 0)
-        self.threads = None if threads is None else _whole("threads", threads, 1)
-        self.mode, self.only, self.aggregate_query = mode, bool(only), bool(aggregate_query)
-        self.examples, self.matching = examples, matching
-
-
-def _whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise InvalidInputError(f"{name} must be a whole number, not {value!r}")
-    if value < least or (most is not None and value > most):
-        raise InvalidInputError(
-            f"{name} is {value}: valid are {least} to {most if most is not None else 'any'}"
-        )
-    return int(value)
-
-
-def _logistic(value: tuple[float, float] | Logistic) -> Logistic:
-    if isinstance(value, Logistic):
-        return value
-    try:
-        w, b = (float(v) for v in value)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"logistic must be a pair (w, b), not {value!r}") from None
-    return Logistic(w, b)
-
-
-def _settings(
-    dim: int, precision: str, logistic: Logistic, sets: SetSpec | None, set_logistic: Logistic
-) -> dict[str, Any]:
-    spec = {"name": sets.name, "dim": sets.dim, "bits": sets.bits} if sets else None
-    return {
-        "dim": int(dim),
-        "precision": precision,
-        "logistic": [logistic.w, logistic.b],
-        "sets": spec,
-        "set_logistic": [set_logistic.w, set_logistic.b],
-    }
-
-
-def _crc(settings: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(settings, sort_keys=True).encode())
-
-
-def _head_named(name: str, dim: int, bits: int) -> Aggregator | None:
-    """Return the aggregator of that name: the mean, none, or a head shipped or at a path."""
-    if name == "none":
-        return None
-    if name == "mean":
-        return Mean(dim, bits=bits)
-    from setnet.sets import SetNet
-
-    head: Aggregator = SetNet.load(name)
-    return head

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.index.catalog import Catalog
-from setnet.index.query import as_people, merged
+from setnet.index.options import Options
+from setnet.index.query import Query, as_people, merged
+from setnet.index.ranking import Top, hits_of, score_elements
+from setnet.index.results import Hit, Match
+from setnet.index.search import Allowed, Rows
 from setnet.index.snapshot import Snapshot
 from setnet.sets.logistic import Logistic
 
-__all__ = ["EXAMPLE_LIMIT", "Tagged", "gallery_rows", "ranked_by_tags", "tagged"]
+__all__ = ["EXAMPLE_LIMIT", "TagQuery", "Tagged", "gallery_rows", "tagged", "write_tags"]
 
 EXAMPLE_LIMIT = 10
 ROWS = 16384  # elements compared at once
@@ -65,22 +70,6 @@ def tagged(
             )
 
 
-def ranked_by_tags(catalog: Catalog, names: Sequence[str]) -> list[tuple[int, list[tuple[int, int, float]]]]:
-    """Return (item, [(person, element, similarity)]) of tagged items, most of the people first.
-
-    Equal items go by the sum of similarities, then by order of insertion.
-    """
-    known = dict(catalog.db.execute("SELECT name, tag FROM tag_names").fetchall())
-    found: dict[int, list[tuple[int, int, float]]] = {}
-    for person, name in enumerate(names):
-        if name not in known:
-            raise one_of("tag", name, sorted(known)[:20] or ["(the index has no tags: call tag() first)"])
-        sql = "SELECT seq, element, similarity FROM tags WHERE tag = ?"
-        for seq, element, similarity in catalog.db.execute(sql, (known[name],)):
-            found.setdefault(seq, []).append((person, element, similarity))
-    return sorted(found.items(), key=lambda item: (-len(item[1]), -sum(m[2] for m in item[1]), item[0]))
-
-
 def write_tags(
     catalog: Catalog, names: list[str], rows: NDArray[np.float32], found: Iterator[list[Tagged]]
 ) -> int:
@@ -93,8 +82,77 @@ def write_tags(
     catalog.db.executemany("INSERT INTO tag_names VALUES (?, ?, ?)", entries)
     sql = (
         "INSERT INTO tags VALUES (?, ?, ?, ?) ON CONFLICT (tag, seq) DO UPDATE "
-        "SET element = excluded.element, similarity = excluded.similarity WHERE similarity < excluded.similarity"
+        "SET element = excluded.element, similarity = excluded.similarity "
+        "WHERE similarity < excluded.similarity"
     )
     for part in found:
         catalog.db.executemany(sql, part)
     return catalog.count("tags")
+
+
+@dataclass(frozen=True)
+class TagQuery:
+    """A search by names on one state of the index."""
+
+    catalog: Catalog
+    snapshot: Snapshot
+    allowed: Allowed
+    options: Options
+    logistic: Logistic
+    unwanted: list[NDArray[np.float32]]
+
+    def hits(self, people: Any) -> list[Hit]:
+        """Return the items tagged with most of the people; re-ranked when descriptors are given."""
+        names = [people] if isinstance(people, str) else list(people)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise InvalidInputError("in mode 'tags' people are names, or a mapping from names to descriptors")
+        ranked = self._ranked(names)
+        order = {seq: at for at, (seq, _) in enumerate(ranked)}
+        living = self.snapshot.find(np.array(sorted(order), np.int64))
+        if self.allowed is not None:
+            living = [(s, rows[self.allowed[s][rows]]) for s, rows in living]
+        if isinstance(people, Mapping) or self.unwanted or self.options.of_elements:
+            given = list(people.values()) if isinstance(people, Mapping) else self._gallery(names)
+            return self._reranked(living, order, given)
+        hits = []
+        for s, rows in living:
+            segment = self.snapshot.segments[s]
+            for seq, item in zip(segment.seq[rows].tolist(), segment.ids_of(rows), strict=True):
+                pairs = tuple(Match(names[p], e, similarity) for p, e, similarity in ranked[order[seq]][1])
+                hits.append((order[seq], Hit(item, float(len(pairs)), pairs)))
+        return [hit for _, hit in sorted(hits, key=lambda hit: hit[0])[: self.options.k]]
+
+    def _ranked(self, names: Sequence[str]) -> list[tuple[int, list[tuple[int, int, float]]]]:
+        """Return (item, [(person, element, similarity)]), most of the people first.
+
+        Equal items go by the sum of similarities, then by order of insertion.
+        """
+        known = dict(self.catalog.db.execute("SELECT name, tag FROM tag_names").fetchall())
+        found: dict[int, list[tuple[int, int, float]]] = {}
+        for person, name in enumerate(names):
+            if name not in known:
+                raise one_of("tag", name, sorted(known)[:20] or ["(the index has no tags: call tag() first)"])
+            sql = "SELECT seq, element, similarity FROM tags WHERE tag = ?"
+            for seq, element, similarity in self.catalog.db.execute(sql, (known[name],)):
+                found.setdefault(seq, []).append((person, element, similarity))
+        return sorted(found.items(), key=lambda item: (-len(item[1]), -sum(m[2] for m in item[1]), item[0]))
+
+    def _gallery(self, names: Sequence[str]) -> list[NDArray[np.float32]]:
+        rows = dict(self.catalog.db.execute("SELECT name, descriptor FROM tag_names").fetchall())
+        return [np.frombuffer(rows[name], np.float32)[None, :] for name in names]
+
+    def _reranked(self, living: Rows, order: dict[int, int], people: list[Any]) -> list[Hit]:
+        """Re-rank the first candidates by their elements."""
+        segments = self.snapshot.segments
+        places = [
+            (s, rows, np.array([order[q] for q in segments[s].seq[rows].tolist()])) for s, rows in living
+        ]
+        ranks = np.sort(np.concatenate([at for _, _, at in places])) if places else np.empty(0)
+        cut = ranks[: self.options.candidates][-1] if len(ranks) else -1
+        first = [(s, rows[at <= cut]) for s, rows, at in places if (at <= cut).any()]
+        groups = as_people(people, self.snapshot.shape.dim)
+        query = Query.of(groups, self.unwanted, self.options.examples, self.logistic)
+        scored = score_elements(self.snapshot, first, query, self.options.matching)
+        top = Top(self.options.k)
+        top.add(scored.take(scored.passing(self.options.at_least, self.options.only)))
+        return hits_of(self.snapshot, top.best_found())

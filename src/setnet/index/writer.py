@@ -21,7 +21,7 @@ from setnet.index.tags import Tagged, write_tags
 __all__ = ["Writer"]
 
 MERGE = 8  # segments of one tier that are merged into one of the next
-LARGEST_MERGED = 65536  # items: larger segments are merged by `compact` only
+LARGEST_MERGED = 32768  # items: larger segments are merged by `compact` only
 
 
 class Writer:
@@ -146,13 +146,13 @@ class Writer:
         with self.catalog.writing():
             return write_tags(self.catalog, names, rows, found)
 
-    def change_settings(self, settings: dict[str, Any], crc: int) -> None:
+    def change_settings(self, meta: dict[str, Any]) -> None:
         """Replace the settings of an index that holds nothing yet."""
         self._begin()
         with self.catalog.writing():
             self.catalog.drop_segments([number for number, *_ in self.catalog.segments()])
-            self.catalog.set("settings", settings)
-            self.catalog.set("settings_crc", crc)
+            for key, value in meta.items():
+                self.catalog.set(key, value)
 
     def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
         """Return segments of like size that are due for a merge, smallest tier first."""

@@ -13,6 +13,7 @@ from setnet.sets.logistic import SET_LOGISTIC, Logistic
 __all__ = ["Aggregator", "Mean", "set_means", "set_sums", "unit"]
 
 Floats = NDArray[np.float32]
+FEW_SETS = 64
 
 
 @runtime_checkable
@@ -76,12 +77,20 @@ def unit(rows: Floats) -> Floats:
 def set_sums(rows: Floats, counts: NDArray[np.int64]) -> Floats:
     """Return the sum of each run of ``counts[i]`` rows; an empty run sums to zero."""
     counts = np.asarray(counts)
+    order = np.argsort(-counts, kind="stable")
+    starts = (np.cumsum(counts) - counts)[order]
+    descending = counts[order]
     sums = np.zeros((len(counts), rows.shape[1]), dtype=np.float32)
-    filled = counts > 0
-    if filled.any():
-        starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-        sums[filled] = np.add.reduceat(rows, starts[filled], axis=0)
-    return sums
+    # the n-th members of all sets that have one are added at once; the few large sets are summed one by one
+    last = int(descending[min(len(counts), FEW_SETS) - 1]) if len(counts) else 0
+    for nth in range(last):
+        size = int(np.searchsorted(-descending, -nth, side="left"))
+        sums[:size] += rows[starts[:size] + nth]
+    for i in range(int(np.searchsorted(-descending, -last, side="left"))):
+        sums[i] += rows[starts[i] + last : starts[i] + descending[i]].sum(axis=0)
+    result = np.empty_like(sums)
+    result[order] = sums
+    return result
 
 
 def set_means(rows: Floats, counts: NDArray[np.int64]) -> Floats:

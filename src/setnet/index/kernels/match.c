@@ -170,6 +170,66 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
   return failed ? -1 : 0;
 }
 
+/* ---- codes for the scan -------------------------------------------------------------------------------- */
+
+VECTOR_CLONES static float peak_of(const float *x, int64_t dim) {
+  float peak[16] = {0};
+  int64_t d = 0;
+  for (; d + 16 <= dim; d += 16)
+    for (int j = 0; j < 16; j++) peak[j] = fabsf(x[d + j]) > peak[j] ? fabsf(x[d + j]) : peak[j];
+  for (; d < dim; d++) peak[0] = fabsf(x[d]) > peak[0] ? fabsf(x[d]) : peak[0];
+  for (int j = 1; j < 16; j++) peak[0] = peak[j] > peak[0] ? peak[j] : peak[0];
+  return peak[0];
+}
+
+VECTOR_CLONES static void quantise(const float *x, int64_t dim, float scale, uint8_t *code, double *norms) {
+  float lost[16] = {0}, kept[16] = {0};
+  int64_t d = 0;
+  for (; d + 16 <= dim; d += 16)
+    for (int j = 0; j < 16; j++) {
+      float y = x[d + j] / scale, level = nearbyintf(y), rest = y - level;
+      code[d + j] = (uint8_t)(int)(level + 128.0f);
+      lost[j] += rest * rest;
+      kept[j] += level * level;
+    }
+  for (; d < dim; d++) {
+    float y = x[d] / scale, level = nearbyintf(y), rest = y - level;
+    code[d] = (uint8_t)(int)(level + 128.0f);
+    lost[0] += rest * rest;
+    kept[0] += level * level;
+  }
+  double residual = 0, norm = 0;
+  for (int j = 0; j < 16; j++) residual += lost[j], norm += kept[j];
+  if (residual > norms[0]) norms[0] = residual;
+  if (norm > norms[1]) norms[1] = norm;
+}
+
+int pack(const Elements *e, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms) {
+  int64_t groups = (e->dim + 3) / 4;
+  float *x = malloc(sizeof(float) * (size_t)e->dim);
+  uint8_t *code = malloc((size_t)groups * 4);
+  int failed = !x || !code;
+  for (int64_t i = 0; i < rows * LANES && !failed; i++) {
+    memset(code, 128, (size_t)groups * 4);
+    scales[i] = 0;
+    if (slots[i] >= 0) {
+      const float *from = (const float *)e->rows + slots[i] * e->dim;
+      if (e->half) {
+        const uint16_t *half = (const uint16_t *)e->rows + slots[i] * e->dim;
+        for (int64_t d = 0; d < e->dim; d++) x[d] = half_to_float(half[d]);
+        from = x;
+      }
+      float peak = peak_of(from, e->dim);
+      scales[i] = (peak > 1e-30f ? peak : 1e-30f) / 127.0f;
+      quantise(from, e->dim, scales[i], code, norms);
+    }
+    uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
+    for (int64_t g = 0; g < groups; g++) memcpy(out + g * LINE, code + g * 4, 4);
+  }
+  free(x), free(code);
+  return failed ? -1 : 0;
+}
+
 /* ---- set vectors --------------------------------------------------------------------------------------- */
 
 static void load_set_row(const SetRows *rows, int64_t i, double *out) {

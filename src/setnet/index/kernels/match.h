@@ -34,6 +34,10 @@ typedef struct {
 /* Return 0, or -1 when memory ran out. */
 int evaluate(const Elements *elements, const People *people, const int64_t *items, int64_t n, Scores *out);
 
+/* Quantise the elements named by slots (-1: empty lane) to 8 bits, interleaved as the scan reads them.
+ * norms[0] and norms[1] become at least the largest squared norm of a residual and of a code. */
+int pack(const Elements *elements, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms);
+
 /* Rows of set vectors as float64: stored floats, or level * scale for codes of 8, 4 and 1 bit. */
 typedef struct {
   const uint8_t *codes;

@@ -62,6 +62,26 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
   Py_RETURN_NONE;
 }
 
+static PyObject *py_pack(PyObject *self, PyObject *args) {
+  Py_buffer rows, slots, codes, scales;
+  int half, failed = 0;
+  long long dim;
+  double norms[2] = {0, 0};
+  if (!PyArg_ParseTuple(args, "y*iLy*w*w*", &rows, &half, &dim, &slots, &codes, &scales)) return NULL;
+  Elements e = {rows.buf, half, dim, NULL};
+  int64_t n = slots.len / 8 / LANES;
+  if (codes.len < n * ((dim + 3) / 4) * LINE || scales.len < n * LANES * 4) {
+    PyErr_SetString(PyExc_ValueError, "pack: output arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, codes.buf, scales.buf, norms);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&scales);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  return Py_BuildValue("dd", norms[0], norms[1]);
+}
+
 static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
   Py_buffer codes, scales, query, items, out;
   int bits, failed = 0;
@@ -123,6 +143,7 @@ static PyMethodDef METHODS[] = {
     {"collect", py_collect, METH_VARARGS, "Indices whose bound lies in [low, high)."},
     {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
+    {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of a range of blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
