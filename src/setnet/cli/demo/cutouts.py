@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import ModelError
 
-__all__ = ["PEOPLE", "bust", "picture", "portrait_path", "standing"]
+__all__ = ["PEOPLE", "TILES", "Cutout", "bust", "picture", "portrait_path", "standing"]
 
 PEOPLE = tuple(f"P{number:03}" for number in range(1, 11))
 TILES = 16
@@ -88,8 +88,11 @@ def bust(person: str, tile: int) -> Cutout:
 @cache
 def standing(person: str) -> Cutout:
     """Return the upper half of the person standing in a studio."""
-    pixels = picture(person, "studio_posture")
-    return _without_grey(pixels[: pixels.shape[0] // 2])
+    from PIL import Image
+
+    with Image.open(_folder() / person / "assets" / "studio_posture.jpg") as image:
+        upper = image.convert("RGB").crop((0, 0, image.width, image.height // 2))
+    return _without_grey(np.asarray(upper))
 
 
 def _without_grey(pixels: Pixels) -> Cutout:
@@ -97,9 +100,7 @@ def _without_grey(pixels: Pixels) -> Cutout:
     import cv2
 
     colours = cv2.cvtColor(pixels, cv2.COLOR_RGB2LAB).astype(np.float32)
-    edge = np.concatenate(
-        [colours[:, :6].reshape(-1, 3), colours[:, -6:].reshape(-1, 3), colours[:6].reshape(-1, 3)]
-    )
+    edge = np.concatenate([part.reshape(-1, 3) for part in (colours[:, :6], colours[:, -6:], colours[:6])])
     away = np.linalg.norm((colours - np.median(edge, axis=0)) * (0.9, 1.6, 1.6), axis=2)
     core = (away > 22).astype(np.uint8)
     core = cv2.morphologyEx(core, cv2.MORPH_CLOSE, np.ones((9, 9), np.uint8))

@@ -1,0 +1,198 @@
+"""An album of group photos with known people in them, the same on every machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.cli.demo.cutouts import PEOPLE, TILES, Cutout, bust, picture, standing
+from setnet.errors import StorageError
+
+__all__ = ["PHOTOS", "AlbumPhoto", "album", "make_album"]
+
+PHOTOS = 72
+_EMPTY = 6
+_SEED = 2018
+_WIDTH, _HEIGHT = 1280, 960
+_ORIENTATION, _TAKEN = 0x0112, 0x9003
+_EXIF_PART, _CHANGED = 0x8769, 0x0132
+_QUARTERS = {1: 0, 3: 2, 6: 1, 8: 3}  # EXIF orientation: turns to the left that the stored pixels got
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class AlbumPhoto:
+    """A photo of the album: its name and the people who are in it."""
+
+    name: str
+    people: tuple[str, ...]
+
+
+def make_album(folder: Path) -> list[AlbumPhoto]:
+    """Compose the album in `folder`, unless it is there already; return who is in which photo."""
+    truth = folder / "who-is-where.json"
+    photos = album()
+    text = json.dumps({photo.name: photo.people for photo in photos}, indent=1)
+    try:
+        if truth.is_file() and truth.read_text(encoding="utf-8") == text:
+            return photos
+        folder.mkdir(parents=True, exist_ok=True)
+        for number, photo in enumerate(photos):
+            _compose(photo, number, folder / photo.name)
+        truth.write_text(text, encoding="utf-8")  # last: its presence says that all photos are there
+    except OSError as error:
+        raise StorageError(f"cannot make the album in {folder}: {error.strerror or error}") from error
+    return photos
+
+
+def album() -> list[AlbumPhoto]:
+    """Return the plan of the album: groups of two to five people, and a few photos of nobody."""
+    chance = np.random.default_rng(_SEED)
+    photos = []
+    for number in range(PHOTOS):
+        size = (
+            0
+            if number % (PHOTOS // _EMPTY) == 5
+            else int(chance.choice([2, 3, 4, 5], p=[0.4, 0.3, 0.2, 0.1]))
+        )
+        people = tuple(str(p) for p in chance.choice(PEOPLE, size, replace=False))
+        photos.append(AlbumPhoto(f"IMG_{number + 1:04}.jpg", people))
+    return photos
+
+
+def _compose(photo: AlbumPhoto, number: int, path: Path) -> None:
+    chance = np.random.default_rng([_SEED, number])
+    people = list(photo.people)
+    kind = chance.choice(["outdoors", "selfie", "party"], p=[0.3, 0.25, 0.45]) if people else "empty"
+    if kind == "empty":
+        canvas = _scenery(chance)
+    elif kind == "party":
+        canvas = _backdrop(chance)
+    else:
+        # The first person is already in the picture that the others join.
+        canvas = _scene_of(people.pop(0), str(kind), chance)
+    _join(canvas, people, str(kind), chance)
+    _save(_lit(canvas, chance), path, number, chance)
+
+
+def _scene_of(person: str, kind: str, chance: np.random.Generator) -> Pixels:
+    """Return a person's own photo as a landscape, its edges mirrored to make room for others."""
+    import cv2
+
+    pixels = picture(person, "amateur_posture" if kind == "outdoors" else "amateur_selfie")
+    first, last = (0.02, 0.5) if kind == "outdoors" else (0.05, 0.75)
+    part = pixels[int(first * len(pixels)) : int((last + chance.uniform(-0.04, 0.04)) * len(pixels))]
+    scene = _resized(part, width=round(part.shape[1] * _HEIGHT / part.shape[0]))[:_HEIGHT]
+    missing = max(0, _WIDTH - scene.shape[1])
+    below = _HEIGHT - scene.shape[0]
+    wide = cv2.copyMakeBorder(scene, 0, below, (missing + 1) // 2, missing // 2, cv2.BORDER_REFLECT_101)
+    left = int(chance.integers(0, wide.shape[1] - _WIDTH + 1))
+    return np.ascontiguousarray(wide[:, left : left + _WIDTH])
+
+
+def _join(canvas: Pixels, people: Sequence[str], kind: str, chance: np.random.Generator) -> None:
+    """Put people side by side along the lower edge; beside, not before, whoever is in the scene."""
+    if not people:
+        return
+    if kind == "party":
+        places = (np.arange(len(people)) + 0.5) / len(people)
+    else:
+        sides = [0.13, 0.87, 0.3, 0.7][: len(people)] if len(people) > 2 else [0.15, 0.85]
+        places = np.array(sides[: len(people)])
+    room = _WIDTH * (0.9 / max(2, len(people)) if kind == "party" else 0.3)
+    for person, place in zip(people, places, strict=True):
+        # A selfie's face fills the middle: whoever joins stays low.
+        upright = kind != "selfie" and chance.random() < 0.2
+        cutout = standing(person) if upright else bust(person, int(chance.integers(TILES)))
+        rows, columns = cutout.alpha.shape
+        tallest = _HEIGHT * (0.33 if kind == "selfie" else 0.6)
+        width = min(room * chance.uniform(0.75, 1.1), 470, tallest * columns / rows)
+        scaled = _scaled(cutout, width / columns)
+        centre = place * _WIDTH + chance.uniform(-18, 18)
+        _paste(canvas, scaled, int(centre - scaled.alpha.shape[1] / 2), _HEIGHT - scaled.alpha.shape[0])
+
+
+def _paste(canvas: Pixels, cutout: Cutout, left: int, top: int) -> None:
+    rows = slice(max(0, top), min(canvas.shape[0], top + cutout.alpha.shape[0]))
+    columns = slice(max(0, left), min(canvas.shape[1], left + cutout.alpha.shape[1]))
+    inner = slice(rows.start - top, rows.stop - top), slice(columns.start - left, columns.stop - left)
+    alpha = cutout.alpha[inner][..., None]
+    mixed = canvas[rows, columns] * (1 - alpha) + cutout.pixels[inner] * alpha
+    canvas[rows, columns] = mixed.astype(np.uint8)
+
+
+def _backdrop(chance: np.random.Generator) -> Pixels:
+    """Return an indoor mood: soft lights out of focus over a wall of one colour."""
+    import cv2
+
+    colour = chance.uniform((60, 45, 40), (150, 140, 135))
+    small = np.linspace(1.15, 0.7, _HEIGHT // 4)[:, None, None] * np.ones((1, _WIDTH // 4, 1)) * colour
+    for _ in range(int(chance.integers(8, 20))):
+        centre = int(chance.integers(0, _WIDTH // 4)), int(chance.integers(0, _HEIGHT // 6))
+        light = chance.uniform((150, 110, 60), (255, 225, 170)) * 0.55
+        spot = np.zeros_like(small)
+        cv2.circle(spot, centre, int(chance.integers(4, 12)), light.tolist(), -1)
+        small = np.maximum(small, cv2.GaussianBlur(spot, (0, 0), 1.2) + 0.35 * small)
+    wall = cv2.resize(small, (_WIDTH, _HEIGHT), interpolation=cv2.INTER_LINEAR)
+    grain = chance.normal(0, 3, (_HEIGHT, _WIDTH, 1))
+    return np.clip(wall + grain, 0, 255).astype(np.uint8)
+
+
+def _scenery(chance: np.random.Generator) -> Pixels:
+    """Return a piece of park without anyone: what is beside a person standing outdoors."""
+    pixels = picture(str(chance.choice(PEOPLE)), "amateur_posture")
+    rows, columns = pixels.shape[:2]
+    top = int(rows * chance.uniform(0.0, 0.25))
+    left = pixels[top : top + columns // 4, : columns // 4]
+    return _resized(left, width=_WIDTH)[:_HEIGHT].copy()
+
+
+def _resized(pixels: Pixels, width: int) -> Pixels:
+    import cv2
+
+    height = max(1, round(pixels.shape[0] * width / pixels.shape[1]))
+    small: Pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
+    return small
+
+
+def _scaled(cutout: Cutout, scale: float) -> Cutout:
+    import cv2
+
+    size = max(1, round(cutout.alpha.shape[1] * scale)), max(1, round(cutout.alpha.shape[0] * scale))
+    how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
+    return Cutout(
+        cv2.resize(cutout.pixels, size, interpolation=how), cv2.resize(cutout.alpha, size, interpolation=how)
+    )
+
+
+def _lit(canvas: Pixels, chance: np.random.Generator) -> Pixels:
+    """Change the light: darker or brighter, warmer or colder, more or less contrast."""
+    import cv2
+
+    curve = np.linspace(0, 1, 256) ** chance.uniform(0.75, 1.4) * chance.uniform(0.85, 1.1)
+    warmth = chance.uniform(-0.07, 0.07)
+    table = np.clip(255 * curve[:, None] * (1 + warmth, 1.0, 1 - warmth), 0, 255).astype(np.uint8)
+    lit: Pixels = cv2.LUT(canvas, table[:, None, :])
+    return lit
+
+
+def _save(canvas: Pixels, path: Path, number: int, chance: np.random.Generator) -> None:
+    """Write the JPEG, some of them smaller or lying on their side with EXIF telling how to turn them."""
+    from PIL import Image
+
+    if chance.random() < 0.25:
+        canvas = _resized(canvas, width=int(chance.integers(800, 1100)))
+    turn = int(chance.choice([3, 6, 8])) if number % 7 == 3 else 1
+    image = Image.fromarray(np.ascontiguousarray(np.rot90(canvas, _QUARTERS[turn])))
+    exif = Image.Exif()
+    exif[_ORIENTATION] = turn
+    taken = f"{2016 + number // 10}:{number % 12 + 1:02}:{number % 27 + 1:02} {9 + number % 12:02}:30:00"
+    exif[_CHANGED] = taken
+    exif.get_ifd(_EXIF_PART)[_TAKEN] = taken
+    image.save(path, "JPEG", quality=int(chance.integers(62, 94)), exif=exif)
