@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -106,14 +107,17 @@ def run_claim(data: Path, out: Path, settings: Settings) -> ClaimResult:
             p[variant.name] = learnt_p(network)
         if worlds is not None and all(name in done for name, _ in _forms(variant)):
             continue
-        elements = [_elements(network, source) for source in (parts.train, parts.calibrate, parts.test)]
         if worlds is None:  # Baseline comes first: its descriptors decide the size of the test
-            worlds = _sized_worlds(parts, elements[1], elements[2], done)
-        judged = [replace(world, descriptors=rows) for world, rows in zip(worlds, elements[1:], strict=True)]
+            worlds = _sized_worlds(parts, network, done)
+        train = _elements(network, parts.train)
+        judged = [
+            replace(world, descriptors=_elements(network, source, world))
+            for world, source in zip(worlds, (parts.calibrate, parts.test), strict=True)
+        ]
         for name, place in _forms(variant):
             if name not in done:
                 _say(f"judging {name}")
-                _whitened(network, place, elements[0], parts.train.labels, variant)
+                _whitened(network, place, train, parts.train.labels, variant)
                 done.add(_judged(NetworkAggregator(network, name), judged[0], judged[1]))
     assert worlds is not None
     seconds = done.spent(time.monotonic() - started)
@@ -152,14 +156,21 @@ def _divide(crops: Crops, settings: Settings) -> _Data:
     )
 
 
-def _elements(network: SetNetwork, source: FaceArray) -> NDArray[np.float32]:
-    return elements_of(network, source, np.arange(len(source.labels))).numpy()
+def _elements(
+    network: SetNetwork, source: FaceArray, world: StressWorld | None = None
+) -> NDArray[np.float32]:
+    """Return the elements of all faces of a source, or of those that `world` uses (zeros for the others)."""
+    number = len(source.labels)
+    rows = np.arange(number) if world is None else np.union1d(world.faces, world.examples)
+    some = elements_of(network, source, rows).numpy()
+    out = np.zeros((number, some.shape[1]), dtype=np.float32)
+    out[rows] = some
+    return out
 
 
-def _sized_worlds(
-    parts: _Data, calibrate: NDArray[np.float32], test: NDArray[np.float32], done: _Done
-) -> tuple[StressWorld, StressWorld]:
+def _sized_worlds(parts: _Data, network: SetNetwork, done: _Done) -> tuple[StressWorld, StressWorld]:
     """Return the calibration world and the largest test world that is neither too easy nor too hard."""
+    calibrate, test = _elements(network, parts.calibrate), _elements(network, parts.test)
     for people, sets in WORLDS:
         ours = _world(parts.calibrate, calibrate, people, sets)
         theirs = _world(parts.test, test, people, sets)
@@ -253,9 +264,8 @@ class _Done:
             stored = json.loads(path.read_text(encoding="utf-8"))
             self._before = stored["seconds"]
             for row in stored["rows"]:
-                self._rows[row["name"]] = ClaimRow(
-                    **{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
-                )
+                values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
+                self._rows[row["name"]] = ClaimRow(**values)
 
     def __contains__(self, name: str) -> bool:
         return name in self._rows

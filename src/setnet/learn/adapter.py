@@ -27,7 +27,7 @@ class NetworkAggregator:
         self.element_dim: int | None = network.aggregator.element_dim
         self.dim = network.aggregator.dim
         self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
-        w, b = float(network.w), float(network.b)
+        w, b = network.w.item(), network.b.item()
         self.logistic = Logistic(max(w, 1e-3), b)
 
     def describe(self, elements: Floats) -> Floats:

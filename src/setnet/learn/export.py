@@ -117,7 +117,7 @@ def head_of(
         name=name,
         element_dim=aggregator.element_dim,
         bits=bits,
-        logistic=Logistic(float(network.w), float(network.b)),
+        logistic=Logistic(network.w.item(), network.b.item()),
         branches=(branch,),
         input=given,
         output=tuple(output),

@@ -97,7 +97,7 @@ def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01)
     vectors = whiten(network, elements, draw.labels, settings.sets.sizes, place, ridge, settings.seed)
     calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
     save_network(out / "network.safetensors", network, settings, stored.about | {"whitening": place})
-    return WhitenReport(place, vectors, float(network.w), float(network.b))
+    return WhitenReport(place, vectors, network.w.item(), network.b.item())
 
 
 def whiten(
@@ -151,7 +151,7 @@ def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: boo
             raise InvalidInputError(
                 f"{data}: descriptors of {known.dim} dimensions, the settings say backbone.dim={backbone.dim}"
             )
-        source = VirtualSource.fit(known, settings.seed) if virtual else known
+        source = VirtualSource.fit(known) if virtual else known
     _say_skipped(source)
     return source
 
