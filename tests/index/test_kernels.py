@@ -1,0 +1,150 @@
+"""Each compiled kernel computes what its NumPy twin does, at every instruction set."""
+
+import numpy as np
+import pytest
+
+from setnet.index import backend, lanes, reference
+from setnet.index.query import Codes, Query
+from setnet.sets import codec
+from setnet.sets.logistic import Logistic
+
+compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
+
+
+def query_of(rng, people, dim, w=20.0):
+    rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(people)]
+    return Query.of(rows, [], "aggregate", Logistic(w, -0.3 * w))
+
+
+def packed(rng, counts, dim):
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    elements = (rng.normal(size=(offsets[-1], dim)) / np.sqrt(dim)).astype(np.float32)
+    layout = lanes.layout_of(counts)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks)
+    codes = np.empty((len(slots), -(-dim // 4), 16, 4), np.uint8)
+    scales = np.empty(slots.shape, np.float32)
+    norms = reference.pack(elements, 0, dim, slots, codes, scales)
+    return offsets, elements, layout, slots, codes, scales, norms
+
+
+@compiled
+@pytest.mark.parametrize("people", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("dim", [1, 4, 20, 128])
+def test_scan_of_elements(level, people, dim):
+    rng = np.random.default_rng(people * 1000 + dim)
+    counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
+    _, _, layout, _, codes, scales, (residual, norm) = packed(rng, counts, dim)
+    coded = Codes.of(query_of(rng, people, dim), 8, residual**0.5, norm**0.5)
+    args = (8, codes, scales, layout.row_start, layout.first_wide, codes.shape[1], coded.codes, coded.start,
+            coded.step, coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate, 0, layout.blocks)  # fmt: skip
+    expected, found = np.empty(layout.blocks * 16, np.float32), np.empty(layout.blocks * 16, np.float32)
+    reference.scan(*args, expected)
+    backend.kernels.scan(*args, found)
+    used = layout.lane_rows >= 0
+    np.testing.assert_allclose(found[used], expected[used], rtol=2e-6)
+
+
+@compiled
+@pytest.mark.parametrize("bits", [8, 4, 1])
+@pytest.mark.parametrize("dim", [1, 8, 64, 100, 1024])
+def test_scan_of_set_vectors(level, bits, dim):
+    rng = np.random.default_rng(bits * 10000 + dim)
+    n = 67
+    vectors = rng.normal(size=(n, dim)).astype(np.float32)
+    codes = codec.encode(vectors, bits)
+    levels = codec.levels_of(codes, dim, bits)
+    scales = np.zeros(-(-n // 16) * 16, np.float32)
+    scales[:n] = 1.0 / np.linalg.norm(levels, axis=1)
+    norm = float(np.linalg.norm(levels, axis=1).max())
+    if bits == 1:
+        stored, blocks, groups, out = codes, n, codes.shape[1] // 8, n
+    else:
+        whole = np.full((len(scales), codes.shape[1]), 128, np.uint8)
+        whole[:n] = codes
+        stored = lanes.interleave(whole.reshape(-1, 16, codes.shape[1]))
+        blocks, groups, out = len(stored), stored.shape[1], len(scales)
+    query = query_of(rng, 3, dim)
+    coded = Codes.of(query, bits, 0.0, norm)
+    args = (bits, stored, scales, np.empty(0, np.int64), blocks, groups, coded.codes, coded.start, coded.step,
+            coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate, 0, blocks)  # fmt: skip
+    expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
+    reference.scan(*args, expected)
+    backend.kernels.scan(*args, found)
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+    sims = codec.decode(codes, dim, bits).astype(np.float64) @ query.rows[:, :dim].T
+    truth = query.logistic.probability(sims).sum(axis=1)
+    assert (found[:n] >= truth).all(), "a bound lies below the score it bounds"
+    assert found[:n].max() <= truth.max() + 3 * 0.25 * query.logistic.w * 0.1, (
+        "the bound is too loose to be of use"
+    )
+
+    similar, plain = np.empty((n, 3)), np.empty((n, 3))
+    items = rng.permutation(n).astype(np.int64)
+    backend.kernels.set_similarities(bits, stored, scales, dim, groups, query.rows, 3, items, similar)
+    reference.set_similarities(bits, stored, scales, dim, groups, query.rows, 3, items, plain)
+    np.testing.assert_allclose(similar, plain, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(similar, sims[items], rtol=1e-5, atol=1e-6)
+
+
+@compiled
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("dim", [1, 7, 64, 130])
+def test_pack(precision, dim):
+    rng = np.random.default_rng(dim)
+    counts = np.array([1, 3, 2, 50, 0, 4])
+    offsets, elements, layout, slots, codes, scales, _ = packed(rng, counts, dim)
+    elements = elements.astype(precision)
+    expected = reference.pack(elements, int(precision == "float16"), dim, slots, codes, scales)
+    own_codes, own_scales = np.empty_like(codes), np.empty_like(scales)
+    found = backend.kernels.pack(elements, int(precision == "float16"), dim, slots, own_codes, own_scales)
+    np.testing.assert_array_equal(own_codes, codes)
+    np.testing.assert_array_equal(own_scales, scales)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert sorted(slots[slots >= 0].tolist()) == list(range(offsets[-1])), "every element has its one lane"
+
+
+@compiled
+@pytest.mark.parametrize("combine", [0, 1, 2])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_evaluate(combine, precision):
+    rng = np.random.default_rng(combine)
+    counts = np.array([1, 5, 2, 40, 3, 3, 1])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
+    sizes = [2, 1, 3] if combine else [1, 1, 1]
+    people = [rng.normal(size=(n, 10)).astype(np.float32) / 3 for n in sizes]
+    query = Query.of(people, [people[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
+    items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
+    results = []
+    for kernels in (reference, backend.kernels):
+        out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
+               np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
+        kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.person_start,
+                         query.combine, query.without, 8.0, -2.0, items, *out)  # fmt: skip
+        results.append(out)
+    for found, expected in zip(results[1], results[0], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@compiled
+def test_collect():
+    rng = np.random.default_rng(0)
+    bounds = rng.random(1003).astype(np.float32)
+    for low, high in [(0.0, 1.1), (0.5, 0.7), (0.9, np.inf), (2.0, 3.0)]:
+        out, expected = np.empty(1003, np.int64), np.empty(1003, np.int64)
+        n = backend.kernels.collect(bounds, low, high, out)
+        assert n == reference.collect(bounds, low, high, expected)
+        np.testing.assert_array_equal(out[:n], expected[:n])
+    assert backend.kernels.collect(bounds, 0.0, 1.1, np.empty(3, np.int64)) == 1003
+
+
+def test_the_reference_answers_when_the_extension_is_missing(tmp_path, make_world, make_index, monkeypatch):
+    world = make_world(2, 300)
+    query = np.random.default_rng(1).normal(size=(2, 16)).astype(np.float32)
+    with make_index(world, tmp_path / "a") as index:
+        compiled_answer = index.search(query, k=20)
+    monkeypatch.setattr(backend, "kernels", reference)
+    with make_index(world, tmp_path / "b") as index:
+        found = index.search(query, k=20)
+    assert [hit.id for hit in found] == [hit.id for hit in compiled_answer]
+    world.agrees(found, query, 20)
