@@ -17,7 +17,7 @@ __all__ = ["Descriptor", "OnnxDescriptor"]
 
 Floats = npt.NDArray[np.float32]
 Pixels = npt.NDArray[np.uint8]
-_BATCH = 16  # more gains nothing on a CPU and costs memory
+_BATCH = 8  # more gains nothing on a CPU and costs memory
 
 
 class Descriptor(Protocol):

@@ -19,6 +19,7 @@ Floats = npt.NDArray[np.float32]
 _CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2
 _FACTOR = 0.709  # between pyramid levels: half the area each, as published
 _SMALLEST = 20.0  # in the searched image; below it P-Net finds mostly noise
+_PORTION = 128  # boxes looked at in one run
 _PROPOSE, _REFINE = 0.6, 0.7  # published score thresholds of P-Net and R-Net
 
 
@@ -58,7 +59,7 @@ class Mtcnn:
     def _refined(self, pixels: Pixels, boxes: Floats) -> Floats:
         if len(boxes) == 0:
             return boxes
-        offsets, scores = self._rnet.run(None, {"input": _normalised(_crops(pixels, boxes, 24))})
+        offsets, scores = _run(self._rnet, pixels, boxes, 24)
         boxes[:, 4] = scores[:, 1]
         keep = np.flatnonzero(boxes[:, 4] > _REFINE)
         boxes = _moved(boxes[keep], offsets[keep])
@@ -67,7 +68,7 @@ class Mtcnn:
     def _confirmed(self, pixels: Pixels, boxes: Floats, threshold: float) -> Detections:
         if len(boxes) == 0:
             return Detections.none()
-        points, offsets, scores = self._onet.run(None, {"input": _normalised(_crops(pixels, boxes, 48))})
+        points, offsets, scores = _run(self._onet, pixels, boxes, 48)
         boxes[:, 4] = scores[:, 1]
         keep = np.flatnonzero(boxes[:, 4] > threshold)
         boxes, points = boxes[keep], points[keep]
@@ -100,6 +101,13 @@ def _square(boxes: Floats) -> Floats:
     centre = (boxes[:, :2] + boxes[:, 2:4]) / 2
     half = (boxes[:, 2:4] - boxes[:, :2]).max(axis=1, keepdims=True, initial=1) / 2
     return np.concatenate([centre - half, centre + half, boxes[:, 4:]], axis=1)
+
+
+def _run(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
+    """Return the network's answers for all boxes; a crowd goes in portions, which bounds the memory."""
+    parts = [boxes[at : at + _PORTION] for at in range(0, len(boxes), _PORTION)]
+    answers = [network.run(None, {"input": _normalised(_crops(pixels, part, size))}) for part in parts]
+    return [np.concatenate(answer) for answer in zip(*answers, strict=True)]
 
 
 def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
