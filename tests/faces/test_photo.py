@@ -131,6 +131,15 @@ def test_cmyk_jpeg_has_the_right_colours() -> None:
     assert photo.pixels[5, 5].tolist() == pytest.approx([255, 255, 255], abs=12)
 
 
+def test_lab_tiff_has_the_right_colours() -> None:
+    from PIL import ImageCms
+
+    srgb, lab = (ImageCms.ImageCmsProfile(ImageCms.createProfile(name)) for name in ("sRGB", "LAB"))
+    to_lab = ImageCms.ImageCmsTransform(srgb, lab, "RGB", "LAB")
+    photo = open_photo(encoded(to_lab.apply(scene()), "TIFF"))
+    assert photo.pixels[50, 10].tolist() == pytest.approx([220, 0, 0], abs=6)
+
+
 def test_sixteen_bit_colour_png_keeps_its_brightness() -> None:
     rows = b"".join(b"\x00" + struct.pack(">3H", 0xC0C0, 0x8080, 0x4040) * 4 for _ in range(3))
 
@@ -210,6 +219,16 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "empty.jpg").touch()
     with pytest.raises(PhotoError, match=r"empty\.jpg: the file is empty"):
         open_photo(tmp_path / "empty.jpg")
+
+
+def test_a_pipe_and_an_endless_file_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with pytest.raises(PhotoError, match="is a device or a pipe"):
+        open_photo(tmp_path / "pipe.jpg")
+    with (tmp_path / "endless.tif").open("wb") as file:
+        file.truncate(3_000_000_000)  # a hole: takes no room on the disk
+    with pytest.raises(PhotoError, match=r"endless\.tif: 3\.0 GB are more"):
+        open_photo(tmp_path / "endless.tif")
 
 
 def test_names_that_are_no_utf8_are_read_and_named_printably(tmp_path: Path) -> None:

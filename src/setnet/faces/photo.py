@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import warnings
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
 
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
+_BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 # Only what photos come in: the fewer decoders a stranger's file can reach, the better.
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
@@ -57,7 +59,7 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
         When the file is absent, is no photo, is cut short, or holds more than `max_pixels`.
     """
     name = "the given image" if isinstance(source, bytes) else _printable(source)
-    data = source if isinstance(source, bytes) else _contents(source, name)
+    data = source if isinstance(source, bytes) else _contents(source, name, max_pixels * _BYTES_PER_PIXEL)
     if not data:
         raise PhotoError(f"{name}: the file is empty")
     image = _opened(data, name, max_pixels)
@@ -76,15 +78,27 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
     return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
 
 
-def _contents(path: str | Path, name: str) -> bytes:
+def _contents(path: str | Path, name: str, limit: int) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb", opener=_without_waiting) as file:
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise PhotoError(f"{name}: is a device or a pipe, not a photo")
+            if info.st_size > limit:
+                raise PhotoError(
+                    f"{name}: {info.st_size / 1e9:.1f} GB are more than any photo within the limit"
+                )
+            return file.read()
     except FileNotFoundError:
         raise PhotoError(f"{name}: no such file") from None
     except IsADirectoryError:
         raise PhotoError(f"{name}: is a folder, not a photo") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise PhotoError(f"{name}: cannot be read ({_reason(error)})") from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would block
 
 
 def _opened(data: bytes, name: str, max_pixels: int) -> Image:

@@ -32,11 +32,20 @@ def rgb_pixels(image: Image, orientation: int = 1) -> npt.NDArray[np.uint8]:
         layer = image.convert("RGBA")
         image = new("RGB", layer.size, (255, 255, 255))
         image.paste(layer, mask=layer)
+    elif image.mode == "LAB":
+        image = _from_lab(image)
     elif image.mode != "RGB":
         image = image.convert("RGB")
     if orientation in turns:
         image = image.transpose(turns[orientation])
     return np.ascontiguousarray(image)
+
+
+def _from_lab(image: Image) -> Image:
+    from PIL import ImageCms
+
+    lab, srgb = (ImageCms.ImageCmsProfile(ImageCms.createProfile(name)) for name in ("LAB", "sRGB"))
+    return ImageCms.ImageCmsTransform(lab, srgb, "LAB", "RGB").apply(image)
 
 
 def _eight_bits(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
