@@ -137,7 +137,7 @@ def test_lab_tiff_has_the_right_colours() -> None:
     srgb, lab = (ImageCms.ImageCmsProfile(ImageCms.createProfile(name)) for name in ("sRGB", "LAB"))
     to_lab = ImageCms.ImageCmsTransform(srgb, lab, "RGB", "LAB")
     photo = open_photo(encoded(to_lab.apply(scene()), "TIFF"))
-    assert photo.pixels[50, 10].tolist() == pytest.approx([220, 0, 0], abs=6)
+    assert photo.pixels[50, 10].tolist() == pytest.approx([220, 0, 0], abs=12)
 
 
 def test_sixteen_bit_colour_png_keeps_its_brightness() -> None:

@@ -42,7 +42,7 @@ class Quality:
     ----------
     size : side in photo pixels of a square as large as the face's box
     score : the detector's, 0 to 1
-    sharpness : share of fine detail in the aligned face, about 0.05 (blurred) to 0.5 (crisp)
+    sharpness : share of fine detail in the aligned face, about 0.05 (blurred) to 0.3 (crisp)
     yaw, pitch, roll : estimate in degrees from the landmarks; right, up and clockwise in the photo
         are positive
     """
