@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -55,13 +56,13 @@ class World:
     ) -> None:
         """Assert the law of exactness: the same items in the same order wherever scores differ by 1e-5."""
         truth = self.ranking(people, keep)
-        scores = dict((name, score) for score, name in truth)
+        scores = {name: score for score, name in truth}
         assert len(hits) == min(k, len(truth))
         assert len({hit.id for hit in hits}) == len(hits)
         for hit, (expected, _) in zip(hits, truth, strict=False):
             assert abs(scores[hit.id] - expected) <= 1e-5, (hit.id, scores[hit.id], expected)
             assert hit.score == pytest.approx(scores[hit.id], abs=1e-6)
-        assert all(a.score >= b.score for a, b in zip(hits, hits[1:], strict=False))
+        assert all(a.score >= b.score for a, b in itertools.pairwise(hits))
 
     def stack(self, names: list[str]) -> tuple[np.ndarray, list[int]]:
         rows = [self.items[name] for name in names]

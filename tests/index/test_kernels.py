@@ -36,7 +36,8 @@ def test_scan_of_elements(level, people, dim):
     _, _, layout, _, codes, scales, (residual, norm) = packed(rng, counts, dim)
     coded = Codes.of(query_of(rng, people, dim), 8, residual**0.5, norm**0.5)
     args = (8, codes, scales, layout.row_start, layout.first_wide, codes.shape[1], coded.codes, coded.start,
-            coded.step, coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate, 0, layout.blocks)  # fmt: skip
+            coded.step, coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate, 0,
+            layout.blocks)  # fmt: skip
     expected, found = np.empty(layout.blocks * 16, np.float32), np.empty(layout.blocks * 16, np.float32)
     reference.scan(*args, expected)
     backend.kernels.scan(*args, found)
@@ -92,7 +93,7 @@ def test_scan_of_set_vectors(level, bits, dim):
 def test_pack(precision, dim):
     rng = np.random.default_rng(dim)
     counts = np.array([1, 3, 2, 50, 0, 4])
-    offsets, elements, layout, slots, codes, scales, _ = packed(rng, counts, dim)
+    offsets, elements, _layout, slots, codes, scales, _ = packed(rng, counts, dim)
     elements = elements.astype(precision)
     expected = reference.pack(elements, int(precision == "float16"), dim, slots, codes, scales)
     own_codes, own_scales = np.empty_like(codes), np.empty_like(scales)

@@ -233,7 +233,7 @@ def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path
     with SetIndex.create(tmp_path / "i", 4, head=Other(4)) as index:
         index.add(["a"], np.eye(4)[:1], [1])
         assert ids(index.search(np.eye(4)[:1], mode="set")) == ["a"]
-    with pytest.raises(ValueError, match="'mean'.* did not make the set vectors"):
+    with pytest.raises(ValueError, match=r"'mean'.* did not make the set vectors"):
         SetIndex.open(tmp_path / "i", head=Mean(4))
     with SetIndex.open(tmp_path / "i", head=Other(4)) as index:
         assert ids(index.search(np.eye(4)[:1], mode="set")) == ["a"]

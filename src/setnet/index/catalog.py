@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -48,15 +49,18 @@ class Catalog:
 
     def __init__(self, path: Path, read_only: bool) -> None:
         self.path = path
-        mode = "ro" if read_only else "rw"
+        # readers connect like writers, so that whoever closes last tidies the write-ahead log away
+        mode = "mode=rw" if not read_only or os.access(path.parent, os.W_OK) else "immutable=1"
         try:
             self.db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?mode={mode}",
+                f"{path.resolve().as_uri()}?{mode}",
                 uri=True,
                 isolation_level=None,
                 check_same_thread=False,
                 timeout=30,
             )
+            if read_only:
+                self.db.execute("PRAGMA query_only = ON")
             self.db.execute("PRAGMA secure_delete = ON")
             self.db.execute("PRAGMA cache_size = -65536")
             version = self._version()
