@@ -180,6 +180,12 @@ def test_of_an_animation_the_first_picture_counts() -> None:
         assert open_photo(data).pixels[5, 5, 0] > 200, kind
 
 
+def test_a_phones_jpeg_with_a_second_picture_inside_is_a_jpeg() -> None:
+    data = encoded(scene(), "MPO", save_all=True, append_images=[Image.new("RGB", (10, 10))])
+    photo = open_photo(data)
+    assert (photo.format, photo.width, photo.height) == ("JPEG", 90, 60)
+
+
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF", "AVIF"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_a_file_cut_short_is_one_clear_error(kind: str, share: float, tmp_path: Path) -> None:

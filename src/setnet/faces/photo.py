@@ -26,6 +26,7 @@ __all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
 
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
+_ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
 # Only what photos come in: the fewer decoders a stranger's file can reach, the better.
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
@@ -59,7 +60,7 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
         When the file is absent, is no photo, is cut short, or holds more than `max_pixels`.
     """
     name = "the given image" if isinstance(source, bytes) else _printable(source)
-    data = source if isinstance(source, bytes) else _contents(source, name, max_pixels * _BYTES_PER_PIXEL)
+    data = source if isinstance(source, bytes) else _contents(source, name, max_pixels)
     if not data:
         raise PhotoError(f"{name}: the file is empty")
     image = _opened(data, name, max_pixels)
@@ -78,7 +79,8 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
     return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
 
 
-def _contents(path: str | Path, name: str, limit: int) -> bytes:
+def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
+    limit = max(max_pixels * _BYTES_PER_PIXEL, _ALWAYS_READ)
     try:
         with open(path, "rb", opener=_without_waiting) as file:
             info = os.fstat(file.fileno())
