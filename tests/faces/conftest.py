@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,14 @@ import numpy.typing as npt
 import pytest
 
 from setnet.faces import Face, Photo, faces_of, open_photo
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_traces(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep remembered hashes out of the user's own cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SETNET_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")
