@@ -28,8 +28,12 @@ class Database:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        with self.errors():
-            migrate(self.connection)
+        try:
+            with self.errors():
+                migrate(self.connection)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def connection(self) -> sqlite3.Connection:
@@ -39,14 +43,14 @@ class Database:
             db = sqlite3.connect(
                 self.path, timeout=_PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
             )
+            self._local.db = db
+            with self._lock:
+                self._open.append(db)
             with self.errors():
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = FULL")
                 db.execute("PRAGMA secure_delete = ON")
                 db.execute("PRAGMA foreign_keys = ON")
-            self._local.db = db
-            with self._lock:
-                self._open.append(db)
         return db
 
     @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -40,7 +40,7 @@ def draw_marks(image: Image, marks: Sequence[Mark], scale: float = 1.0) -> None:
     from PIL import ImageDraw
 
     draw = ImageDraw.Draw(image)
-    line = max(1, round(min(image.size) / 160))
+    line = max(1, round(min(image.size) ** 0.5 / 9))
     for mark in sorted(marks, key=lambda m: m.label is not None):  # green lies above grey
         corners = [c * scale for c in (mark.box.x0, mark.box.y0, mark.box.x1, mark.box.y1)]
         radius = (corners[2] - corners[0]) * 0.08
@@ -51,19 +51,45 @@ def draw_marks(image: Image, marks: Sequence[Mark], scale: float = 1.0) -> None:
         around = [corners[0] - line, corners[1] - line, corners[2] + line, corners[3] + line]
         draw.rounded_rectangle(around, radius + line, outline=INK, width=line)
         draw.rounded_rectangle(corners, radius, outline=GREEN, width=2 * line)
+    taken: list[_Place] = []
     for mark in marks:
         if mark.label is not None:
-            _draw_label(image, draw, mark.label, mark.box, scale, line)
+            taken.append(_draw_label(image, draw, mark.label, mark.box, scale, line, taken))
 
 
-def _draw_label(image: Image, draw: Any, label: str, box: Box, scale: float, line: int) -> None:
-    size = max(11, round(min(image.size) / 18))
+class _Place(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Place) -> float:
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, wide) * max(0.0, high)
+
+
+def _draw_label(
+    image: Image, draw: Any, label: str, box: Box, scale: float, line: int, taken: Sequence[_Place]
+) -> _Place:
+    size = max(11, round(min(image.size) / 21))
     letters = font(size)
     left, top, right, bottom = draw.textbbox((0, 0), label, font=letters)
     width, height = right - left + size * 0.6, bottom - top + size * 0.5
-    x = min(max((box.x0 + box.x1) / 2 * scale - width / 2, 0), image.width - width)
-    y = box.y1 * scale + line
-    if y + height > image.height:
-        y = max(0.0, box.y0 * scale - line - height)
-    draw.rounded_rectangle([x, y, x + width, y + height], height * 0.25, fill=GREEN)
-    draw.text((x + size * 0.3 - left, y + size * 0.25 - top), label, font=letters, fill=INK)
+    places = _places(box, scale, line, width, height, image.size)
+    # Below the face if there is room, else where it hides least of the labels already there.
+    place = min(places, key=lambda p: sum(p.overlap(other) for other in taken))
+    draw.rounded_rectangle(place, height * 0.25, fill=GREEN)
+    draw.text((place.left + size * 0.3 - left, place.top + size * 0.25 - top), label, font=letters, fill=INK)
+    return place
+
+
+def _places(
+    box: Box, scale: float, line: int, width: float, height: float, size: tuple[int, int]
+) -> list[_Place]:
+    middle, step = (box.x0 + box.x1) / 2 * scale, height + line
+    below, above = box.y1 * scale + 2 * line, box.y0 * scale - 2 * line - height
+    tops = [below, above, above - step, below + step, above - 2 * step]
+    inside = [top for top in tops if 0 <= top <= size[1] - height] or [max(0.0, size[1] - height)]
+    left = min(max(middle - width / 2, 0), max(0.0, size[0] - width))
+    return [_Place(left, top, left + width, top + height) for top in inside]

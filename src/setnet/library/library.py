@@ -21,7 +21,7 @@ from setnet.library.conditions import Conditions
 from setnet.library.database import Database
 from setnet.library.paths import absolute, as_path, shown
 from setnet.library.people import People, Person
-from setnet.library.query import QueryPerson, examples_from, person_from
+from setnet.library.query import QueryPerson, examples_from, person_from, told_apart
 from setnet.library.records import LibraryPhoto, PhotoHit
 from setnet.library.searching import Answer, answer
 from setnet.library.status import LibraryStatus, bytes_in
@@ -203,6 +203,8 @@ class Library:
         start = perf_counter()
         wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
         unwanted = [self._as_person(p, n) for n, p in enumerate(without, 1)]
+        named = told_apart([*wanted, *unwanted])
+        wanted, unwanted = named[: len(wanted)], named[len(wanted) :]
         resolved = perf_counter() - start
         found = answer(
             self.set_index,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from setnet.library.scan import Scan
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["QueryPerson", "examples_from", "person_from"]
+__all__ = ["QueryPerson", "examples_from", "person_from", "told_apart"]
 
 _MOST_EXAMPLES = 100
 
@@ -46,14 +47,25 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
         pictures = [e.picture for e in examples if e.picture]
         descriptors = np.stack([e.descriptor for e in examples])
         return QueryPerson(people.get(text).name, descriptors, pictures[0] if pictures else None)
-    path, _ = _split(text)
+    path, number = _split(text)
     if not path.exists():
         names = ", ".join(p.name for p in list(people)[:20])
         saved = f"saved people are {names}" if names else "nobody is saved yet"
         raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
     found, notes = examples_from([text], settings())
-    name = path.name if path.is_dir() else shown(text.rpartition("/")[2])
+    name = shown(path.resolve().name if path.is_dir() else path.stem) + (f"#{number}" if number else "")
     return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+
+
+def told_apart(people: Sequence[QueryPerson]) -> list[QueryPerson]:
+    """Return the people with different names: a second `anna` becomes `anna (2)`."""
+    seen: Counter[str] = Counter()
+    different = []
+    for person in people:
+        seen[person.name] += 1
+        again = seen[person.name]
+        different.append(person if again == 1 else replace(person, name=f"{person.name} ({again})"))
+    return different
 
 
 def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:

@@ -61,16 +61,28 @@ MIGRATIONS: tuple[str, ...] = (
 
 
 def migrate(db: sqlite3.Connection) -> None:
-    """Bring a library's database to this version, each step in a transaction of its own."""
+    """Bring a library's database to this version, in one transaction; nothing to do costs no lock."""
     if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION_ID):
         raise NotAnIndexError("library.db is a database of another program: choose another --library")
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
-    if version > len(MIGRATIONS):
-        raise VersionError(
-            f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
-        )
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        db.executescript(
-            f"BEGIN IMMEDIATE; {script} PRAGMA application_id = {APPLICATION_ID};"
-            f"PRAGMA user_version = {number}; COMMIT;"
-        )
+    if _version(db) == len(MIGRATIONS):
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(db)  # again: another process may have been first
+        if version > len(MIGRATIONS):
+            raise VersionError(
+                f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
+            )
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";"):
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        db.execute("COMMIT")
+    except BaseException:
+        db.execute("ROLLBACK")
+        raise
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -32,7 +32,7 @@ _FAINT = (107, 114, 128)
 
 def contact_sheet(answer: Answer, path: Path, title: str | None = None) -> None:
     """Write the answer as a contact sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
-    title = title or " + ".join(p.name for p in answer.people)
+    title = title or _title(answer)
     suffix = path.suffix.lower()
     if suffix not in (".png", ".jpg", ".jpeg", ".html", ".htm"):
         raise InvalidInputError(f"a contact sheet is a .png, .jpg or .html file, not {shown(path)!r}")
@@ -49,7 +49,7 @@ def _picture(answer: Answer, title: str) -> Image:
     from PIL import Image, ImageDraw
 
     hits = answer.hits
-    columns = min(5, max(3, round(len(hits) ** 0.5)))
+    columns = min((5, 4, 3), key=lambda n: -len(hits) % n)  # the fewest empty places, then the widest
     rows = max(1, -(-len(hits) // columns))
     width = _GAP + columns * (_CELL + _GAP)
     height = _HEADER + rows * (_CELL * 3 // 4 + _CAPTION + _GAP) + _GAP
@@ -105,12 +105,14 @@ def _verdict(hit: PhotoHit, answer: Answer) -> str:
     return f"{len(hit.people)} of {len(answer.people)}   score {hit.score:.2f}"
 
 
+def _title(answer: Answer) -> str:
+    wanted = " + ".join(p.name for p in answer.people)
+    return wanted + (f", without {', '.join(p.name for p in answer.without)}" if answer.without else "")
+
+
 def _summary(answer: Answer) -> str:
     milliseconds = answer.seconds["search"] * 1000
-    without = f", without {', '.join(p.name for p in answer.without)}" if answer.without else ""
-    return (
-        f"the best {len(answer.hits)} of {answer.searched:,} photos{without}, found in {milliseconds:.1f} ms"
-    )
+    return f"the best {len(answer.hits)} of {answer.searched:,} photos, found in {milliseconds:.1f} ms"
 
 
 def _fitted(text: str, width: int, size: int) -> str:

@@ -157,8 +157,7 @@ def _resized(pixels: Pixels, width: int) -> Pixels:
     import cv2
 
     height = max(1, round(pixels.shape[0] * width / pixels.shape[1]))
-    small: Pixels = cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA)
-    return small
+    return np.asarray(cv2.resize(pixels, (width, height), interpolation=cv2.INTER_AREA), np.uint8)
 
 
 def _scaled(cutout: Cutout, scale: float) -> Cutout:
@@ -166,9 +165,8 @@ def _scaled(cutout: Cutout, scale: float) -> Cutout:
 
     size = max(1, round(cutout.alpha.shape[1] * scale)), max(1, round(cutout.alpha.shape[0] * scale))
     how = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    return Cutout(
-        cv2.resize(cutout.pixels, size, interpolation=how), cv2.resize(cutout.alpha, size, interpolation=how)
-    )
+    pixels = np.asarray(cv2.resize(cutout.pixels, size, interpolation=how), np.uint8)
+    return Cutout(pixels, np.asarray(cv2.resize(cutout.alpha, size, interpolation=how), np.float32))
 
 
 def _lit(canvas: Pixels, chance: np.random.Generator) -> Pixels:
@@ -178,8 +176,7 @@ def _lit(canvas: Pixels, chance: np.random.Generator) -> Pixels:
     curve = np.linspace(0, 1, 256) ** chance.uniform(0.75, 1.4) * chance.uniform(0.85, 1.1)
     warmth = chance.uniform(-0.07, 0.07)
     table = np.clip(255 * curve[:, None] * (1 + warmth, 1.0, 1 - warmth), 0, 255).astype(np.uint8)
-    lit: Pixels = cv2.LUT(canvas, table[:, None, :])
-    return lit
+    return np.asarray(cv2.LUT(canvas, table[:, None, :]), np.uint8)
 
 
 def _save(canvas: Pixels, path: Path, number: int, chance: np.random.Generator) -> None:

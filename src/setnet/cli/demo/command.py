@@ -118,7 +118,7 @@ def _show(
             (
                 rank,
                 f"{hit.score:.2f}",
-                ", ".join(f"{m.person.removesuffix('.jpg')} {m.similarity:.2f}" for m in hit.matches),
+                ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
                 " ".join(sorted(truth[hit.path.name].people, key=lambda p: (p not in question.people, p))),
                 hit.path.name,
             )

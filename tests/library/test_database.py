@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from setnet.errors import LockedError, NotAnIndexError, StorageError, VersionError
+from setnet.library import Library
+from setnet.library.database import Database
+
+
+def test_a_library_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    Database(tmp_path / "library.db").close()
+    with sqlite3.connect(tmp_path / "library.db") as db:
+        db.execute("PRAGMA user_version = 99")
+    with pytest.raises(VersionError, match=r"format 99.*update setnet"):
+        Database(tmp_path / "library.db")
+
+
+def test_another_programs_database_and_other_files_are_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "library.db") as db:
+        db.execute("PRAGMA application_id = 77")
+    with pytest.raises(NotAnIndexError, match="another program"):
+        Database(tmp_path / "library.db")
+    (tmp_path / "other.db").write_bytes(b"no database at all" * 100)
+    with pytest.raises(NotAnIndexError):
+        Database(tmp_path / "other.db")
+
+
+def test_a_failed_transaction_changes_nothing(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+
+    def write() -> None:
+        with database.writing() as db:
+            db.execute("INSERT INTO meta VALUES ('a', 'b')")
+            db.execute("INSERT INTO no_such_table VALUES (1)")
+
+    with pytest.raises(StorageError, match="no_such_table"):
+        write()
+    with database.reading() as db:
+        assert db.execute("SELECT count(*) FROM meta").fetchone() == (0,)
+
+
+def test_a_database_locked_for_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("setnet.library.database._PATIENCE_SECONDS", 0.05)
+    first, second = Database(tmp_path / "library.db"), Database(tmp_path / "library.db")
+    with first.writing(), pytest.raises(LockedError, match="another process"), second.writing():
+        pass
+
+
+def test_there_must_be_a_library_to_open_and_room_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(NotAnIndexError, match="setnet index PHOTOS"):
+        Library.open(tmp_path)
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(Exception, match="folder of its own"):
+        Library.create(tmp_path)
+    assert (tmp_path / "thesis.txt").read_text() == "mine"
+
+
+def test_several_may_make_the_database_at_once(tmp_path: Path) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def make(_: int) -> int:
+        database = Database(tmp_path / "library.db")
+        with database.writing() as db:
+            db.execute("INSERT OR IGNORE INTO meta VALUES ('a', 'b')")
+        database.close()
+        return 1
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(make, range(16))) == 16

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from setnet.faces import FaceSettings
+from setnet.library import Library
+from setnet.library.pool import WorkerPool
+from setnet.library.worker import PhotoTask
+
+SETTINGS = FaceSettings()
+
+# Small batches, so that a kill finds the run between two of them.
+RUN = """
+import sys
+from setnet.library import Library, indexing
+if __name__ == "__main__":
+    indexing._BATCH_PHOTOS = 3
+    with Library.open_or_create(sys.argv[1]) as library:
+        report = library.index([sys.argv[2]], workers=int(sys.argv[3]))
+        print(report.added, report.interrupted, flush=True)
+"""
+
+
+@pytest.fixture
+def many(tmp_path: Path, compose: Callable[..., None]) -> Path:
+    """Two dozen photos, no two alike."""
+    for number in range(24):
+        people = ("P001", "P003")[: 1 + number % 2]
+        taken = f"2016:01:{number + 1:02} 12:00:00"
+        compose(tmp_path / "many" / f"{number:02}.jpg", people, tile=number % 14, taken=taken)
+    return tmp_path / "many"
+
+
+def started(tmp_path: Path, many: Path, workers: int) -> subprocess.Popen[str]:
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+    return subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path / "library"), str(many), str(workers)],
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def stored(tmp_path: Path) -> int:
+    if not (tmp_path / "library" / "library.db").is_file():
+        return 0
+    with Library.open(tmp_path / "library") as library:
+        return library.catalog.counts().photos
+
+
+def wait_for(tmp_path: Path, count: int, process: subprocess.Popen[str]) -> None:
+    for _ in range(1200):
+        try:
+            if stored(tmp_path) >= count or process.poll() is not None:
+                return
+        except Exception:  # the library is being made this very moment
+            pass
+        time.sleep(0.05)
+    raise AssertionError("the run did not get anywhere")
+
+
+def test_a_killed_run_loses_nothing_it_stored_and_the_next_completes_it(tmp_path: Path, many: Path) -> None:
+    process = started(tmp_path, many, workers=1)
+    wait_for(tmp_path, 3, process)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    with Library.open(tmp_path / "library") as library:
+        before = library.catalog.counts().photos
+        assert 3 <= before < 24
+        assert library.search([library.descriptors("1")], k=1)[0].photo.id == "1"
+        report = library.index(workers=0)
+        assert report.unchanged >= before
+        assert (report.added + report.changed + report.unchanged, report.failed) == (24, ())
+        assert library.catalog.counts().photos == 24
+        assert library.check() == []
+    time.sleep(0.5)
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=False).stdout
+    assert str(tmp_path) not in left  # no worker outlives the run it belonged to
+
+
+def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
+    process = started(tmp_path, many, workers=1)
+    wait_for(tmp_path, 3, process)
+    os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
+    out, _ = process.communicate(timeout=60)
+    assert out.split()[1] == "True"
+    with Library.open(tmp_path / "library") as library:
+        assert library.catalog.counts().photos == int(out.split()[0])
+        assert library.catalog.unfinished() == []
+        assert library.check() == []
+
+
+def test_a_worker_that_dies_costs_one_photo(many: Path) -> None:
+    tasks = [PhotoTask(os.fsencode(path)) for path in sorted(many.iterdir())[:6]]
+    with WorkerPool(SETTINGS, workers=1) as pool:
+        results = []
+        for result in pool.results(tasks):
+            if not results:
+                os.kill(pool._workers[0].process.pid or 0, signal.SIGKILL)
+            results.append(result)
+    assert sorted(result.path for result in results) == sorted(task.path for task in tasks)
+    bad = [result for result in results if result.reason]
+    assert len(bad) == 1
+    assert "died (signal 9)" in str(bad[0].reason)
+    assert bad[0].size > 0
+
+
+def test_a_photo_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "endless.jpg")  # opening it waits for a writer that never comes
+    monkeypatch.setattr("setnet.library.pool._PATIENCE_SECONDS", 1.0)
+    with WorkerPool(SETTINGS, workers=1) as pool:
+        (result,) = pool.results([PhotoTask(os.fsencode(tmp_path / "endless.jpg"))])
+    assert "took longer than" in str(result.reason)
+
+
+def test_searches_go_on_while_a_run_writes(
+    tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("setnet.library.indexing._BATCH_PHOTOS", 2)
+    with Library.create(tmp_path / "library") as library:
+        first = sorted(many.iterdir())[0]
+        library.index([first], workers=0)
+        wanted = library.descriptors("1")
+        errors: list[BaseException] = []
+
+        def index() -> None:
+            try:
+                library.index([many], workers=1)
+            except BaseException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=index)
+        thread.start()
+        sizes = []
+        while thread.is_alive():
+            hits = library.search([wanted], k=100)
+            assert all(match.face < len(hit.photo.faces) for hit in hits for match in hit.matches)
+            assert hits[0].photo.id == "1"
+            sizes.append(len(hits))
+        thread.join()
+        assert errors == []
+        assert sizes == sorted(sizes)
+        assert len(library.search([wanted], k=100)) == 24
+        assert library.check() == []
