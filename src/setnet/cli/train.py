@@ -39,8 +39,8 @@ def train() -> None:
     """Train face descriptors and set heads. Needs the extra: pip install 'setnet[train]'.
 
     The stages, in order: pretrain (photos only), sets, whiten, export. Each continues where it stopped when
-    called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2 -m setnet
-    train sets ...
+    called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2
+    -m setnet.cli train sets ...
     """
 
 

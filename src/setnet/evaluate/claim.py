@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -87,8 +87,13 @@ class _Data:
     test: FaceArray
 
 
-def run_claim(data: Path, out: Path, settings: Settings) -> ClaimResult:
-    """Pre-train, train every variant, and judge all; what is already in `out` is not done again."""
+def run_claim(
+    data: Path, out: Path, settings: Settings, worlds: Sequence[tuple[int, int]] = WORLDS
+) -> ClaimResult:
+    """Pre-train, train every variant, and judge all; what is already in `out` is not done again.
+
+    `worlds` are sizes of the test (people, sets) to try, the largest first.
+    """
     started = time.monotonic()
     backbone_file = out / "backbone.safetensors"
     parts = _divide(aligned_crops(data, settings.augment.short_side, out / "crops.npz"), settings)
@@ -99,29 +104,29 @@ def run_claim(data: Path, out: Path, settings: Settings) -> ClaimResult:
         save_backbone(backbone_file, backbone, settings, {"steps": report.steps})
     load_backbone(backbone_file, settings)  # other settings than the stored backbone's show here
     done = _Done(out / "rows.json")
-    worlds: tuple[StressWorld, StressWorld] | None = None
+    chosen: tuple[StressWorld, StressWorld] | None = None
     p: dict[str, list[float]] = {}
     for variant in VARIANTS:
         network = trained_variant(variant, backbone_file, parts.train, settings, out / "variants")
         if learnt_p(network):
             p[variant.name] = learnt_p(network)
-        if worlds is not None and all(name in done for name, _ in _forms(variant)):
+        if chosen is not None and all(name in done for name, _ in _forms(variant)):
             continue
-        if worlds is None:  # Baseline comes first: its descriptors decide the size of the test
-            worlds = _sized_worlds(parts, network, done)
+        if chosen is None:  # Baseline comes first: its descriptors decide the size of the test
+            chosen = _sized_worlds(parts, network, worlds, done)
         train = _elements(network, parts.train)
         judged = [
             replace(world, descriptors=_elements(network, source, world))
-            for world, source in zip(worlds, (parts.calibrate, parts.test), strict=True)
+            for world, source in zip(chosen, (parts.calibrate, parts.test), strict=True)
         ]
         for name, place in _forms(variant):
             if name not in done:
                 _say(f"judging {name}")
                 _whitened(network, place, train, parts.train.labels, variant)
                 done.add(_judged(NetworkAggregator(network, name), judged[0], judged[1]))
-    assert worlds is not None
+    assert chosen is not None
     seconds = done.spent(time.monotonic() - started)
-    world = worlds[1]
+    world = chosen[1]
     people = len(np.unique(world.people))
     return ClaimResult(
         done.rows, people, len(world.faces), parts.train.people, len(parts.train.faces), p, seconds, settings
@@ -168,16 +173,18 @@ def _elements(
     return out
 
 
-def _sized_worlds(parts: _Data, network: SetNetwork, done: _Done) -> tuple[StressWorld, StressWorld]:
+def _sized_worlds(
+    parts: _Data, network: SetNetwork, sizes: Sequence[tuple[int, int]], done: _Done
+) -> tuple[StressWorld, StressWorld]:
     """Return the calibration world and the largest test world that is neither too easy nor too hard."""
     calibrate, test = _elements(network, parts.calibrate), _elements(network, parts.test)
-    for people, sets in WORLDS:
+    for people, sets in sizes:
         ours = _world(parts.calibrate, calibrate, people, sets)
         theirs = _world(parts.test, test, people, sets)
         logistic = _calibrated_elements(ours)
         result = stress_elements(theirs, faces=FACES, logistic=logistic)
         _say(f"{people} people, {sets} sets: descriptor-per-element {np.round(result.means, 1)}")
-        if (people, sets) == WORLDS[-1] or (result.means >= EASY).all():
+        if (people, sets) == sizes[-1] or (result.means >= EASY).all():
             deep = stress_elements(theirs, faces=FACES, depth=30, logistic=logistic)
             done.add(_row(UPPER_BOUND, result.means, deep.means, result.errors, logistic))
             return ours, theirs

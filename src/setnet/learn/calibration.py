@@ -46,8 +46,8 @@ def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating])
         margin = y * (theta[0] * z + theta[1])
         slope = -weight * y / (1.0 + np.exp(np.clip(margin, -500, 500)))
         # The small ridge keeps w finite when the two kinds of pairs do not overlap at all.
-        value = float((weight * np.logaddexp(0.0, -margin)).sum() + 1e-4 * theta[0] ** 2)
-        return value, np.array([(slope * z).sum() + 2e-4 * theta[0], slope.sum()])
+        value = float((weight * np.logaddexp(0.0, -margin)).sum() + 1e-6 * theta[0] ** 2)
+        return value, np.array([(slope * z).sum() + 2e-6 * theta[0], slope.sum()])
 
     found = minimize(
         loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)]

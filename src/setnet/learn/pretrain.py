@@ -78,7 +78,7 @@ def pretrain(
         labels = torch.from_numpy(np.searchsorted(classes, source.labels[picks[share]])).to(device)
         return functional.cross_entropy(model(images), labels, reduction="sum") / len(picks)
 
-    stored = {"phase": "pretrain", "people": len(classes)} | settings.as_dict()
+    stored = {"people": len(classes)} | settings.part("backbone", "augment", "pretrain")
     report = train_loop("pretrain", model, loss_of, schedule, folder, stored, schedule.batch, group, stop_at)
     model.eval()
     return report

@@ -107,6 +107,10 @@ class Settings:
         """Return plain values, as stored beside a model."""
         return asdict(self)
 
+    def part(self, *sections: str) -> dict[str, Any]:
+        """Return the plain values of some sections and the seed: what one phase of a run depends on."""
+        return {"seed": self.seed} | {name: asdict(getattr(self, name)) for name in sections}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Settings:
         """Return the settings of nested plain values; unknown names are errors."""

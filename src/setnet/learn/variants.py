@@ -77,4 +77,4 @@ def trained_variant(
 def learnt_p(network: SetNetwork) -> list[float]:
     """Return the exponents that a generalised mean learnt; none for other aggregators."""
     aggregator = network.aggregator
-    return [float(p) for p in aggregator.p] if isinstance(aggregator, GeneralisedMean) else []
+    return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []

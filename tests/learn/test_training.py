@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from learn_people import descriptors, pattern, photo_folder
+
+from setnet.errors import TrainingError
+from setnet.learn.backbone import make_backbone
+from setnet.learn.checkpoint import latest_checkpoint
+from setnet.learn.descriptor_source import DescriptorSource
+from setnet.learn.face_source import FaceArray, FaceFolder
+from setnet.learn.loop import TrainReport
+from setnet.learn.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
+from setnet.learn.network import SetNetwork, make_aggregator
+from setnet.learn.pretrain import batch_of_step, pretrain
+from setnet.learn.set_training import train_sets
+from setnet.learn.settings import Settings, load_settings
+
+HEAD = [
+    "backbone.dim=32",
+    "aggregator.dim=24",
+    "aggregator.clusters=4",
+    "aggregator.start_sets=400",
+    "sets.identities=40",
+    "sets.steps=30",
+    "sets.save_every=10",
+    "sets.log_every=1",
+    "sets.sizes=[2, 3]",
+]
+FACES = [
+    "backbone.size=32",
+    "backbone.width=0.25",
+    "backbone.dim=16",
+    "augment.short_side=36",
+    "aggregator.dim=12",
+    "aggregator.clusters=2",
+    "aggregator.start_sets=100",
+    "pretrain.batch=12",
+    "pretrain.steps=6",
+    "pretrain.save_every=3",
+    "pretrain.log_every=1",
+    "sets.identities=8",
+    "sets.steps=6",
+    "sets.save_every=3",
+    "sets.log_every=1",
+]
+
+
+def train_head(
+    folder: Path, settings: Settings, stop_at: int | None = None
+) -> tuple[SetNetwork, TrainReport]:
+    torch.manual_seed(settings.seed)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
+    report = train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder, stop_at=stop_at)
+    return network, report
+
+
+def faces(settings: Settings) -> FaceArray:
+    backbone = new_backbone(settings)
+    assert backbone.spec is not None
+    crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
+    return FaceArray(crops, np.repeat(np.arange(10), 3), [], backbone.spec, settings.augment)
+
+
+def same_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:
+    left, right = one.state_dict(), other.state_dict()
+    return left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
+
+
+def test_set_training_lowers_the_loss_and_repeats_exactly(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    network, report = train_head(tmp_path / "a", settings)
+    losses = [loss for _, loss in report.losses]
+    assert np.mean(losses[-5:]) < np.mean(losses[:5])
+    again, _ = train_head(tmp_path / "b", settings)
+    assert same_weights(network, again)
+    other, _ = train_head(tmp_path / "c", settings.override(["seed=1"]))
+    assert not same_weights(network, other)
+
+
+@pytest.mark.parametrize("stop", [10, 17])
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(tmp_path: Path, stop: int) -> None:
+    settings = load_settings("default", HEAD)
+    whole, _ = train_head(tmp_path / "whole", settings)
+    train_head(tmp_path / "cut", settings, stop_at=stop)
+    resumed, report = train_head(tmp_path / "cut", settings)
+    assert report.resumed_at == stop
+    assert same_weights(whole, resumed)
+
+
+def test_training_from_photos_resumes_exactly_through_both_phases(tmp_path: Path) -> None:
+    settings = load_settings("tiny", FACES)
+    ends = []
+    for name, stops in (("whole", [None]), ("cut", [2, None])):
+        for stop in stops:
+            torch.manual_seed(0)
+            backbone = new_backbone(settings)
+            pretrain(backbone, faces(settings), settings, tmp_path / name / "p", stop_at=stop)
+        for stop in stops:
+            torch.manual_seed(0)
+            save_backbone(tmp_path / name / "backbone.safetensors", backbone, settings, {})
+            fresh = load_backbone(tmp_path / name / "backbone.safetensors", settings)
+            network = SetNetwork(fresh, make_aggregator("netvlad", fresh, 12, 2))
+            train_sets(network, faces(settings), settings, tmp_path / name / "s", stop_at=stop)
+        ends.append(network)
+    assert same_weights(*ends)
+
+
+def test_frozen_descriptors_train_the_head_only(tmp_path: Path) -> None:
+    settings = load_settings("tiny", [*FACES, "sets.freeze=true"])
+    torch.manual_seed(0)
+    backbone = new_backbone(settings)
+    before = {k: v.clone() for k, v in backbone.state_dict().items()}
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 12, 2))
+    train_sets(network, faces(settings), settings, tmp_path)
+    assert all(torch.equal(before[k], v) for k, v in backbone.state_dict().items())
+
+
+class Broken(DescriptorSource):
+    """Gives NaN from a certain load on."""
+
+    loads = 0
+
+    def load(self, picks: np.ndarray, streams: object) -> torch.Tensor:
+        self.loads += streams is not None
+        rows = super().load(picks, None)
+        return rows * torch.nan if self.loads > 15 else rows
+
+
+def test_a_nan_loss_stops_with_the_last_good_checkpoint(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
+    with pytest.raises(
+        TrainingError, match=r"not finite at step 16; the last good checkpoint is .*step-00000010"
+    ):
+        train_sets(network, Broken(*descriptors(80, 4)), settings, tmp_path)
+    kept = latest_checkpoint(tmp_path / "checkpoints")
+    assert kept is not None
+    assert kept.step == 10
+    resumed, report = train_head(tmp_path, settings)
+    assert report.resumed_at == 10
+    assert all(torch.isfinite(p).all() for p in resumed.parameters())
+
+
+def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    train_head(tmp_path, settings, stop_at=5)
+    with pytest.raises(TrainingError, match="other settings"):
+        train_head(tmp_path, settings.override(["sets.rate=0.5"]))
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    train_head(tmp_path, settings, stop_at=5)
+    file = next((tmp_path / "checkpoints").glob("step-00000005/*.safetensors"))
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(TrainingError, match="damaged checkpoint"):
+        train_head(tmp_path, settings)
+
+
+def test_logs_can_be_read_by_tensorboard(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    train_head(tmp_path, load_settings("default", HEAD))
+    events = EventAccumulator(str(tmp_path / "logs"))
+    events.Reload()
+    assert len(events.Scalars("sets/loss")) == 30
+
+
+def test_epochs_visit_every_face_once() -> None:
+    faces_ = np.arange(10)
+    seen = np.concatenate([batch_of_step(faces_, 0, step, 4) for step in range(5)])
+    assert sorted(seen[:10]) == sorted(seen[10:]) == list(range(10))
+    assert list(seen[:10]) != list(seen[10:])
+
+
+def test_networks_survive_being_stored(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    network, _ = train_head(tmp_path / "run", settings)
+    save_network(tmp_path / "n.safetensors", network, settings, {"made": "here"})
+    stored = load_network(tmp_path / "n.safetensors")
+    assert same_weights(stored.network, network)
+    assert (stored.settings, stored.about) == (settings, {"made": "here"})
+
+
+def test_generalised_mean_learns_p(tmp_path: Path) -> None:
+    settings = load_settings("default", [*HEAD, "sets.rate=0.5"])
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("gem", backbone))
+    train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, tmp_path)
+    assert abs(network.aggregator.p.item() - 3.0) > 0.01  # type: ignore[union-attr, operator]
+
+
+def test_folders_of_photos_train(tmp_path: Path) -> None:
+    settings = load_settings("tiny", [*FACES, "pretrain.steps=2"])
+    backbone = new_backbone(settings)
+    assert backbone.spec is not None
+    source = FaceFolder(photo_folder(tmp_path / "photos", 6, 2), backbone.spec, settings.augment)
+    report = pretrain(backbone, source, settings, tmp_path / "run")
+    assert report.last_loss > 0
