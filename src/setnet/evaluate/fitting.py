@@ -1,0 +1,81 @@
+"""Fits virtual people to real ones so that both kinds of similarity are distributed alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.evaluate.similarity import Distance, Similarities, distance, similarities
+from setnet.sets.aggregator import unit
+from setnet.sets.virtual import VirtualPeople
+
+__all__ = ["SHIPPED", "Fit", "fit_virtual", "sampled"]
+
+# `setnet evaluate fit LFW.npz --half test --out ...` made it; see docs/evaluate.md.
+SHIPPED = Path(__file__).parent / "sface_people.npz"
+PEOPLE, FACES_EACH = 3000, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Virtual people, the similarities of the real and of the virtual ones, and how far apart they are."""
+
+    model: VirtualPeople
+    real: Similarities
+    virtual: Similarities
+    same: Distance
+    different: Distance
+
+
+def sampled(model: VirtualPeople, seed: int, people: int = PEOPLE, each: int = FACES_EACH) -> Similarities:
+    """Return similarities among virtual people; the same random numbers for the same seed."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(people), each)
+    rows = model.faces(rng, model.people(rng, people), owner)
+    return similarities(rows, owner, rng)
+
+
+def fit_virtual(descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0) -> Fit:
+    """Return virtual people like the labelled ones.
+
+    Moments alone miss what normalisation and poor photos do to similarities. Five numbers (scales of mean,
+    between and within, and the spread of quality over people and over faces) are then chosen by a simplex
+    search for the smallest distance between equal quantiles of the real and the virtual similarities.
+    """
+    from scipy.optimize import minimize
+
+    rows = unit(np.asarray(descriptors, np.float32))
+    names, owner = np.unique(labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    real = similarities(rows, owner, np.random.default_rng(seed))
+    moments = VirtualPeople.fit(rows[owner >= 0], owner[owner >= 0])
+
+    def at(numbers: NDArray[np.float64]) -> VirtualPeople:
+        mean, between, within, person, face = (np.float32(np.exp(n)) for n in numbers)
+        return replace(
+            moments,
+            mean=moments.mean * mean,
+            between=moments.between * between,
+            within=moments.within * within,
+            person_spread=float(person),
+            face_spread=float(face),
+        )
+
+    def cost(numbers: NDArray[np.float64]) -> float:
+        drawn = sampled(at(numbers), seed, people=1000)
+        return (
+            distance(real.same, drawn.same).wasserstein
+            + distance(real.different, drawn.different).wasserstein
+        )
+
+    start = np.array([0.0, 0.0, 0.0, np.log(0.15), np.log(0.25)])
+    simplex = np.vstack([start, start + np.diag([0.1, 0.1, 0.1, 0.5, 0.5])])
+    found = minimize(
+        cost, start, method="Nelder-Mead", options={"initial_simplex": simplex, "maxfev": 120, "xatol": 2e-3}
+    )
+    model = at(found.x)
+    drawn = sampled(model, seed + 1)
+    return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))

@@ -1,0 +1,79 @@
+"""How alike faces of one person and of different people are: the two distributions a world must have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+
+__all__ = ["Distance", "Similarities", "distance", "similarities"]
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
+    """Sampled similarities of pairs of faces: of one person, and of different people."""
+
+    same: Floats
+    different: Floats
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far two samples of similarities are apart.
+
+    Attributes
+    ----------
+    wasserstein
+        Mean distance between equal quantiles, in units of similarity.
+    kolmogorov
+        Greatest difference between the two cumulative distributions.
+    """
+
+    wasserstein: float
+    kolmogorov: float
+
+
+def similarities(
+    rows: Floats, owner: NDArray[np.int64], rng: np.random.Generator, pairs: int = 100_000
+) -> Similarities:
+    """Return similarities of random pairs; in same-person pairs every person counts the same.
+
+    Parameters
+    ----------
+    rows
+        (n, D) descriptors at unit length.
+    owner
+        (n,) whose face each row is; -1 for unknown people, who are in pairs with known ones only.
+    """
+    order = np.argsort(owner, kind="stable")
+    people, start, counts = np.unique(owner[order], return_index=True, return_counts=True)
+    several = np.flatnonzero((counts > 1) & (people >= 0))
+    if not len(several):
+        raise InvalidInputError("no person has two faces: nothing to compare; label two faces of one person")
+    person = several[rng.integers(len(several), size=pairs)]
+    first = rng.integers(counts[person])
+    second = (first + rng.integers(1, counts[person])) % counts[person]
+    i, j = order[start[person] + first], order[start[person] + second]
+    same = np.einsum("ij,ij->i", rows[i], rows[j])
+    i, j = rng.integers(len(rows), size=(2, pairs))
+    other = owner[i] != owner[j]
+    different = np.einsum("ij,ij->i", rows[i[other]], rows[j[other]])
+    return Similarities(same, different)
+
+
+def distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> Distance:
+    """Return how far apart two samples are.
+
+    >>> distance(np.array([0.0, 1.0]), np.array([0.5, 1.5])).wasserstein
+    0.5
+    """
+    levels = (np.arange(2000) + 0.5) / 2000
+    apart = np.abs(np.quantile(one, levels) - np.quantile(other, levels)).mean()
+    both = np.sort(np.concatenate([one, other]))
+    below = [np.searchsorted(np.sort(sample), both, side="right") / len(sample) for sample in (one, other)]
+    return Distance(float(apart), float(np.abs(below[0] - below[1]).max()))
