@@ -120,3 +120,19 @@ def test_code_in_a_pickle_is_not_run(tmp_path: Path) -> None:
     with pytest.raises(ModelError):
         load_vggface2(tmp_path / "trap.pth")
     assert not (tmp_path / "sprung").exists()
+
+
+def test_recomputing_activations_changes_no_number() -> None:
+    images = torch.randn(3, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    nets = []
+    for recompute in (False, True):
+        torch.manual_seed(0)
+        net = ResNet50(8, squeeze=True, recompute=recompute)
+        net(images).square().sum().backward()
+        nets.append(net)
+    for one, other in zip(nets[0].parameters(), nets[1].parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+    left, right = (dict(net.named_buffers()) for net in nets)
+    for name, value in left.items():
+        if not name.endswith("num_batches_tracked"):
+            torch.testing.assert_close(value, right[name])

@@ -67,8 +67,10 @@ class Descriptors(Backbone):
 BACKBONES = ("descriptors", "mobile", "resnet50", "senet50")
 
 
-def make_backbone(name: str, dim: int, size: int = 112, width: float = 1.0) -> Backbone:
-    """Return a fresh backbone by name; `size` and `width` apply to ``mobile`` only.
+def make_backbone(
+    name: str, dim: int, size: int = 112, width: float = 1.0, recompute: bool = False
+) -> Backbone:
+    """Return a fresh backbone by name; `size` and `width` apply to ``mobile``, `recompute` to the ResNets.
 
     >>> make_backbone("descriptors", 128).dim
     128
@@ -82,5 +84,5 @@ def make_backbone(name: str, dim: int, size: int = 112, width: float = 1.0) -> B
     if name in ("resnet50", "senet50"):
         from setnet.learn.resnet import ResNet50
 
-        return ResNet50(dim, squeeze=name == "senet50")
+        return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
     raise one_of("backbone", name, BACKBONES)

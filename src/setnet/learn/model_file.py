@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from setnet.errors import ModelError, VersionError
 from setnet.learn.backbone import Backbone, make_backbone
 from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.settings import Settings
+from setnet.learn.settings import BackboneSettings, Settings
 from setnet.learn.vggface2 import load_vggface2
 from setnet.learn.whitening import Whitening
 
@@ -35,8 +35,14 @@ def new_backbone(settings: Settings) -> Backbone:
     """Return the backbone that settings describe, from a VGGFace2 checkpoint when they name one."""
     wanted = settings.backbone
     if wanted.weights:
-        return load_vggface2(wanted.weights, wanted.dim)
-    return make_backbone(wanted.name, wanted.dim, wanted.size, wanted.width)
+        net = load_vggface2(wanted.weights, wanted.dim)
+        net.recompute = wanted.recompute
+        return net
+    return make_backbone(wanted.name, wanted.dim, wanted.size, wanted.width, wanted.recompute)
+
+
+def _shape(settings: BackboneSettings) -> tuple[str, int, int, float]:
+    return settings.name, settings.dim, settings.size, settings.width
 
 
 def save_backbone(path: Path, backbone: Backbone, settings: Settings, about: dict[str, Any]) -> None:
@@ -48,11 +54,9 @@ def load_backbone(path: Path, settings: Settings) -> Backbone:
     """Return a pre-trained backbone; its file must be of the kind that `settings` ask for."""
     tensors, meta = _read(path, "backbone")
     stored = Settings.from_dict(meta["settings"])
-    if stored.backbone != settings.backbone:
+    if _shape(stored.backbone) != _shape(settings.backbone):
         raise ModelError(f"{path}: holds {stored.backbone}, the settings ask for {settings.backbone}")
-    backbone = make_backbone(
-        stored.backbone.name, stored.backbone.dim, stored.backbone.size, stored.backbone.width
-    )
+    backbone = make_backbone(*_shape(stored.backbone), settings.backbone.recompute)
     if "reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)
     backbone.load_state_dict(tensors)
@@ -69,8 +73,7 @@ def load_network(path: Path) -> StoredNetwork:
     """Return a stored network, ready to use."""
     tensors, meta = _read(path, "network")
     settings = Settings.from_dict(meta["settings"])
-    kind = settings.backbone
-    backbone = make_backbone(kind.name, kind.dim, kind.size, kind.width)
+    backbone = make_backbone(*_shape(settings.backbone))
     if "backbone.reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)
     wanted = settings.aggregator

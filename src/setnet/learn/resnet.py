@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from setnet.learn.backbone import Backbone, InputSpec
 
@@ -17,14 +21,15 @@ class ResNet50(Backbone):
     """The paper's feature extractor, cut after global average pooling, with a 2048 x D_e layer.
 
     The stride of a stage sits on its first 1x1 convolutions (reduce and projection), as in the original Caffe
-    network. `squeeze` adds squeeze-and-excitation (SENet-50).
+    network. `squeeze` adds squeeze-and-excitation (SENet-50). `recompute` keeps only the blocks' inputs in
+    training and computes the rest again in the backward pass: a fifth of the memory, a third more time.
     """
 
     spec = InputSpec(224, (131.0912, 103.8827, 91.4953), (1.0, 1.0, 1.0))
 
-    def __init__(self, dim: int, squeeze: bool = False, bias: bool = True) -> None:
+    def __init__(self, dim: int, squeeze: bool = False, bias: bool = True, recompute: bool = False) -> None:
         super().__init__(2048, dim)
-        self.squeeze = squeeze
+        self.squeeze, self.recompute = squeeze, recompute
         self._conv("conv1_7x7_s2", 3, 64, 7, stride=2)
         width_in = 64
         for stage, blocks in enumerate(BLOCKS, start=2):
@@ -69,5 +74,30 @@ class ResNet50(Backbone):
         x = functional.max_pool2d(x, 3, 2, ceil_mode=True)
         for stage, blocks in enumerate(BLOCKS, start=2):
             for block in range(1, blocks + 1):
-                x = self._block(f"conv{stage}_{block}", x, project=block == 1)
+                name, project = f"conv{stage}_{block}", block == 1
+                if self.recompute and self.training:
+                    x = checkpoint(
+                        self._block,
+                        name,
+                        x,
+                        project,
+                        use_reentrant=False,
+                        context_fn=lambda: (nullcontext(), _once(self)),
+                    )
+                else:
+                    x = self._block(name, x, project)
         return x.mean((2, 3))
+
+
+@contextmanager
+def _once(net: nn.Module) -> Iterator[None]:
+    """Keep batch norm's running statistics still: a block computed again must not count twice."""
+    norms = [part for part in net.modules() if isinstance(part, nn.BatchNorm2d)]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 0.0
+    try:
+        yield
+    finally:
+        for norm, momentum in zip(norms, kept, strict=True):
+            norm.momentum = momentum
