@@ -428,8 +428,9 @@ class SetIndex:
         return self._view(None)[0]
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._open_catalog().count("items")
+        with self._lock:  # from the segments: counting half a million rows takes as long as a search
+            row = self._open_catalog().db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
+            return int(row[0] or 0)
 
     def __contains__(self, item: object) -> bool:
         with self._lock:
