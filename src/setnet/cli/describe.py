@@ -14,15 +14,18 @@ app = make_app()
 
 @app.command()
 def describe(
-    photos: Annotated[list[Path], typer.Argument(metavar="PHOTOS...", show_default=False)],
+    photos: Annotated[list[Path], typer.Argument(metavar="PHOTOS", show_default=False)],
     out: Annotated[Path, typer.Option(metavar="FILE.npz", help="The descriptor file to write.")],
     all_faces: Annotated[
         bool, typer.Option("--all-faces", help="Also write the other faces of each photo, without a label.")
     ] = False,
-    detector: Annotated[str, typer.Option(help="mtcnn or yunet.")] = "mtcnn",
-    descriptor: Annotated[str, typer.Option(help="A descriptor model of `setnet models`.")] = "sface",
+    detector: Annotated[str, typer.Option(metavar="MODEL", help="mtcnn or yunet.")] = "mtcnn",
+    descriptor: Annotated[
+        str, typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`.")
+    ] = "sface",
     workers: Annotated[
-        int | None, typer.Option(min=0, max=256, help="Worker processes [default: one per core].")
+        int | None,
+        typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
     ] = None,
     json: JsonOption = False,
 ) -> None:

@@ -18,9 +18,12 @@ def faces(
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw the photo with its faces numbered.")
     ] = None,
-    detector: Annotated[str | None, typer.Option(help="mtcnn or yunet [default: the library's].")] = None,
+    detector: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="mtcnn or yunet [default: the library's].")
+    ] = None,
     min_face: Annotated[
-        int | None, typer.Option(help="Smallest face to find, in pixels [default: the library's].")
+        int | None,
+        typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels [default: the library's]."),
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,

@@ -16,7 +16,7 @@ app = make_app()
 def forget(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[PATH]...", help="Photos or folders to forget.", show_default=False),
+        typer.Argument(metavar="PATH", help="Photos or folders to forget.", show_default=False),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--everything", help="Delete the whole library: faces, people, thumbnails.")

@@ -22,23 +22,29 @@ def index(
     photos: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[PHOTOS]...",
+            metavar="PHOTOS",
             help="Folders (or single photos); none: those indexed before.",
             show_default=False,
         ),
     ] = None,
     library: LibraryOption = None,
     detector: Annotated[
-        str | None, typer.Option(help="mtcnn (default) or yunet (faster, misses more); fixed per library.")
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="mtcnn (default) or yunet (faster, misses more); fixed per library."
+        ),
     ] = None,
     descriptor: Annotated[
-        str | None, typer.Option(help="A descriptor model of `setnet models`; fixed per library.")
+        str | None,
+        typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`; fixed per library."),
     ] = None,
     min_face: Annotated[
-        int | None, typer.Option(help="Smallest face to find, in pixels; fixed per library.")
+        int | None,
+        typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels; fixed per library."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=0, max=256, help="Worker processes [default: one per core].")
+        int | None,
+        typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove photos whose files are gone.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,

@@ -24,7 +24,7 @@ def add(
     images: Annotated[
         list[str],
         typer.Argument(
-            metavar="IMAGE...",
+            metavar="IMAGE",
             help="Photos of them (the largest face; group.jpg#3 is the third from the left), or folders.",
             show_default=False,
         ),
@@ -109,7 +109,7 @@ def rename(
 @app.command()
 def merge(
     name: Name,
-    others: Annotated[list[str], typer.Argument(metavar="OTHER...", show_default=False)],
+    others: Annotated[list[str], typer.Argument(metavar="OTHER", show_default=False)],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -126,7 +126,7 @@ def merge(
 
 @app.command()
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME...", show_default=False)],
+    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:

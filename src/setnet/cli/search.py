@@ -20,16 +20,17 @@ def search(
     people: Annotated[
         list[str],
         typer.Argument(
-            metavar="PERSON...",
+            metavar="PERSON",
             help="A saved name; a photo (its largest face; group.jpg#3 is the third from the left); "
             "or a folder of photos of one person.",
             show_default=False,
         ),
     ],
-    k: Annotated[int, typer.Option("-k", min=1, help="How many photos to show.")] = 20,
+    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")] = 20,
     all_people: Annotated[bool, typer.Option("--all", help="Only photos with all of them.")] = False,
     at_least: Annotated[
-        int | None, typer.Option(min=0, help="Only photos with at least this many of them [default: 1].")
+        int | None,
+        typer.Option(min=0, metavar="N", help="Only photos with at least this many of them [default: 1]."),
     ] = None,
     only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
     without: Annotated[
@@ -48,7 +49,10 @@ def search(
         str | None, typer.Option(metavar="N", help="Photos with this many faces: 3, 2-5 or 4+.")
     ] = None,
     mode: Annotated[
-        str, typer.Option(help="exact; fast (set vectors, then the best face by face); set (set vectors).")
+        str,
+        typer.Option(
+            metavar="MODE", help="exact; fast (set vectors, then the best face by face); set (set vectors)."
+        ),
     ] = "exact",
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")

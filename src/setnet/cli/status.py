@@ -13,7 +13,9 @@ app = make_app()
 
 @app.command()
 def status(
-    failures: Annotated[int, typer.Option(min=0, help="How many unreadable files to list.")] = 20,
+    failures: Annotated[
+        int, typer.Option(min=0, metavar="N", help="How many unreadable files to list.")
+    ] = 20,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:

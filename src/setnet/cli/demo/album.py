@@ -15,8 +15,8 @@ from setnet.errors import StorageError
 
 __all__ = ["PHOTOS", "AlbumPhoto", "album", "make_album"]
 
-PHOTOS = 72
-_EMPTY = 6
+PHOTOS = 64
+_EMPTY = 5
 _SEED = 2018
 _WIDTH, _HEIGHT = 1280, 960
 _ORIENTATION, _TAKEN = 0x0112, 0x9003

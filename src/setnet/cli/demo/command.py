@@ -29,7 +29,7 @@ def demo(
 ) -> None:
     """See it work: make an album of synthetic people, index it, ask it three questions.
 
-    The album's 72 group photos are composed from the ten synthetic people of the package openpeople; the
+    The album's 64 photos are composed from the ten synthetic people of the package openpeople; the
     questions use portraits that are not in it, so that the true answers are known and can be compared.
     """
     from setnet.cli.demo.album import make_album

@@ -1,0 +1,282 @@
+"""Each command as a user runs it, on real photos: its exit code and what it prints.
+
+`setnet` starts a real process, once per command at least; `inside` runs the same code in this one.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
+
+
+def setnet(
+    *arguments: object, stdin: str = "", library: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": "100"}
+    if library is not None:
+        environment["SETNET_LIBRARY"] = str(library)
+    return subprocess.run(
+        [sys.executable, "-m", "setnet.cli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        env=environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def answered(*arguments: object, code: int = 0, **options: Any) -> Any:
+    done = inside(*arguments, "--json", **options)
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+def inside(*arguments: object, library: Path | None = None) -> subprocess.CompletedProcess[str]:
+    from setnet.cli.app import run
+
+    words = [*map(str, arguments)]
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["setnet", *words])
+        if library is not None:
+            patch.setenv("SETNET_LIBRARY", str(library))
+        with pytest.raises(SystemExit) as left:
+            run()
+    return subprocess.CompletedProcess(words, int(left.value.code or 0), out.getvalue(), err.getvalue())
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with photos of synthetic people, portraits to ask with, and a library made by `index`."""
+    from setnet.cli.demo.cutouts import picture, portrait_path
+
+    place = tmp_path_factory.mktemp("cli")
+    (place / "photos" / "trip").mkdir(parents=True)
+    selfies = {
+        name: Image.fromarray(picture(name, "amateur_selfie")).resize((424, 632)) for name in ("P001", "P003")
+    }
+    together = Image.new("RGB", (848, 632))
+    for number, name in enumerate(selfies):
+        together.paste(selfies[name], (424 * number, 0))
+        selfies[name].save(place / "photos" / f"{name}.jpg")
+        (place / f"{name}.jpg").write_bytes(portrait_path(name).read_bytes())
+    exif = Image.Exif()
+    exif[0x0132] = "2019:07:14 12:00:00"
+    together.save(place / "photos" / "trip" / "both.jpg", exif=exif)
+    Image.new("RGB", (300, 200), "gray").save(place / "photos" / "nobody.png")
+    (place / "photos" / "broken.jpg").write_bytes(b"no photo")
+    done = setnet("index", place / "photos", "--library", place / "library", "--workers", 1)
+    assert done.returncode == 1  # one file is broken
+    assert "5 photos seen, 4 new; 4 faces found" in done.stdout
+    assert "broken.jpg: not a photo" in done.stderr
+    return place
+
+
+def test_index_again_finds_nothing_new_and_prune_removes(place: Path, tmp_path: Path) -> None:
+    report = answered("index", place / "photos", "--library", place / "library")
+    assert (report["added"], report["unchanged"], report["faces"]) == (0, 5, 0)
+    (tmp_path / "own").mkdir()
+    Image.open(place / "P001.jpg").resize((400, 400)).save(tmp_path / "own" / "one.jpg")
+    first = answered(
+        "index", tmp_path / "own", "--library", tmp_path / "library", "--detector", "yunet", "--workers", 0
+    )
+    assert (first["added"], first["faces"]) == (1, 1)
+    (tmp_path / "own" / "one.jpg").unlink()
+    assert answered("index", "--library", tmp_path / "library")["vanished"] == [
+        str(tmp_path / "own" / "one.jpg")
+    ]
+    assert answered("index", "--prune", "--library", tmp_path / "library")["removed"] == 1
+    done = inside("index", tmp_path / "own", "--library", tmp_path / "library", "--detector", "mtcnn")
+    assert done.returncode == 2
+    assert "--detector yunet, not mtcnn" in done.stderr
+
+
+def test_search_ranks_the_photo_with_both_first(place: Path) -> None:
+    answer = answered("search", place / "P001.jpg", place / "P003.jpg", "--library", place / "library")
+    first = answer["hits"][0]
+    assert first["photo"] == str(place / "photos" / "trip" / "both.jpg")
+    assert [match["person"] for match in first["matches"]] == ["P001", "P003"]
+    assert [len(match["box"]) for match in first["matches"]] == [4, 4]
+    assert first["score"] > 1.5 > answer["hits"][1]["score"]
+    assert answer["searched"] == 4
+    assert set(answer["seconds"]) == {"people", "search", "records"}
+
+
+def test_search_prints_a_table_and_draws_sheets(place: Path, tmp_path: Path) -> None:
+    done = setnet(
+        "search", place / "P001.jpg", "--library", place / "library", "--sheet", tmp_path / "out.png"
+    )
+    assert done.returncode == 0
+    assert "P001 0." in done.stdout
+    assert str(place / "photos" / "P001.jpg") in done.stdout
+    assert "searched in" in done.stderr
+    assert Image.open(tmp_path / "out.png").width > 800
+    assert (
+        setnet(
+            "search", place / "P001.jpg", "--sheet", tmp_path / "x.html", library=place / "library"
+        ).returncode
+        == 0
+    )
+    assert "data:image/jpeg" in (tmp_path / "x.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--all"], ["both.jpg"]),
+        (["--only", "--at-least", "1", "-k", "1"], ["both.jpg"]),
+        (["--after", "2019-07", "--before", "2019-08"], ["both.jpg"]),
+        (["--faces", "2+"], ["both.jpg"]),
+        (["--mode", "fast", "--all"], ["both.jpg"]),
+        (["--after", "2020"], []),
+        (["--in", "/nowhere"], []),
+    ],
+)  # fmt: skip
+def test_search_options_narrow_the_answer(place: Path, options: list[str], found: list[str]) -> None:
+    answer = answered(
+        "search", place / "P001.jpg", place / "P003.jpg", *options,
+        library=place / "library", code=0 if found else 1,
+    )  # fmt: skip
+    assert [Path(hit["photo"]).name for hit in answer["hits"]] == found
+
+
+def test_search_without_a_person_and_in_a_folder(place: Path) -> None:
+    answer = answered(
+        "search", place / "P001.jpg", "--without", place / "P003.jpg", "--in", place / "photos",
+        library=place / "library",
+    )  # fmt: skip
+    assert [Path(hit["photo"]).name for hit in answer["hits"]] == ["P001.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["search"], "Missing argument"),
+        (["search", "nobody-like-that"], "neither a saved person nor a file or folder"),
+        (["search", "{photos}/nobody.png"], "no face found in"),
+        (["search", "{photos}/broken.jpg"], "not a photo"),
+        (["search", "{photos}/trip/both.jpg#3"], "has 2 face(s)"),
+        (["search", "{photos}/P001.jpg", "--mode", "quick"], "unknown mode 'quick'"),
+        (["search", "{photos}/P001.jpg", "--after", "soon"], "not a date"),
+        (["search", "{photos}/P001.jpg", "--library", "{photos}"], "no library in"),
+        (["search", "{photos}/P001.jpg", "--at-least", "2"], "at least 2 of 1"),
+        (["index", "/nowhere/at/all"], "no folder or photo"),
+        (["people", "show", "zoe"], "no person 'zoe'"),
+        (["forget"], "say what to forget"),
+        (["faces", "{photos}/broken.jpg"], "not a photo"),
+        (["export", "out.csv"], ".npz"),
+        (["serch"], "Did you mean 'search'?"),
+    ],
+)
+def test_wrong_use_is_told_without_a_traceback(place: Path, arguments: list[str], message: str) -> None:
+    filled = [a.format(photos=place / "photos") for a in arguments]
+    run_it = setnet if message in ("Missing argument", "no library in") else inside
+    done = run_it(*filled, library=place / "library")
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -> None:
+    library = place / "library"
+    added = setnet("people", "add", "Ann", place / "P001.jpg", library=library)
+    assert (added.returncode, added.stdout) == (0, "Ann: 1 example face(s)\n")
+    assert (
+        answered("people", "add", "Bea", place / "photos" / "trip" / "both.jpg#2", library=library)[
+            "examples"
+        ]
+        == 1
+    )
+    listed = answered("people", "list", library=library)["people"]
+    assert listed == [{"name": "Ann", "examples": 1}, {"name": "Bea", "examples": 1}]
+    shown = answered("people", "show", "ann", library=library)
+    assert shown["photos"] == 2
+    assert shown["examples"][0]["source"] == str(place / "P001.jpg")
+    by_name = answered("search", "ann", "bea", library=library)
+    assert Path(by_name["hits"][0]["photo"]).name == "both.jpg"
+    assert answered("people", "rename", "bea", "Cleo", library=library)["name"] == "Cleo"
+    assert answered("people", "merge", "ann", "cleo", library=library)["examples"] == 2
+    assert answered("people", "remove", "ann", library=library) == {"removed": ["ann"]}
+    assert inside("people", "list", library=library).stdout == ""
+
+
+def test_faces_lists_and_draws(place: Path, tmp_path: Path) -> None:
+    photo = place / "photos" / "trip" / "both.jpg"
+    seen = answered("faces", photo, "--out", tmp_path / "drawn.png", library=place / "library")
+    assert [face["number"] for face in seen["faces"]] == [1, 2]
+    assert Image.open(tmp_path / "drawn.png").size == (848, 632)
+    assert "sharpness" in setnet("faces", photo, library=place / "none").stdout
+    assert answered("faces", place / "photos" / "nobody.png", code=1)["faces"] == []
+
+
+def test_status_and_check_tell_the_state(place: Path) -> None:
+    now = answered("status", library=place / "library")
+    assert (now["photos"], now["faces"], now["failed"]) == (4, 4, 1)
+    assert now["failures"][0]["photo"] == str(place / "photos" / "broken.jpg")
+    text = setnet("status", library=place / "library").stdout
+    assert "4 (1 without a face)" in text
+    assert "not a photo" in text
+    assert setnet("check", library=place / "library").stdout == "the library is sound\n"
+    assert answered("check", library=place / "library") == {"ok": True, "problems": []}
+
+
+def test_check_leaves_with_1_when_a_byte_is_wrong(place: Path, tmp_path: Path) -> None:
+    import shutil
+
+    shutil.copytree(place / "library", tmp_path / "library")
+    segment = next((tmp_path / "library" / "index" / "segments").iterdir())
+    data = bytearray(segment.read_bytes())
+    data[200] ^= 4
+    segment.write_bytes(data)
+    done = inside("check", "--library", tmp_path / "library")
+    assert done.returncode == 1
+    assert segment.name in done.stdout
+
+
+def test_models_lists_what_is_here(tmp_path: Path) -> None:
+    models = {model["name"]: model for model in answered("models")["models"]}
+    assert {"mtcnn", "yunet", "sface"} <= set(models)
+    assert models["sface"]["dim"] == 128
+    assert all(models[name]["hash_ok"] for name in ("mtcnn", "yunet", "sface"))
+    assert "Apache-2.0" in setnet("models").stdout
+
+
+def test_export_and_describe_write_descriptor_files(place: Path, tmp_path: Path) -> None:
+    assert setnet("export", tmp_path / "all.npz", library=place / "library").returncode == 0
+    facts = answered("export", tmp_path / "all.npz", library=place / "library")
+    assert (facts["photos"], facts["faces"]) == (4, 4)
+    done = setnet("describe", place / "photos" / "trip", "--out", tmp_path / "d.npz", "--workers", 0)
+    assert done.returncode == 0
+    assert "1 descriptors of 1 people from 1 photos" in done.stdout
+    with np.load(tmp_path / "d.npz", allow_pickle=False) as data:
+        assert data["labels"].tolist() == ["trip"]
+
+
+def test_forget_asks_first_and_then_deletes(place: Path, tmp_path: Path) -> None:
+    import shutil
+
+    library = tmp_path / "library"
+    shutil.copytree(place / "library", library)
+    refused = setnet("forget", "--everything", library=library, stdin="n\n")
+    assert refused.returncode == 1
+    assert "nothing was deleted" in refused.stderr
+    done = setnet("forget", place / "photos" / "trip", library=library, stdin="y\n")
+    assert done.stdout.strip() == "forgot 1 photos"
+    assert answered("status", library=library)["photos"] == 3
+    assert answered("forget", "--everything", "--yes", library=library) == {"photos": 3, "everything": True}
+    assert not library.exists()
+    assert inside("status", library=library).returncode == 2
