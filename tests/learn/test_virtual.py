@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from learn_people import descriptors
 
-from setnet.errors import TrainingError
+from setnet.errors import InvalidInputError
 from setnet.learn.descriptor_source import DescriptorSource
-from setnet.learn.virtual_source import VirtualSource
+from setnet.learn.virtual_source import VirtualSource, with_quality
+from setnet.sets.virtual import VirtualPeople
 
 
 def similarities(faces: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
@@ -32,5 +33,24 @@ def test_nobody_appears_twice() -> None:
 
 
 def test_a_handful_of_people_is_too_few() -> None:
-    with pytest.raises(TrainingError, match="need 10 real ones"):
+    with pytest.raises(InvalidInputError, match="need 10 real ones"):
         VirtualSource.fit(DescriptorSource(*descriptors(5, 3)))
+
+
+def test_the_spread_of_quality_is_found_again() -> None:
+    rng = np.random.default_rng(0)
+    eye = np.eye(32, dtype=np.float32)
+    model = VirtualPeople(np.zeros(32, np.float32), eye, 0.1 * eye, person_spread=0.3, face_spread=0.4)
+    owner = np.repeat(np.arange(200), 6)
+    rows = model.faces(rng, model.people(rng, 200), owner)
+    fitted = with_quality(VirtualPeople.fit(rows, owner), rows, owner)
+    assert fitted.person_spread == pytest.approx(0.3, abs=0.1)
+    assert fitted.face_spread == pytest.approx(0.4, abs=0.15)
+    plain = with_quality(VirtualPeople.fit(rows, owner), *_without_quality(rng, model))
+    assert plain.face_spread < 0.1
+
+
+def _without_quality(rng: np.random.Generator, model: VirtualPeople) -> tuple[np.ndarray, np.ndarray]:
+    calm = VirtualPeople(model.mean, model.between, model.within)
+    owner = np.repeat(np.arange(200), 6)
+    return calm.faces(rng, calm.people(rng, 200), owner), owner
