@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +34,8 @@ class Scored:
     def __len__(self) -> int:
         return len(self.seq)
 
-    def take(self, which: NDArray[np.generic]) -> Scored:
-        """Return the chosen entries."""
+    def take(self, which: NDArray[np.generic] | slice) -> Scored:
+        """Return the chosen entries; a slice shares their memory."""
         return Scored(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
 
     @staticmethod
@@ -44,9 +45,9 @@ class Scored:
             return parts[0]
         return Scored(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Scored)})
 
-    def ranked(self) -> Scored:
-        """Return the entries best first: by score, then sum of similarities, then order of insertion."""
-        return self.take(np.lexsort((self.seq, -self.similarity_sum, -self.score)))
+    def ranked(self, k: int) -> Scored:
+        """Return the best k: by score, then sum of similarities, then order of insertion."""
+        return self.take(np.lexsort((self.seq, -self.similarity_sum, -self.score))[:k])
 
     def passing(self, at_least: int, only: bool) -> NDArray[np.bool_]:
         """Return which entries satisfy the conditions on their elements."""
@@ -65,7 +66,7 @@ class Top:
     def add(self, scored: Scored) -> None:
         """Offer items."""
         parts = [scored] if self.best is None else [self.best, scored]
-        self.best = Scored.joined(parts).ranked().take(np.arange(min(self.k, sum(map(len, parts)))))
+        self.best = Scored.joined(parts).ranked(self.k)
 
     def best_found(self) -> Scored:
         """Return the items, best first."""
@@ -83,11 +84,12 @@ def score_elements(
     snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query, matching: str = "greedy"
 ) -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's people."""
-    parts = [_score_segment(snapshot, s, which, query) for s, which in rows]
-    if not parts:
-        parts = [_empty(query.people, 0)]
-    scored = Scored.joined(parts)
-    return _optimal(snapshot, scored, query) if matching == "optimal" else scored
+    out = _empty(query.people, sum(len(which) for _, which in rows))
+    at = 0
+    for s, which in rows:
+        _score_segment(snapshot, s, which, query, out.take(slice(at, at + len(which))))
+        at += len(which)
+    return _optimal(snapshot, out, query) if matching == "optimal" else out
 
 
 def _empty(people: int, n: int) -> Scored:
@@ -98,9 +100,8 @@ def _empty(people: int, n: int) -> Scored:
     )  # fmt: skip
 
 
-def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Query) -> Scored:
+def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Query, out: Scored) -> None:
     segment = snapshot.segments[s]
-    out = _empty(query.people, len(rows))
     logistic = query.logistic
     backend.kernels.evaluate(
         segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets, query.rows,
@@ -109,7 +110,6 @@ def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Q
         out.strangers.view(np.uint8), out.unwanted.view(np.uint8),
     )  # fmt: skip
     out.segment[:], out.row[:], out.seq[:] = s, rows, segment.seq[rows]
-    return out
 
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
@@ -122,7 +122,7 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
         sims = people @ stored.T
-        groups = [sims[a:z] for a, z in zip(query.person_start[:-1], query.person_start[1:], strict=True)]
+        groups = [sims[a:z] for a, z in pairwise(query.person_start)]
         mean = query.combine == EXAMPLES.index("mean")
         value = np.stack([_merge(logistic.probability(g), mean) for g in groups])
         pair = np.stack([_merge(g, mean) for g in groups])
@@ -145,35 +145,36 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
     assert snapshot.shape.sets is not None
     sets = snapshot.shape.sets
     people = int(query.person_start[-1])
-    parts = [_empty(query.people, 0)]
+    sims = np.empty((sum(len(which) for _, which in rows), people))
+    out = _empty(query.people, len(sims))
+    at = 0
     for s, which in rows:
+        part = slice(at, at + len(which))
         file = snapshot.segments[s].file
         codes = file.array("set_rows" if sets.bits >= 16 else "set_codes")
         groups = codes.shape[1] // 8 if sets.bits == 1 else codes.shape[1]
-        sims = np.empty((len(which), people))
         backend.kernels.set_similarities(
             sets.bits, codes, file.array("set_scales").reshape(-1), sets.dim, groups, query.rows, people,
-            np.ascontiguousarray(which), sims,
+            np.ascontiguousarray(which), sims[part],
         )  # fmt: skip
-        scores = query.logistic.probability(sims)
-        if query.combine:
-            mean = query.combine == EXAMPLES.index("mean")
-            groups_of = list(zip(query.person_start[:-1], query.person_start[1:], strict=True))
-            scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
-            sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
-        out = _empty(query.people, len(which))
-        out.segment[:], out.row[:], out.seq[:] = s, which, snapshot.segments[s].seq[which]
-        # sorted, so that the same similarities in another order give the same sum to the bit
-        out.score[:] = np.sort(scores, axis=1).sum(axis=1)
-        out.similarity_sum[:] = np.sort(sims, axis=1).sum(axis=1)
-        parts.append(out)
-    return Scored.joined(parts)
+        out.segment[part], out.row[part], out.seq[part] = s, which, snapshot.segments[s].seq[which]
+        at += len(which)
+    scores = query.logistic.probability(sims)
+    if query.combine:
+        mean = query.combine == EXAMPLES.index("mean")
+        groups_of = list(pairwise(query.person_start))
+        scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
+        sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
+    # sorted, so that the same similarities in another order give the same sum to the bit
+    out.score[:] = np.sort(scores, axis=1).sum(axis=1)
+    out.similarity_sum[:] = np.sort(sims, axis=1).sum(axis=1)
+    return out
 
 
 def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
     """Return ranked entries as hits, with the ids of their items."""
     ids = [""] * len(scored)
-    for s in np.unique(scored.segment).tolist():
+    for s in set(scored.segment.tolist()):
         places = np.flatnonzero(scored.segment == s)
         for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
             ids[at] = name

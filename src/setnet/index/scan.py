@@ -36,6 +36,8 @@ def _pool() -> ThreadPoolExecutor:
 
 def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
     """Return, per query, an upper bound of each element lane's exact score."""
+    field = snapshot.elements
+    coded = [Codes.of(q, 8, field.residual_norm, field.code_norm) for q in queries]
 
     def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
         if not segment.coded:  # small: every row deserves the second look
@@ -45,7 +47,6 @@ def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None
         info = segment.file.info
         codes, scales = segment.file.hot("codes"), segment.file.hot("scales")
         row_start = segment.file.array("row_start")
-        coded = [Codes.of(q, 8, info["residual_norm"], info["code_norm"]) for q in queries]
         row_bytes = codes.shape[1] * 64
         size = TASK if len(queries) == 1 else TILE
         for first, last in lanes.block_ranges(row_start, max(1, size // row_bytes)):
@@ -53,18 +54,18 @@ def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None
                 8, codes, scales, row_start, info["first_wide"], codes.shape[1], coded, first, last, out
             )
 
-    return _run(snapshot, snapshot.elements, queries, tasks, threads)
+    return _run(snapshot, field, queries, tasks, threads)
 
 
 def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
     """Return, per query, an upper bound of each set vector's score."""
     assert snapshot.shape.sets is not None
     bits = min(8, snapshot.shape.sets.bits)
+    field = snapshot.sets
+    coded = [Codes.of(q, bits, field.residual_norm, field.code_norm) for q in queries]
 
     def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
-        info = segment.file.info
         codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
-        coded = [Codes.of(q, bits, info["set_residual_norm"], info["set_code_norm"]) for q in queries]
         blocks = len(codes)
         groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
         step = max(1, (TASK if len(queries) == 1 else TILE) // (groups * (8 if bits == 1 else 64)))
@@ -72,7 +73,7 @@ def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) ->
             last = min(first + step, blocks)
             yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
 
-    return _run(snapshot, snapshot.sets, queries, tasks, threads)
+    return _run(snapshot, field, queries, tasks, threads)
 
 
 def _task(
@@ -128,8 +129,8 @@ def best_first(bounds: Bounds, wanted: int, floor: Callable[[], float]) -> Itera
     new item has to reach, or a negative number while anything may enter. A lane is skipped only when its
     bound lies below that floor: no item that belongs to the answer is ever left out.
     """
-    stride = max(1, len(bounds) // 16384)
-    sample = -np.sort(-bounds[::stride])
+    stride = max(1, len(bounds) // 8192)
+    sample = bounds[::stride]
     done, high = 0, np.inf
     while True:
         low = _cut(sample, wanted, stride)
@@ -154,5 +155,5 @@ def _count(bounds: Bounds, low: float, high: float) -> int:
 
 def _cut(sample: Bounds, wanted: int, stride: int) -> float:
     """Return the bound that about ``wanted`` lanes reach; 0, which all open lanes reach, near the end."""
-    at = wanted // stride + 1
-    return max(0.0, float(sample[at])) if at < len(sample) else 0.0
+    at = len(sample) - wanted // stride - 2
+    return max(0.0, float(np.partition(sample, at)[at])) if at >= 0 else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,8 @@ __all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 8  # queries whose bounds are held at once
+AT_ONCE = 65536  # items whose scores are held at once
+NO_LANES = np.empty(0, np.int64)
 
 Allowed = list[NDArray[np.bool_]] | None
 Rows = list[tuple[int, NDArray[np.int64]]]
@@ -95,7 +97,7 @@ def fast(
     for found, query in zip(first, queries, strict=True):
         order = np.lexsort((found.row, found.segment))
         segment, row = found.segment[order], found.row[order]
-        rows = [(s, row[segment == s]) for s in np.unique(segment).tolist()]
+        rows = [(s, row[segment == s]) for s in sorted(set(segment.tolist()))]
         top = Top(k)
         scored = score_elements(snapshot, rows, query, conditions.matching)
         top.add(scored.take(scored.passing(conditions.at_least, conditions.only)))
@@ -114,13 +116,12 @@ def _ranked(
 ) -> list[Scored]:
     """Bound every lane, then score lanes best first until the rest cannot enter the top k."""
     tops = [Top(k, floor) for floor in least]
-    lanes = _open_lanes(field, allowed)
+    lanes = _open_lanes(field, allowed) if allowed is not None else None
     if k == 0 or (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
-        if lanes is None:
-            lanes = np.setdiff1d(np.arange(field.lanes), field.excluded)
-        rows = _rows(field, lanes if k else lanes[:0])
+        lanes = _open_lanes(field, allowed) if lanes is None and k else lanes
         for top, query in zip(tops, queries, strict=True):
-            top.add(second_look(query, rows))
+            for batch in _batches(lanes if k and lanes is not None else NO_LANES):
+                top.add(second_look(query, _rows(field, batch)))
         return [top.best_found() for top in tops]
     for at in range(0, len(queries), TOGETHER):
         group = queries[at : at + TOGETHER]
@@ -129,19 +130,23 @@ def _ranked(
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
                 bounds[closed] = -1.0
-            for batch in scan.best_first(bounds, max(2 * k, 256), top.floor):
-                top.add(second_look(query, _rows(field, batch)))
-            if top.best is None:
-                top.add(second_look(query, []))
+            top.add(second_look(query, []))
+            for found in scan.best_first(bounds, k + k // 8 + 64, top.floor):
+                for batch in _batches(found):
+                    top.add(second_look(query, _rows(field, batch)))
     return [top.best_found() for top in tops]
 
 
-def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64] | None:
-    """Return the lanes that conditions on attributes leave open; None when there are none."""
-    if allowed is None:
-        return None
-    is_open = np.zeros(field.lanes, bool)
-    for s, (rows, mask) in enumerate(zip(field.lane_rows, allowed, strict=True)):
+def _batches(lanes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Cut lanes into runs whose scores take little memory; at least one, though it be empty."""
+    for at in range(0, max(1, len(lanes)), AT_ONCE):
+        yield lanes[at : at + AT_ONCE]
+
+
+def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
+    """Return the lanes of living items that the conditions on attributes, if any, leave open."""
+    is_open = np.ones(field.lanes, bool)
+    for s, (rows, mask) in enumerate(zip(field.lane_rows, allowed or [], strict=False)):
         is_open[field.start[s] : field.start[s + 1]] = mask[rows] if len(mask) else False
     is_open[field.excluded] = False
     return np.flatnonzero(is_open)

@@ -14,6 +14,8 @@
 #define VECTOR_CLONES
 #endif
 
+#define AHEAD 6 /* items whose rows are on their way from memory while one is scored */
+
 static float half_to_float(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
   if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
@@ -24,28 +26,25 @@ static float half_to_float(uint16_t h) {
 }
 
 /* Eight fixed chains: the same pair of vectors gives the same bits wherever it is stored. */
-VECTOR_CLONES static void dots(const double *row, const double *query, int64_t count, int64_t padded, double *out,
-                               int64_t stride) {
+VECTOR_CLONES static void dots(const float *row, int64_t dim, const double *query, int64_t count, int64_t padded,
+                               double *out, int64_t stride) {
+  int64_t whole = dim / 8 * 8;
   for (int64_t p = 0; p < count; p++) {
     const double *q = query + p * padded;
     double s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    for (int64_t d = 0; d < padded; d += 8)
-      for (int j = 0; j < 8; j++) s[j] += row[d + j] * q[d + j];
+    for (int64_t d = 0; d < whole; d += 8)
+      for (int j = 0; j < 8; j++) s[j] += (double)row[d + j] * q[d + j];
+    for (int64_t d = whole; d < dim; d++) s[d - whole] += (double)row[d] * q[d];
     out[p * stride] = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
   }
 }
 
-VECTOR_CLONES static void widen(const float *from, double *to, int64_t dim) {
-  for (int64_t d = 0; d < dim; d++) to[d] = from[d];
-}
-
-static void load(const Elements *e, int64_t row, double *out) {
-  if (!e->half) {
-    widen((const float *)e->rows + row * e->dim, out, e->dim);
-    return;
-  }
+/* The row as float32: in place, or decoded into `space`. */
+static const float *row_of(const Elements *e, int64_t row, float *space) {
+  if (!e->half) return (const float *)e->rows + row * e->dim;
   const uint16_t *from = (const uint16_t *)e->rows + row * e->dim;
-  for (int64_t d = 0; d < e->dim; d++) out[d] = half_to_float(from[d]);
+  for (int64_t d = 0; d < e->dim; d++) space[d] = half_to_float(from[d]);
+  return space;
 }
 
 static double sigmoid(double z) {
@@ -141,7 +140,7 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
     int64_t faces = e->offsets[items[i] + 1] - e->offsets[items[i]];
     if (faces > most) most = faces;
   }
-  double *row = calloc((size_t)q->padded, sizeof(double));
+  float *row = malloc(sizeof(float) * (size_t)e->dim);
   double *sims = malloc(sizeof(double) * (size_t)(most * all));
   double *key = malloc(sizeof(double) * (size_t)(most * q->people * 2));
   int64_t *best = malloc(sizeof(int64_t) * (size_t)(q->people + 1));
@@ -149,13 +148,11 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
   int failed = !row || !sims || !key || !best || !taken;
   for (int64_t i = 0; i < n && !failed; i++) {
     if (i == 0)
-      for (int64_t j = 1; j < 4 && j < n; j++) prefetch_item(e, items[j]);
-    if (i + 4 < n) prefetch_item(e, items[i + 4]);
+      for (int64_t j = 1; j < AHEAD && j < n; j++) prefetch_item(e, items[j]);
+    if (i + AHEAD < n) prefetch_item(e, items[i + AHEAD]);
     int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
-    for (int64_t f = 0; f < faces; f++) {
-      load(e, first + f, row);
-      dots(row, q->rows, all, q->padded, sims + f, faces);
-    }
+    for (int64_t f = 0; f < faces; f++)
+      dots(row_of(e, first + f, row), e->dim, q->rows, all, q->padded, sims + f, faces);
     const double *pair_key = sims, *pair_similarity = sims;
     if (q->combine != COMBINE_NONE) {
       double *similarity = key + most * q->people;
@@ -213,12 +210,7 @@ int pack(const Elements *e, const int64_t *slots, int64_t rows, uint8_t *codes, 
     memset(code, 128, (size_t)groups * 4);
     scales[i] = 0;
     if (slots[i] >= 0) {
-      const float *from = (const float *)e->rows + slots[i] * e->dim;
-      if (e->half) {
-        const uint16_t *half = (const uint16_t *)e->rows + slots[i] * e->dim;
-        for (int64_t d = 0; d < e->dim; d++) x[d] = half_to_float(half[d]);
-        from = x;
-      }
+      const float *from = row_of(e, slots[i], x);
       float peak = peak_of(from, e->dim);
       scales[i] = (peak > 1e-30f ? peak : 1e-30f) / 127.0f;
       quantise(from, e->dim, scales[i], code, norms);
@@ -232,25 +224,20 @@ int pack(const Elements *e, const int64_t *slots, int64_t rows, uint8_t *codes, 
 
 /* ---- set vectors --------------------------------------------------------------------------------------- */
 
-static void load_set_row(const SetRows *rows, int64_t i, double *out) {
+/* The levels of a coded row, or the floats of a plain one. */
+static const float *set_row_of(const SetRows *rows, int64_t i, float *space) {
   const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE + i % LANES * 4;
-  if (rows->bits == 32) {
-    widen((const float *)rows->codes + i * rows->dim, out, rows->dim);
-  } else if (rows->bits == 16) {
-    const uint16_t *from = (const uint16_t *)rows->codes + i * rows->dim;
-    for (int64_t d = 0; d < rows->dim; d++) out[d] = half_to_float(from[d]);
-  } else if (rows->bits == 8) {
-    double scale = rows->scales[i];
-    for (int64_t d = 0; d < rows->dim; d++) out[d] = scale * (block[d / 4 * LINE + d % 4] - 128);
-  } else if (rows->bits == 4) {
-    double scale = rows->scales[i];
-    for (int64_t d = 0; d < rows->dim; d++)
-      out[d] = scale * ((block[d / 8 * LINE + d % 4] >> (d & 4) & 15) - 7.5);
-  } else {
-    const uint8_t *bits = rows->codes + i * rows->groups * 8;
-    double scale = rows->scales[i];
-    for (int64_t d = 0; d < rows->dim; d++) out[d] = bits[d >> 3] >> (d & 7) & 1 ? scale : -scale;
+  const uint8_t *bits = rows->codes + i * rows->groups * 8;
+  if (rows->bits >= 16) {
+    Elements plain = {rows->codes, rows->bits == 16, rows->dim, NULL};
+    return row_of(&plain, i, space);
   }
+  for (int64_t d = 0; d < rows->dim; d++) {
+    if (rows->bits == 8) space[d] = (float)(block[d / 4 * LINE + d % 4] - 128);
+    if (rows->bits == 4) space[d] = (float)(block[d / 8 * LINE + d % 4] >> (d & 4) & 15) - 7.5f;
+    if (rows->bits == 1) space[d] = bits[d >> 3] >> (d & 7) & 1 ? 1.0f : -1.0f;
+  }
+  return space;
 }
 
 static void prefetch_set_row(const SetRows *rows, int64_t i) {
@@ -265,12 +252,12 @@ static void prefetch_set_row(const SetRows *rows, int64_t i) {
 
 int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
                      int64_t n, double *out) {
-  double *row = calloc((size_t)padded, sizeof(double));
+  float *row = malloc(sizeof(float) * (size_t)rows->dim);
   if (!row) return -1;
   for (int64_t i = 0; i < n; i++) {
-    if (i + 3 < n) prefetch_set_row(rows, items[i + 3]);
-    load_set_row(rows, items[i], row);
-    dots(row, query, people, padded, out + i * people, 1);
+    if (i + AHEAD < n) prefetch_set_row(rows, items[i + AHEAD]);
+    dots(set_row_of(rows, items[i], row), rows->dim, query, people, padded, out + i * people, 1);
+    for (int64_t p = 0; p < people && rows->bits < 16; p++) out[i * people + p] *= rows->scales[items[i]];
   }
   free(row);
   return 0;
