@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from setnet.errors import ModelError
 from setnet.faces import FaceSettings
 from setnet.library import Library
 from setnet.library.pool import WorkerPool
@@ -18,15 +19,15 @@ from setnet.library.worker import PhotoTask
 
 SETTINGS = FaceSettings()
 
-# Small batches, so that a kill finds the run between two of them.
+# A user's script, without the guard that multiprocessing asks for; small batches, so that a kill finds the
+# run between two of them.
 RUN = """
 import sys
 from setnet.library import Library, indexing
-if __name__ == "__main__":
-    indexing._BATCH_PHOTOS = 3
-    with Library.open_or_create(sys.argv[1]) as library:
-        report = library.index([sys.argv[2]], workers=int(sys.argv[3]))
-        print(report.added, report.interrupted, flush=True)
+indexing._BATCH_PHOTOS = 3
+with Library.open_or_create(sys.argv[1]) as library:
+    report = library.index([sys.argv[2]], workers=int(sys.argv[3]))
+    print(report.added, report.interrupted, flush=True)
 """
 
 
@@ -113,6 +114,13 @@ def test_a_worker_that_dies_costs_one_photo(many: Path) -> None:
     assert len(bad) == 1
     assert "died (signal 9)" in str(bad[0].reason)
     assert bad[0].size > 0
+
+
+def test_workers_that_cannot_start_stop_the_run(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    tasks = [PhotoTask(os.fsencode(path)) for path in sorted(many.iterdir())]
+    with pytest.raises(ModelError, match="as soon as they start"), WorkerPool(SETTINGS, workers=1) as pool:
+        list(pool.results(tasks))
 
 
 def test_a_photo_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

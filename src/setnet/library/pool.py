@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
 import os
+import socket
+import subprocess
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
-from setnet.library.worker import PhotoResult, PhotoTask, read_photo, serve_tasks
+from setnet.errors import ModelError
+from setnet.library.worker import PhotoResult, PhotoTask, read_photo
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["WorkerPool", "default_workers"]
 
 _QUEUE = 6  # tasks a worker holds: enough to stay busy while the writer commits a batch
+_MOST_STILLBORN = 5  # workers in a row that die before their first answer: not the photos' fault
 _PATIENCE_SECONDS = 300.0  # no photo takes this long; one that does is hostile
 
 
@@ -29,22 +33,35 @@ def default_workers() -> int:
 
 
 class _Worker:
+    """A fresh interpreter: unlike a child of `multiprocessing` it never runs the user's script."""
+
     def __init__(self, settings: FaceSettings) -> None:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        self.pipe: Connection = ours
-        self.process: BaseProcess = context.Process(target=serve_tasks, args=(theirs, settings), daemon=True)
-        with _one_thread_each():
-            self.process.start()
-        theirs.close()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "setnet.library.worker_process",
+                    str(theirs.fileno()),
+                    json.dumps(settings.to_dict()),
+                ],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,  # Ctrl-C is for the process that writes, not for its workers
+            )
+        self.pipe = Connection(ours.detach())
         self.tasks: deque[PhotoTask] = deque()
         self.since = monotonic()
+        self.has_answered = False
 
     def give(self, task: PhotoTask) -> None:
         if not self.tasks:
             self.since = monotonic()
         self.tasks.append(task)
-        with suppress(BrokenPipeError):  # it died: `wait` reports that, with its tasks
+        with suppress(BrokenPipeError, ConnectionResetError):  # it died: `wait` reports that, with its tasks
             self.pipe.send(task)
 
     def take(self) -> PhotoResult:
@@ -52,29 +69,19 @@ class _Worker:
         assert isinstance(result, PhotoResult)
         self.tasks.popleft()
         self.since = monotonic()
+        self.has_answered = True
         return result
 
     def stop(self) -> None:
         self.pipe.close()
         self.process.kill()
-        self.process.join()
+        self.process.wait()
 
 
-class _one_thread_each:  # noqa: N801 - reads as a context, not as a type
-    """Worker processes are the parallelism: libraries inside them must not add threads of their own."""
-
-    _NAMES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "SETNET_THREADS")
-
-    def __enter__(self) -> None:
-        self._before = {name: os.environ.get(name) for name in self._NAMES}
-        os.environ.update(dict.fromkeys(self._NAMES, "1"))
-
-    def __exit__(self, *_: object) -> None:
-        for name, value in self._before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+def _environment() -> dict[str, str]:
+    """Return the environment of a worker: our module path, and one thread in each numeric library."""
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 class WorkerPool:
@@ -91,6 +98,7 @@ class WorkerPool:
     def __init__(self, settings: FaceSettings, workers: int) -> None:
         self._settings = settings
         self._workers = [_Worker(settings) for _ in range(workers)]
+        self._stillborn = 0
 
     def __enter__(self) -> WorkerPool:
         return self
@@ -137,9 +145,11 @@ class WorkerPool:
     def _replace(self, worker: _Worker, returned: deque[PhotoTask], reason: str) -> PhotoResult:
         """Put a new worker in the place of a lost one: its first task is the culprit, the rest go back."""
         worker.process.kill()
-        worker.process.join()
-        code = worker.process.exitcode
-        if code is not None and code < 0 and "longer" not in reason:
+        code = worker.process.wait()
+        self._stillborn = 0 if worker.has_answered else self._stillborn + 1
+        if self._stillborn == _MOST_STILLBORN:
+            raise ModelError("worker processes die as soon as they start: --workers 0 shows why")
+        if code < 0 and "longer" not in reason:
             reason += f" (signal {-code})"
         culprit = worker.tasks.popleft()
         returned.extend(worker.tasks)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import signal
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
 from time import perf_counter
@@ -128,8 +127,6 @@ def _faces_in(data: bytes, result: PhotoResult, settings: FaceSettings) -> Photo
 
 def serve_tasks(tasks: Connection, settings: FaceSettings) -> None:
     """Answer tasks from the pipe until it closes; the body of a worker process."""
-    # Ctrl-C reaches every process of the terminal: only the one that writes may act on it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             task = tasks.recv()
