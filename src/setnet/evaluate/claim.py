@@ -39,8 +39,6 @@ FACES = (2, 3, 4, 5)
 HELD_OUT = 100
 # Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.
 WORLDS = (
-    (800, 16_000),
-    (400, 8_000),
     (200, 4_000),
     (100, 2_000),
     (60, 1_000),
@@ -208,6 +206,7 @@ def _world(source: FaceArray, elements: NDArray[np.float32], people: int, sets: 
 
 def _calibrated_elements(world: StressWorld) -> Logistic:
     """Return the (w, b) that ranks best with every face stored, from a grid in units of strangers' spread."""
+    world = replace(world, examples=world.examples[:2])  # enough to choose one of a dozen
     rows = world.descriptors[world.faces.ravel()[:2000]]
     similarity = rows @ rows.T
     middle, spread = float(np.median(similarity)), float(similarity.std())
