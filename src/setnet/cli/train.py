@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -58,7 +59,7 @@ def pretrain(
     from setnet.learn.stages import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
-    typer.echo(f"{out / 'backbone.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+    _tell(f"{out / 'backbone.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
 
 
 @app.command()
@@ -79,7 +80,7 @@ def sets(
     from setnet.learn.stages import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
-    typer.echo(f"{out / 'network.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+    _tell(f"{out / 'network.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
 
 
 @app.command()
@@ -173,6 +174,11 @@ def claim(
     typer.echo(table(result))
     for page in [out / "claim.md", *([report] if report else [])]:
         typer.echo(f"{write_report(result, page)}: table and figure")
+
+
+def _tell(text: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # of several processes, one speaks
+        typer.echo(text)
 
 
 def _torch() -> None:
