@@ -104,6 +104,17 @@ class Catalog:
             last = rows[-1][0]
             yield from self.photos([str(r[0]) for r in rows]).values()
 
+    def latest(self, limit: int, before: int | None = None) -> list[LibraryPhoto]:
+        """Return finished photos, the last stored first, from the one with id `before` on."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT id FROM photos WHERE id < ? AND state = 'ready' ORDER BY id DESC LIMIT ?",
+                (2**63 - 1 if before is None else before, limit),
+            ).fetchall()
+        ids = [str(row[0]) for row in rows]
+        found = self.photos(ids)
+        return [found[photo_id] for photo_id in ids if photo_id in found]
+
     def known_files(self) -> dict[bytes, KnownFile]:
         """Return every file the library has looked at, by path, in one read of the table."""
         with self._database.reading() as db:

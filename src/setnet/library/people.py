@@ -94,6 +94,15 @@ class People:
             ).fetchall()
         return np.stack([np.frombuffer(row[0], "<f4") for row in rows])
 
+    def pictured(self) -> set[str]:
+        """Return the names of people of whom a picture is kept."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT DISTINCT name FROM people JOIN examples ON person = people.id "
+                "WHERE picture IS NOT NULL"
+            )
+            return {row[0] for row in rows}
+
     def add(self, name: str, examples: Sequence[Example]) -> Person:
         """Keep example faces of a person, new or known."""
         name = _checked(name)
