@@ -1,0 +1,141 @@
+"""The set vectors to compare: every baseline and head at hand, each with a score fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, one_of
+from setnet.evaluate.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
+from setnet.evaluate.people import People
+from setnet.evaluate.ranking_logistic import fit_by_ranking
+from setnet.evaluate.stress_scores import Judge, element_matches, set_matches
+from setnet.evaluate.stress_world import stress_world
+from setnet.sets import Mean, SetNet
+from setnet.sets.aggregator import Aggregator, unit
+from setnet.sets.logistic import Logistic
+from setnet.sets.shipped import shipped_names
+
+__all__ = ["BASELINES", "Method", "Methods"]
+
+PAPER_P = 1.43  # what the paper's network learnt (section 5.2)
+BASELINES: dict[str, str] = {
+    "mean": "average pooling",
+    "mean 8 bit": "average pooling, 8 bits per dimension",
+    "mean +W": "descriptors whitened, then averaged",
+    "mean +W after": "averaged, then whitened",
+    "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
+    "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
+    "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
+}
+WHITEN_UP_TO = 512
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make set vectors, under the name it has in tables."""
+
+    name: str
+    aggregator: Aggregator
+    logistic: Logistic
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """Makes methods by name, fitted on people who are not in the test."""
+
+    train: People
+    seed: int = 0
+    heads: Sequence[str] = field(default_factory=tuple)
+
+    def names(self) -> list[str]:
+        """Return all names: baselines, then heads, and heads whitened where that is possible."""
+        names = list(BASELINES)
+        for head in [*shipped_names(), *self.heads]:
+            net = SetNet.load(head)
+            if net.element_dim == self.train.dim:
+                names.append(head)
+                if net.dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
+                    names.append(f"{head} +W after")
+        return names
+
+    def chosen(self, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted names, all of them by default; an unknown one is an error."""
+        valid = self.names()
+        for head in self.heads:
+            self._fits(SetNet.load(head))
+        for name in wanted or []:
+            if name not in valid:
+                if name.removesuffix(" +W after") in shipped_names() or Path(name).suffix == ".safetensors":
+                    self._fits(SetNet.load(name.removesuffix(" +W after")))
+                raise one_of("method", name, valid)
+        return list(wanted) if wanted else valid
+
+    def make(self, name: str) -> Method:
+        """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
+        aggregator = self._aggregator(name)
+        logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
+        return Method(name, aggregator, logistic, BASELINES.get(name, "head"))
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """Whitening of single descriptors."""
+        return fit_whitening(self.train.descriptors)
+
+    def element_logistic(self, whitened: bool = False) -> Logistic:
+        """Return the (w, b) fitted to single descriptors, as they are or whitened."""
+        change = self.whitening if whitened else unit
+        return fit_by_ranking(element_matches(self._judge, change), self._judge)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        world = stress_world(
+            self.train.descriptors,
+            self.train.labels,
+            sets=6000,
+            queries=80,
+            repeats=2,
+            seed=self.seed + 1,
+        )
+        return Judge(world, (10,))
+
+    def _aggregator(self, name: str) -> Aggregator:
+        dim = self.train.dim
+        if name == "mean":
+            return Mean(dim)
+        if name == "mean 8 bit":
+            return Mean(dim, bits=8)
+        if name == "mean +W":
+            return Whitened(Mean(dim), self.whitening, "before")
+        base = name.removesuffix(" +W after")
+        inner: Aggregator
+        if base == "mean":
+            inner = Mean(dim)
+        elif base.startswith("gm"):
+            inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
+        else:
+            inner = SetNet.load(base)
+            self._fits(inner)
+        if base == name:
+            return inner
+        return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
+
+    def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
+        """Return set vectors of random sets of training faces."""
+        rng = np.random.default_rng(self.seed)
+        counts = rng.integers(1, 6, size=max(4000, 3 * inner.dim))
+        rows = self.train.descriptors[rng.integers(len(self.train.descriptors), size=int(counts.sum()))]
+        return unit(inner.pool(rows, counts))
+
+    def _fits(self, head: Aggregator) -> None:
+        if head.element_dim not in (None, self.train.dim):
+            raise InvalidInputError(
+                f"head {head.name!r} takes {head.element_dim}-D descriptors, these are {self.train.dim}-D: "
+                "leave it out, or describe the photos with the descriptor it was made for"
+            )

@@ -1,0 +1,199 @@
+"""What an experiment leaves behind: rows of numbers per repeat, settings, versions; kept row by row."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setnet import __version__
+from setnet.errors import InvalidInputError, StorageError
+from setnet.index import backend
+
+__all__ = ["FORMAT", "Record", "Row", "Run", "mean_and_error", "read_record"]
+
+FORMAT = 1
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean over repeats and its standard error (nan for one repeat).
+
+    >>> mean_and_error([1.0, 3.0])
+    (2.0, 1.0)
+    """
+    many = np.asarray(values, dtype=np.float64)
+    error = many.std(ddof=1) / np.sqrt(len(many)) if len(many) > 1 else np.nan
+    return float(many.mean()), float(error)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    Attributes
+    ----------
+    name
+        The method.
+    values
+        For each measure, its value in every repeat.
+    facts
+        Single numbers and words: bytes per item, seconds, (w, b).
+    bound
+        True for an upper bound, which takes no part in the contest for the best.
+    """
+
+    name: str
+    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    bound: bool = False
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished or interrupted experiment."""
+
+    experiment: str
+    settings: Mapping[str, Any]
+    rows: tuple[Row, ...]
+    machine: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def row(self, name: str) -> Row:
+        """Return a row by name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise InvalidInputError(
+            f"{self.experiment}: no row {name!r}; there are {[row.name for row in self.rows]}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the record as plain values."""
+        return {"format": FORMAT, **asdict(self)}
+
+
+class Run:
+    """An experiment under way: each finished row is written at once, and found again by the next run."""
+
+    def __init__(self, experiment: str, settings: Mapping[str, Any], path: Path | None = None) -> None:
+        self.experiment = experiment
+        self.settings = json.loads(json.dumps(settings))
+        self.path = path
+        self.rows: dict[str, Row] = {}
+        self.extra: dict[str, Any] = {}
+        self._started, self._before = time.monotonic(), 0.0
+        if path is not None and path.is_file():
+            stored = read_record(path)
+            if (stored.experiment, stored.settings) != (experiment, self.settings):
+                raise InvalidInputError(
+                    f"{path} holds {stored.experiment!r} with other settings: "
+                    f"{_difference(stored.settings, self.settings)}; give another --json file or delete it"
+                )
+            self.rows = {row.name: row for row in stored.rows}
+            self.extra = dict(stored.extra)
+            self._before = float(stored.machine.get("seconds", 0.0))
+
+    def has(self, name: str) -> bool:
+        """Whether a row is there already."""
+        return name in self.rows
+
+    def add(self, row: Row) -> None:
+        """Keep a finished row."""
+        self.rows[row.name] = row
+        self.save()
+
+    def note(self, **facts: Any) -> None:
+        """Keep facts about the whole experiment."""
+        self.extra.update(facts)
+        self.save()
+
+    def record(self) -> Record:
+        """Return what there is so far."""
+        seconds = self._before + time.monotonic() - self._started
+        return Record(
+            self.experiment, self.settings, tuple(self.rows.values()), _machine(seconds), dict(self.extra)
+        )
+
+    def save(self) -> None:
+        """Write the file, whole or not at all."""
+        if self.path is None:
+            return
+        part = self.path.with_name(self.path.name + ".part")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(json.dumps(self.record().as_json(), indent=1, default=_plain), encoding="utf-8")
+            os.replace(part, self.path)
+        except OSError as error:
+            raise StorageError(f"cannot write {self.path}: {error.strerror or error}") from error
+
+
+def read_record(path: Path) -> Record:
+    """Read what a run wrote."""
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["format"] > FORMAT:
+            raise InvalidInputError(f"{path} is of format {stored['format']}, this setnet reads {FORMAT}")
+        rows = tuple(Row(**row) for row in stored["rows"])
+        return Record(stored["experiment"], stored["settings"], rows, stored["machine"], stored["extra"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(f"{path} is no result of `setnet evaluate`: {error!r}") from error
+
+
+def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+    keys = [key for key in {**stored, **wanted} if stored.get(key) != wanted.get(key)]
+    return ", ".join(f"{key} {stored.get(key)!r} there, {wanted.get(key)!r} asked" for key in keys[:3])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} has no place in a result")
+
+
+def _machine(seconds: float) -> dict[str, Any]:
+    """Return what the numbers depend on besides the settings."""
+    versions = {"setnet": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "onnxruntime"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
+    return {
+        "versions": versions,
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "kernels": backend.level(),
+        "load": round(load, 1),
+        "seconds": round(seconds, 1),
+        "peak_bytes": _peak_bytes(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()
+
+
+def _peak_bytes() -> int:
+    try:
+        import resource
+    except ImportError:  # not a Unix
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
