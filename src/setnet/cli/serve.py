@@ -1,0 +1,48 @@
+"""`setnet serve`: open the library as a web page and REST API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from setnet.cli.options import LibraryOption, make_app
+
+app = make_app()
+
+
+@app.command()
+def serve(
+    library: LibraryOption = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; any but a loopback address needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = 8422,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    sets: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where the API's /sets are kept [default: next to the user's own library]."
+        ),
+    ] = None,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Let pages of this origin call the API; may be repeated."),
+    ] = None,
+) -> None:
+    """Open the library as a web page and REST API; nothing leaves this machine.
+
+    With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
+    """
+    from setnet.errors import ModelError
+
+    try:
+        from setnet.web.server import serve as run
+    except ModuleNotFoundError as error:
+        raise ModelError(
+            f"the web page needs the package {error.name}: pip install 'setnet[serve]'"
+        ) from None
+    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()))

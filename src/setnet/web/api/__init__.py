@@ -1,0 +1,36 @@
+"""The routes of `/api/v1`, one file per resource."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from setnet.web.api import faces, forgetting, indexing, people, photos, search, session, sets, system
+from setnet.web.models import ProblemAnswer
+
+__all__ = ["api"]
+
+_PROBLEM = {"model": ProblemAnswer, "content": {"application/problem+json": {}}}
+
+
+def api() -> APIRouter:
+    """Return all routes."""
+    routes = APIRouter(
+        prefix="/api/v1",
+        responses={
+            status: {**_PROBLEM, "description": text}
+            for status, text in {
+                400: "The body is not what it says it is",
+                401: "A token is needed",
+                403: "Refused",
+                404: "Not there",
+                409: "Not now",
+                413: "Too large",
+                415: "Another kind of body is expected",
+                422: "Something in the request does not fit",
+                503: "Too busy",
+            }.items()
+        },
+    )
+    for part in (system, session, faces, search, photos, people, indexing, forgetting, sets):
+        routes.include_router(part.routes)
+    return routes

@@ -1,0 +1,93 @@
+"""`POST /faces`: an image becomes faces that can be searched for."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+
+from setnet.errors import InvalidInputError
+from setnet.web.api.shared import State, content_type
+from setnet.web.models import FacesAnswer
+from setnet.web.problems import Problem
+
+routes = APIRouter(tags=["faces"])
+
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "image/*": {"schema": {"type": "string", "format": "binary"}},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["image"],
+                    "properties": {"image": {"type": "string", "format": "binary"}},
+                }
+            },
+        },
+    }
+}
+
+
+class _InMemory(MultiPartParser):
+    spool_max_size = 1 << 31  # nothing that was uploaded touches the disk; the body's limit is elsewhere
+
+
+@routes.post("/faces", openapi_extra=_BODY, responses={200: {"model": FacesAnswer}})
+async def find_faces(
+    request: Request,
+    state: State,
+    preview: Annotated[bool, Query(description="Also return the upright image as base64 JPEG")] = False,
+) -> Response:
+    """Find the faces in an image. Their ids serve in `/search` and `/people` for half an hour.
+
+    Send the bytes of the image as the body, or as the part `image` of a form. Nothing is written to disk.
+    """
+    data = await _image_in(request)
+    if not data:
+        raise InvalidInputError("the body is empty: send the bytes of an image")
+    seen = await state.pool.find(data, preview)
+    return JSONResponse(
+        {
+            "width": seen.width,
+            "height": seen.height,
+            "faces": [
+                {
+                    "id": state.faces.add(face),
+                    "box": [round(v, 1) for v in face.box],
+                    "score": round(face.score, 4),
+                    "quality": dict(face.quality),
+                }
+                for face in seen.faces
+            ],
+            "expires_in": state.settings.face_lifetime,
+            "preview": seen.preview or None,
+        }
+    )
+
+
+async def _image_in(request: Request) -> bytes:
+    kind = content_type(request)
+    if kind == "multipart/form-data":
+        try:
+            form = await _InMemory(request.headers, request.stream(), max_files=1, max_fields=8).parse()
+        except (MultiPartException, KeyError, ValueError) as error:
+            raise Problem(400, f"the form cannot be read: {error}") from None
+        part = form.get("image")
+        if not isinstance(part, UploadFile):
+            raise InvalidInputError("the form has no file called 'image'")
+        return await part.read()
+    if kind.startswith("image/") or kind == "application/octet-stream":
+        return await request.body()
+    raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
+
+
+@routes.get("/faces/{face_id}/picture", responses={200: {"content": {"image/jpeg": {}}}})
+async def face_picture(face_id: str, state: State) -> Response:
+    """Return a small picture of a face found in an upload."""
+    return Response(state.faces.get(face_id).picture, media_type="image/jpeg")

@@ -1,0 +1,34 @@
+"""`/forget`: delete what is known, for good. Photos themselves are never touched."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Response
+from fastapi.responses import JSONResponse
+
+from setnet.web.api.shared import State, require_json
+from setnet.web.models import FolderQuery, ForgetQuery
+from setnet.web.problems import Problem
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["forget"], dependencies=[Depends(require_json)])
+
+
+@routes.post("/forget/folder")
+async def forget_folder(asked: FolderQuery, state: State) -> Response:
+    """Delete what is known of the photos in a folder."""
+    return JSONResponse({"photos": await state.writing.run(_forget, state, asked.folder)})
+
+
+@routes.post("/forget/everything")
+async def forget_everything(asked: ForgetQuery, state: State) -> Response:
+    """Delete the whole library: faces, people, thumbnails."""
+    return JSONResponse({"photos": await state.writing.run(state.forget_everything)})
+
+
+def _forget(state: ServerState, folder: str) -> int:
+    if state.index_job.is_running:
+        raise Problem(409, "an index run is under way: stop it first")
+    with state.library.reading() as library:
+        photos = library.forget([folder])
+    state.forget_counts()
+    return photos

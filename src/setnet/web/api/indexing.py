@@ -1,0 +1,100 @@
+"""`/index`: bring the library up to date, and watch."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from setnet.library import FailedPhoto
+from setnet.library.founding import roots_from
+from setnet.library.paths import shown
+from setnet.web.api.shared import State, require_json
+from setnet.web.models import IndexQuery
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["index"])
+
+_LOOK_SECONDS = 0.25
+_HEARTBEAT_SECONDS = 15.0
+
+
+@routes.post("/index", status_code=202, dependencies=[Depends(require_json)])
+async def start_index(asked: IndexQuery, state: State) -> Response:
+    """Begin an index run over folders of this machine; `/index/events` tells how it goes."""
+    await state.reading.run(_check_folders, state, asked.folders)
+    state.index_job.start(asked.folders, prune=asked.prune, retry=asked.retry)
+    return JSONResponse(state.index_job.state.to_dict(), 202)
+
+
+def _check_folders(state: ServerState, folders: list[str]) -> None:
+    with state.library.reading() as library:
+        roots_from(folders, library.catalog)  # what is not there is told at once, not by the run
+
+
+@routes.get("/index")
+async def index_state(state: State) -> Response:
+    """Tell how the latest index run goes or went."""
+    return JSONResponse(state.index_job.state.to_dict())
+
+
+@routes.delete("/index")
+async def stop_index(state: State) -> Response:
+    """Stop the index run; what it found is kept, and the next run goes on from there."""
+    return JSONResponse(state.index_job.stop().to_dict())
+
+
+@routes.get("/index/events", responses={200: {"content": {"text/event-stream": {}}}})
+async def index_events(
+    state: State,
+    once: Annotated[bool, Query(description="End the stream when no run is under way")] = False,
+) -> Response:
+    """Stream the state of the index run as server-sent events, one whenever it changes."""
+    return StreamingResponse(
+        _events(state, once),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
+    told, silent = -1, 0.0
+    while not state.stopping.is_set():
+        job = state.index_job.state
+        if job.version != told:
+            told, silent = job.version, 0.0
+            yield f"event: index\nid: {job.version}\ndata: {json.dumps(job.to_dict())}\n\n"
+            if job.state not in ("running", "stopping"):
+                state.forget_counts()
+        elif silent >= _HEARTBEAT_SECONDS:
+            silent = 0.0
+            yield ": still here\n\n"
+        if once and job.state not in ("running", "stopping"):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+        silent += _LOOK_SECONDS
+
+
+@routes.get("/failures")
+async def failures(
+    state: State,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+) -> Response:
+    """List the files that could not be read, with the reasons."""
+    found = await state.reading.run(_failures, state)
+    shown_part = [_failure(f) for f in found[offset : offset + limit]]
+    return JSONResponse({"failures": shown_part, "total": len(found)})
+
+
+def _failures(state: ServerState) -> list[FailedPhoto]:
+    with state.library.reading() as library:
+        return library.catalog.failures()
+
+
+def _failure(failure: FailedPhoto) -> dict[str, Any]:
+    return {"photo": shown(failure.path), "reason": failure.reason}

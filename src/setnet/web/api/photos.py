@@ -1,0 +1,135 @@
+"""`/photos`: what is known of a photo, its thumbnail and its file, all by id."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library import Library, LibraryPhoto
+from setnet.library.naming import NamedPeople
+from setnet.library.paths import shown
+from setnet.web.api.records import named_faces, photo_record
+from setnet.web.api.shared import State
+from setnet.web.models import PhotoAnswer, PhotosAnswer
+from setnet.web.photo_files import OpenedFile, open_inside, real_path, type_of
+from setnet.web.problems import Problem, not_found
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["photos"])
+
+PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
+# A handful of sizes: each is kept on disk, so a client must not be able to ask for thousands.
+SIZES = (160, 320, 640, 1600)
+_FOREVER = "private, max-age=31536000, immutable"
+_SHORT = "private, max-age=60"
+
+
+@routes.get("/photos", responses={200: {"model": PhotosAnswer}})
+async def list_photos(
+    state: State,
+    limit: Annotated[int, Query(ge=1, le=200)] = 60,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+) -> Response:
+    """List the photos of the library, latest indexed first."""
+    return JSONResponse(await state.reading.run(_page, state, limit, cursor))
+
+
+def _page(state: ServerState, limit: int, cursor: str | None) -> dict[str, Any]:
+    with state.library.reading() as library:
+        photos = library.catalog.latest(limit + 1, before=None if cursor is None else int(cursor))
+    more = len(photos) > limit
+    return {
+        "photos": [photo_record(photo) for photo in photos[:limit]],
+        "cursor": photos[limit - 1].id if more else None,
+    }
+
+
+@routes.get("/photos/{photo_id}", responses={200: {"model": PhotoAnswer}})
+async def get_photo(photo_id: PhotoId, state: State) -> Response:
+    """Tell what is known of a photo: its faces, with the saved people they look like."""
+    return JSONResponse(await state.reading.run(_details, state, photo_id))
+
+
+def _details(state: ServerState, photo_id: str) -> dict[str, Any]:
+    with state.library.reading() as library:
+        photo = _photo(library, photo_id)
+        try:
+            descriptors: Any = library.descriptors(photo_id) if photo.faces else []
+        except InvalidInputError:  # removed since
+            raise not_found(f"no photo {photo_id} in this library") from None
+        return photo_record(photo) | {"faces": named_faces(photo, descriptors, NamedPeople.of(library))}
+
+
+@routes.get("/photos/{photo_id}/thumbnail", responses={200: {"content": {"image/jpeg": {}}}})
+async def thumbnail(
+    photo_id: PhotoId,
+    request: Request,
+    state: State,
+    size: Annotated[int, Query(description=f"Longest side: one of {SIZES}")] = 320,
+    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+) -> Response:
+    """Return a photo as an upright JPEG; made once, then kept."""
+    if size not in SIZES:
+        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
+    photo = await state.reading.run(_known, state, photo_id)
+    tag = f'"{photo.content}-{size}"'
+    headers = {"ETag": tag, "Cache-Control": _FOREVER if v == photo.content[:12] else _SHORT}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_thumbnail, state, photo, size)
+    return Response(data, media_type="image/jpeg", headers=headers)
+
+
+def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
+    with state.library.reading() as library:
+        real_path(library, photo)
+        try:
+            return library.thumbnail(photo.id, size)
+        except PhotoError as error:
+            raise Problem(404, f"no thumbnail: {error}") from None
+        except InvalidInputError as error:
+            raise not_found(str(error)) from None
+
+
+@routes.get("/photos/{photo_id}/file", responses={200: {"content": {"image/*": {}}}})
+async def photo_file(
+    photo_id: PhotoId,
+    state: State,
+    download: Annotated[bool, Query(description="Ask the browser to save it")] = False,
+) -> Response:
+    """Return the photo's own file, as it is on the disk."""
+    photo = await state.reading.run(_known, state, photo_id)
+    file = await state.reading.run(_opened, state, photo)
+    name = quote(shown(photo.path.name), safe="")
+    kind = "attachment" if download else "inline"
+    return StreamingResponse(
+        file.chunks(),
+        media_type=type_of(photo.path),
+        headers={
+            "Content-Length": str(file.size),
+            "Content-Disposition": f"{kind}; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, no-cache",
+        },
+    )
+
+
+def _opened(state: ServerState, photo: LibraryPhoto) -> OpenedFile:
+    with state.library.reading() as library:
+        return open_inside(library, photo)
+
+
+def _known(state: ServerState, photo_id: str) -> LibraryPhoto:
+    with state.library.reading() as library:
+        return _photo(library, photo_id)
+
+
+def _photo(library: Library, photo_id: str) -> LibraryPhoto:
+    photo = library.catalog.photos([photo_id]).get(photo_id)
+    if photo is None:
+        raise not_found(f"no photo {photo_id} in this library")
+    return photo

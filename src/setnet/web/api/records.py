@@ -1,0 +1,69 @@
+"""Photos and people as JSON."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from setnet.library.paths import shown
+
+if TYPE_CHECKING:
+    from setnet.library import LibraryPhoto, PhotoHit
+    from setnet.library.naming import NamedPeople
+
+__all__ = ["hit_record", "photo_record"]
+
+
+def photo_record(photo: LibraryPhoto) -> dict[str, Any]:
+    """Return a photo with the boxes of its faces."""
+    folder, name = os.path.split(os.fsencode(photo.path))
+    return {
+        "id": photo.id,
+        "name": shown(name),
+        "folder": shown(folder),
+        "version": photo.content[:12],
+        "taken": photo.taken.isoformat() if photo.taken else None,
+        "width": photo.width,
+        "height": photo.height,
+        "bytes": photo.size,
+        "faces": [{"box": _box(f.box), "score": round(f.score, 4)} for f in photo.faces],
+    }
+
+
+def named_faces(photo: LibraryPhoto, descriptors: Any, people: NamedPeople) -> list[dict[str, Any]]:
+    """Return a photo's faces with quality and the saved people they look like."""
+    told = []
+    for face, descriptor in zip(photo.faces, descriptors, strict=False):
+        name, similarity = people.name_of(descriptor)
+        told.append(
+            {
+                "box": _box(face.box),
+                "score": round(face.score, 4),
+                "quality": dict(face.quality),
+                "person": name or None,
+                "similarity": round(similarity, 4) if name else None,
+            }
+        )
+    return told
+
+
+def hit_record(hit: PhotoHit, numbers: dict[str, int]) -> dict[str, Any]:
+    """Return a hit; `numbers` are the places of the people in the query."""
+    return {
+        "photo": photo_record(hit.photo),
+        "score": round(hit.score, 6),
+        "matches": [
+            {
+                "person": numbers[match.person],
+                "name": match.person,
+                "face": match.face,
+                "similarity": round(match.similarity, 4),
+                "box": _box(match.box),
+            }
+            for match in hit.matches
+        ],
+    }
+
+
+def _box(box: Any) -> list[float]:
+    return [round(box.x0, 1), round(box.y0, 1), round(box.x1, 1), round(box.y1, 1)]

@@ -1,0 +1,79 @@
+"""`POST /search`: the photos that contain these people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Depends, Response
+from fastapi.responses import JSONResponse
+
+from setnet.errors import InvalidInputError
+from setnet.library import Conditions
+from setnet.library.conditions import date_from
+from setnet.web.api.records import hit_record
+from setnet.web.api.shared import State, require_json
+from setnet.web.asked import person_of, uploads_of
+from setnet.web.cursor import MOST_HITS, cursor_at, digest_of, offset_in
+from setnet.web.face_pool import SeenFace
+from setnet.web.models import SearchAnswer, SearchQuery
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["search"])
+
+
+@routes.post("/search", responses={200: {"model": SearchAnswer}}, dependencies=[Depends(require_json)])
+async def search(query: SearchQuery, state: State) -> Response:
+    """Find the photos that contain these people: all of them first, then all but one, and so on.
+
+    A person is a saved name, faces found by `POST /faces`, faces of photos in the library, images
+    (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page.
+    """
+    uploads = [await uploads_of(state, person) for person in (*query.people, *query.without)]
+    answer = await state.searching.run(_answer, state, query, uploads)
+    return JSONResponse(answer)
+
+
+def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]]) -> dict[str, Any]:
+    digest = digest_of(query.model_dump(exclude={"cursor", "k"}))
+    offset = offset_in(query.cursor, digest)
+    k = min(query.k, MOST_HITS - offset)
+    if k <= 0:
+        raise InvalidInputError(f"an answer has at most {MOST_HITS} photos: narrow the query")
+    at_least = query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1)
+    with state.library.reading() as library:
+        asked = (*query.people, *query.without)
+        people = [
+            person_of(person, number, found, library)
+            for number, (person, found) in enumerate(zip(asked, uploads, strict=True), 1)
+        ]
+        found = library.find(
+            people[: len(query.people)],
+            without=people[len(query.people) :],
+            k=k + 1,
+            offset=offset,
+            mode=query.mode,
+            at_least=at_least,
+            only=query.only,
+            conditions=_conditions(query),
+        )
+    state.metrics.observe("search_duration_seconds", found.seconds["search"])
+    numbers = {person.name: number for number, person in enumerate(found.people)}
+    more = len(found.hits) > k and offset + k < MOST_HITS
+    return {
+        "hits": [hit_record(hit, numbers) for hit in found.hits[:k]],
+        "people": [person.name for person in found.people],
+        "searched": found.searched,
+        "seconds": {name: round(value, 6) for name, value in found.seconds.items()},
+        "warnings": list(found.warnings),
+        "cursor": cursor_at(offset + k, digest) if more else None,
+    }
+
+
+def _conditions(query: SearchQuery) -> Conditions:
+    faces = (query.min_faces, query.max_faces)
+    return Conditions(
+        after=date_from(query.after) if query.after else None,
+        before=date_from(query.before) if query.before else None,
+        folder=query.folder or None,
+        faces=None if faces == (None, None) else faces,
+    )

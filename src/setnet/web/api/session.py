@@ -1,0 +1,40 @@
+"""`/session`: a browser trades the token for a cookie that scripts cannot read."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from setnet.web.api.shared import State, require_json
+from setnet.web.guard import COOKIE, token_fits
+from setnet.web.models import SessionQuery
+from setnet.web.problems import Problem
+
+routes = APIRouter(tags=["session"])
+
+
+@routes.post("/session", status_code=204, dependencies=[Depends(require_json)])
+async def begin(asked: SessionQuery, request: Request, state: State) -> Response:
+    """Show the token once; a same-site cookie stands for it afterwards."""
+    wanted = state.settings.token
+    response = Response(status_code=204)
+    if wanted is None:
+        return response
+    if not token_fits(asked.token, wanted):
+        raise Problem(401, "this is not the token that `setnet serve` printed")
+    response.set_cookie(
+        COOKIE,
+        wanted,
+        max_age=30 * 24 * 3600,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@routes.delete("/session", status_code=204)
+async def end() -> Response:
+    """Forget the cookie."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response

@@ -1,0 +1,32 @@
+"""What all routes need: the server's state, and bodies of the right kind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from setnet.web.problems import Problem
+from setnet.web.state import ServerState
+
+__all__ = ["State", "content_type", "require_json"]
+
+
+def _state(request: Request) -> ServerState:
+    state: ServerState = request.app.state.server
+    return state
+
+
+State = Annotated[ServerState, Depends(_state)]
+
+
+def content_type(request: Request) -> str:
+    """Return the media type of the body without its parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def require_json(request: Request) -> None:
+    """Refuse a body that does not say it is JSON: forms of other sites cannot say so."""
+    kind = content_type(request)
+    if kind != "application/json" and not kind.endswith("+json"):
+        raise Problem(415, "send JSON with the header 'Content-Type: application/json'")

@@ -1,0 +1,66 @@
+"""`/status`, `/healthz`, `/metrics`: how the server is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from setnet import __version__
+from setnet.library.paths import shown
+from setnet.web.api.shared import State
+from setnet.web.models import MOST_PEOPLE
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["system"])
+
+
+@routes.get("/status")
+async def status(state: State) -> Response:
+    """Tell what the library holds and what the server allows."""
+    return JSONResponse(await state.reading.run(_status, state))
+
+
+def _status(state: ServerState) -> dict[str, Any]:
+    counts = state.counts()
+    with state.library.reading() as library:
+        sets = library.set_index.shape.sets
+        return {
+            "version": __version__,
+            "library": shown(library.path),
+            "photos": counts.photos,
+            "photos_without_faces": counts.without_faces,
+            "faces": counts.faces,
+            "failed": counts.failed,
+            "people": counts.people,
+            "folders": [shown(folder) for folder in library.folders],
+            "settings": library.settings.to_dict(),
+            "dim": library.dim,
+            "threshold": library.set_index.logistic.threshold,
+            "modes": ["exact"] if sets is None else ["exact", "fast", "set"],
+            "index": state.index_job.state.to_dict(),
+            "limits": {
+                "upload_bytes": state.settings.max_upload,
+                "pixels": state.settings.max_pixels,
+                "people": MOST_PEOPLE,
+            },
+            "token": state.settings.token is not None,
+        }
+
+
+@routes.get("/healthz")
+async def healthz(state: State) -> Response:
+    """Say that the server answers."""
+    if state.stopping.is_set():
+        return JSONResponse({"status": "stopping"}, 503)
+    return JSONResponse({"status": "ok"})
+
+
+@routes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+async def metrics(state: State) -> Response:
+    """Return counters for Prometheus."""
+    gauges = await state.reading.run(state.gauges)
+    return PlainTextResponse(
+        state.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8"
+    )

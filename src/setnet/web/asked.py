@@ -1,0 +1,101 @@
+"""From the people of a request to the people of a query."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library import Example, Library, QueryPerson
+from setnet.web.models import Examples, PersonQuery, PhotoFace
+from setnet.web.problems import not_found
+
+if TYPE_CHECKING:
+    from setnet.web.face_pool import SeenFace
+    from setnet.web.state import ServerState
+
+__all__ = ["examples_of", "person_of", "uploads_of"]
+
+
+async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
+    """Return the faces of uploads that a request refers to or brings along."""
+    found = [state.faces.get(face_id) for face_id in examples.faces]
+    for number, text in enumerate(examples.images, 1):
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInputError(f"image {number} is not valid base64") from None
+        faces = (await state.pool.find(data)).faces
+        if not faces:
+            raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
+        found.append(max(faces, key=lambda f: (f.box[2] - f.box[0]) * (f.box[3] - f.box[1])))
+    return found
+
+
+def person_of(asked: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:
+    """Return a person of a query with all their examples."""
+    parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
+    name = asked.name
+    if asked.saved is not None:
+        if asked.saved not in library.people:
+            raise not_found(f"nobody saved is called {asked.saved!r}")
+        parts.append(library.people.descriptors(asked.saved))
+        name = name or library.people.get(asked.saved).name
+    parts += [_descriptor(library, face)[None] for face in asked.photo_faces]
+    parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(asked.descriptors, 1)]
+    if not parts:
+        raise InvalidInputError(
+            f"person {number} has no example: give saved, faces, photo_faces, images or descriptors"
+        )
+    return QueryPerson(name or f"person {number}", np.concatenate(parts))
+
+
+def examples_of(asked: Examples, uploads: list[SeenFace], library: Library) -> list[Example]:
+    """Return example faces to be kept of a person."""
+    from setnet.faces import Box
+
+    found = [Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads]
+    for face in asked.photo_faces:
+        found.append(_example(library, face))
+    found += [Example(_vector(v, library.dim, n)) for n, v in enumerate(asked.descriptors, 1)]
+    return found
+
+
+def _descriptor(library: Library, face: PhotoFace) -> NDArray[np.float32]:
+    try:
+        descriptors = library.descriptors(face.photo)
+    except InvalidInputError:
+        raise not_found(f"no photo {face.photo} in this library") from None
+    if face.face >= len(descriptors):
+        raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
+    found: NDArray[np.float32] = descriptors[face.face]
+    return found
+
+
+def _example(library: Library, face: PhotoFace) -> Example:
+    from setnet.faces import open_photo
+    from setnet.library.paths import shown
+    from setnet.library.pictures import face_picture
+
+    descriptor = _descriptor(library, face)
+    photo = library.photo(face.photo)
+    box = photo.faces[face.face].box
+    try:
+        picture = face_picture(open_photo(photo.path).pixels, box)
+    except PhotoError:  # the file is gone; the person can be kept all the same
+        picture = None
+    return Example(descriptor, shown(photo.path), box, picture)
+
+
+def _vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        vector = np.asarray(values, np.float32)
+    if vector.shape != (dim,) or not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInputError(
+            f"descriptor {number}: {dim} finite numbers, not all zero, are expected; got {len(values)}"
+        )
+    return vector

@@ -1,0 +1,146 @@
+"""At most one index run at a time, in a thread of its own, watched and stopped from outside."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from setnet.errors import SetNetError
+from setnet.library import IndexProgress, IndexReport
+from setnet.web.open_library import OpenLibrary
+from setnet.web.problems import Problem
+
+__all__ = ["IndexJob", "JobState"]
+
+_LOG = logging.getLogger("setnet.web")
+_SHOWN_FAILURES = 100
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """Where the latest index run is; `version` grows with every change."""
+
+    version: int = 0
+    state: str = "idle"
+    folders: tuple[str, ...] = ()
+    started: float | None = None
+    progress: IndexProgress | None = None
+    report: IndexReport | None = None
+    error: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as values that JSON can hold."""
+        from setnet.library.paths import shown
+
+        told: dict[str, Any] = {
+            "state": self.state,
+            "folders": list(self.folders),
+            "started": self.started,
+            "progress": None,
+            "report": None,
+            "error": self.error,
+        }
+        if self.progress is not None:
+            p = self.progress
+            told["progress"] = {
+                "stage": p.stage,
+                "done": p.done,
+                "total": p.total,
+                "unchanged": p.unchanged,
+                "faces": p.faces,
+                "failed": p.failed,
+                "seconds": round(p.seconds, 2),
+                "rate": round(p.rate, 2),
+                "seconds_left": None if p.seconds_left is None else round(p.seconds_left, 1),
+            }
+        if self.report is not None:
+            r = self.report
+            told["report"] = {
+                "scanned": r.scanned,
+                "unchanged": r.unchanged,
+                "added": r.added,
+                "changed": r.changed,
+                "moved": r.moved,
+                "copied": r.copied,
+                "removed": r.removed,
+                "vanished": len(r.vanished),
+                "faces": r.faces,
+                "failed": len(r.failed),
+                "unreadable": [
+                    {"photo": shown(p), "reason": why} for p, why in r.unreadable[:_SHOWN_FAILURES]
+                ],
+                "interrupted": r.interrupted,
+                "seconds": round(r.seconds, 2),
+            }
+        return told
+
+
+class IndexJob:
+    """Starts, watches and stops index runs."""
+
+    def __init__(self, library: OpenLibrary) -> None:
+        self._library = library
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="setnet-index")
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._running: Future[None] | None = None
+        self.state = JobState()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run is under way."""
+        return self._running is not None and not self._running.done()
+
+    def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
+        """Begin a run; a second one beside it is refused."""
+        with self._lock:
+            if self.is_running:
+                raise Problem(409, "an index run is under way: wait for its end, or stop it first")
+            self._stop.clear()
+            self._change(JobState(self.state.version, "running", tuple(folders), time.time()))
+            self._running = self._thread.submit(self._run, list(folders), prune, retry)
+            return self.state
+
+    def stop(self) -> JobState:
+        """Ask the run to end; what it has found is kept, the next run goes on from there."""
+        with self._lock:
+            if self.is_running:
+                self._stop.set()
+                self._change(replace(self.state, state="stopping"))
+            return self.state
+
+    def close(self, patience: float = 30.0) -> None:
+        """Stop the run and wait until the library is closed by it."""
+        self._stop.set()
+        if self._running is not None:
+            try:
+                self._running.result(patience)
+            except TimeoutError:
+                _LOG.warning("the index run did not end in time; the next one repairs what it left")
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _run(self, folders: list[str], prune: bool, retry: bool) -> None:
+        try:
+            with self._library.reading() as library:
+                report = library.index(folders or None, prune=prune, retry=retry, progress=self._tell)
+        except SetNetError as error:
+            self._change(replace(self.state, state="failed", error=str(error)))
+        except Exception as error:  # told to the user; the log has the rest
+            _LOG.exception("the index run failed")
+            self._change(replace(self.state, state="failed", error=f"unexpected {type(error).__name__}"))
+        else:
+            state = "stopped" if report.interrupted else "done"
+            self._change(replace(self.state, state=state, report=report))
+
+    def _tell(self, progress: IndexProgress) -> None:
+        self._change(replace(self.state, progress=progress))
+        if self._stop.is_set() and progress.stage == "finding faces":
+            raise KeyboardInterrupt  # how a run is told to end: it stores what it has and reports
+
+    def _change(self, state: JobState) -> None:
+        self.state = replace(state, version=self.state.version + 1)

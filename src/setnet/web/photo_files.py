@@ -1,0 +1,85 @@
+"""Open a photo's file for a client: by id, inside the indexed folders, wherever links may lead."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from setnet.library import Library, LibraryPhoto
+from setnet.web.problems import Problem
+
+__all__ = ["OpenedFile", "open_inside", "real_path", "type_of"]
+
+_CHUNK = 1 << 18
+_TYPES = {
+    ".avif": "image/avif",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+    ".heic": "image/heic",
+    ".heif": "image/heif",
+    ".jpe": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".jpg": "image/jpeg",
+    ".png": "image/png",
+    ".tif": "image/tiff",
+    ".tiff": "image/tiff",
+    ".webp": "image/webp",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """An open file and its size; `chunks` closes it."""
+
+    descriptor: int
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the file piece by piece."""
+        with os.fdopen(self.descriptor, "rb", buffering=0) as file:
+            left = self.size  # a file that grows meanwhile must not outgrow its announced length
+            while left > 0 and (piece := file.read(min(_CHUNK, left))):
+                left -= len(piece)
+                yield piece
+
+
+def real_path(library: Library, photo: LibraryPhoto) -> str:
+    """Return where the photo really is; refuse what links lead out of the indexed folders."""
+    real = os.path.realpath(photo.path)
+    for folder in library.folders:
+        root = os.path.realpath(folder)
+        if real == root or real.startswith(root.rstrip(os.sep) + os.sep):
+            return real
+    raise Problem(403, "this photo lies outside the indexed folders now: it is not served")
+
+
+def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
+    """Open a photo's file."""
+    path = real_path(library, photo)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise Problem(404, "the photo's file is gone: index again to notice where it went") from None
+    except OSError as error:
+        raise Problem(403, f"the photo's file cannot be opened: {error.strerror}") from None
+    try:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise Problem(403, "the photo's place is taken by something that is no file")
+        # A folder on the way may have become a link since it was checked: ask what was really opened.
+        with suppress(FileNotFoundError):
+            if os.readlink(f"/proc/self/fd/{descriptor}") != path:
+                raise Problem(403, "the photo's file was moved while it was opened")
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return OpenedFile(descriptor, info.st_size)
+
+
+def type_of(path: Path) -> str:
+    """Return the media type of a photo; only types of pictures are ever told."""
+    return _TYPES.get(path.suffix.lower(), "application/octet-stream")

@@ -1,0 +1,124 @@
+"""Errors as `application/problem+json` (RFC 9457): one helpful sentence, never a traceback."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from setnet.errors import (
+    InvalidInputError,
+    LockedError,
+    ModelError,
+    NotAnIndexError,
+    PhotoError,
+    SetNetError,
+    StorageError,
+    VersionError,
+)
+
+__all__ = ["Problem", "install_problems", "not_found", "problem", "too_busy"]
+
+_LOG = logging.getLogger("setnet.web")
+
+_STATUS: dict[type[SetNetError], int] = {
+    InvalidInputError: 422,
+    PhotoError: 422,
+    LockedError: 409,
+    NotAnIndexError: 404,
+    ModelError: 503,
+    StorageError: 503,
+    VersionError: 503,
+}
+
+
+class Problem(HTTPException):
+    """An error with its status and sentence."""
+
+
+def problem(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
+    """Return the response that tells of an error."""
+    body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    return JSONResponse(
+        body | more,
+        status,
+        headers=dict(headers or {}),
+        media_type="application/problem+json",
+    )
+
+
+def not_found(what: str) -> Problem:
+    """Return the error for something that is not there."""
+    return Problem(404, what)
+
+
+def too_busy(what: str, seconds: int = 2) -> Problem:
+    """Return the error that asks a client to come back later."""
+    return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)})
+
+
+def install_problems(app: FastAPI) -> None:
+    """Let every error of the app leave as problem+json."""
+    app.add_exception_handler(SetNetError, _of_setnet)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(UnicodeError, _of_unicode)
+    app.add_exception_handler(MemoryError, _of_memory)
+    app.add_exception_handler(Exception, _of_anything)
+
+
+async def _of_setnet(request: Request, error: Exception) -> JSONResponse:
+    status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 422)
+    return problem(status, _printable(str(error)), {"Retry-After": "2"} if status == 503 else None)
+
+
+async def _of_http(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, _SENTENCES.get(error.detail, error.detail), error.headers)
+
+
+# What the framework says by itself, said better.
+_SENTENCES = {
+    "Not Found": "there is nothing at this address: /docs lists what there is",
+    "Method Not Allowed": "this address does not take this method: /docs lists what it takes",
+    "There was an error parsing the body": "the body is no valid JSON",
+}
+
+
+async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [_fault(e) for e in error.errors()[:20]]
+    if any(e["type"] == "json_invalid" for e in error.errors()):
+        return problem(
+            400, f"the body is no valid JSON: {_printable(str(error.errors()[0]['ctx']['error']))}"
+        )
+    first = f"{faults[0]['at']}: {faults[0]['message']}" if faults else "the request does not fit"
+    return problem(422, _printable(first), errors=faults)
+
+
+def _fault(error: Mapping[str, Any]) -> dict[str, str]:
+    at = ".".join(str(part) for part in error["loc"]) or "body"
+    return {"at": _printable(at)[:200], "message": _printable(str(error["msg"]))[:500]}
+
+
+def _printable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+async def _of_unicode(request: Request, error: Exception) -> JSONResponse:
+    return problem(422, "a text in the request is no valid Unicode (it has half of a surrogate pair)")
+
+
+async def _of_memory(request: Request, error: Exception) -> JSONResponse:
+    return problem(503, "not enough memory for this request just now", {"Retry-After": "10"})
+
+
+async def _of_anything(request: Request, error: Exception) -> JSONResponse:
+    _LOG.exception("unexpected error at %s", request.url.path, exc_info=error)
+    return problem(500, "something unexpected happened in the server; its log has the details")

@@ -1,0 +1,114 @@
+"""Run the server until it is told to stop."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+
+from setnet.errors import SetNetError, StorageError
+from setnet.web.app import create_app
+from setnet.web.protocol import PatientProtocol
+from setnet.web.settings import WebSettings, is_loopback
+
+__all__ = ["serve"]
+
+
+def serve(
+    library: str | Path | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8422,
+    open_page: bool = False,
+    token: str | None = None,
+    sets: str | Path | None = None,
+    cors: tuple[str, ...] = (),
+) -> None:
+    """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
+
+    On an address that others can reach a token is required: `token`, else `SETNET_TOKEN`, else one is made
+    and printed.
+    """
+    token = token or os.environ.get("SETNET_TOKEN") or None
+    if token is None and not is_loopback(host):
+        token = secrets.token_urlsafe(24)
+    settings = WebSettings(host=host, port=port, token=token, cors=cors)
+    listening = _bound(settings)
+    app = create_app(library, sets, settings, warm_up=True)
+    address = _address(host, listening.getsockname()[1], token)
+    _say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
+    if not is_loopback(host):
+        _say("  Others can reach this address. The token is part of it: give it to those you trust.")
+    if open_page:
+        threading.Thread(target=_open_when_up, args=(address,), daemon=True).start()
+    config = uvicorn.Config(
+        app,
+        http=PatientProtocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=512,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=15,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    _Server(config, app).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends endless answers (server-sent events) when told to stop, so that the stop need not wait."""
+
+    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+        super().__init__(config)
+        self._stopping: threading.Event = app.state.server.stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._stopping.set()
+        super().handle_exit(sig, frame)
+
+
+def _bound(settings: WebSettings) -> socket.socket:
+    """Return a listening socket: a taken port is told before anything else is done."""
+    try:
+        family, kind, proto, _, where = socket.getaddrinfo(
+            settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
+        )[0]
+        listening = socket.socket(family, kind, proto)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(where)
+    except OSError as error:
+        raise StorageError(
+            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}; "
+            "choose another with --port"
+        ) from error
+    return listening
+
+
+def _address(host: str, port: int, token: str | None) -> str:
+    name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host  # noqa: S104
+    name = f"[{name}]" if ":" in name else name
+    # After the #, the token stays in the browser: it reaches no log and no other site.
+    return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
+
+
+def _open_when_up(address: str) -> None:
+    time.sleep(1.0)
+    try:
+        webbrowser.open(address)
+    except (webbrowser.Error, SetNetError):
+        _say("no browser could be opened: visit the address above")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,75 @@
+"""Every limit of the server in one place."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from dataclasses import dataclass, field
+
+from setnet.errors import InvalidInputError
+
+__all__ = ["WebSettings", "is_loopback"]
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class WebSettings:
+    """Settings of the server.
+
+    Attributes
+    ----------
+    host, port : where to listen; port 0 takes a free one
+    token : what clients must show; None (no token) is accepted on loopback addresses only
+    cors : origins of other pages that may call the API
+    max_upload, max_pixels : largest image, in bytes and decoded
+    max_body, max_items_body : largest JSON body, and largest body that adds items to a set
+    max_in_flight : bytes of request bodies held at one time, over all clients
+    body_seconds : how long a client may take to send a body
+    face_workers, face_queue, face_seconds : processes that find faces, images that may wait for them, and
+        how long one image may take
+    search_threads, search_queue : searches at one time, and searches that may wait
+    face_lifetime : seconds that faces found in an upload can be referred to
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8422
+    token: str | None = field(default=None, repr=False)
+    cors: tuple[str, ...] = ()
+    max_upload: int = 64 * MEGABYTE
+    max_pixels: int = 64_000_000
+    max_body: int = 4 * MEGABYTE
+    max_items_body: int = 256 * MEGABYTE
+    max_in_flight: int = 512 * MEGABYTE
+    body_seconds: float = 60.0
+    face_workers: int = 1
+    face_queue: int = 8
+    face_seconds: float = 60.0
+    search_threads: int = field(default_factory=lambda: max(1, os.cpu_count() or 1))
+    search_queue: int = 256
+    face_lifetime: float = 1800.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65535:
+            raise InvalidInputError(f"port {self.port}: a number from 0 to 65535 is expected")
+        if self.token is not None and len(self.token) < 16:
+            raise InvalidInputError("the token is shorter than 16 characters: take a longer one, or none")
+        if self.token is None and not is_loopback(self.host):
+            raise InvalidInputError(
+                f"{self.host} can be reached by others: a token is needed (set SETNET_TOKEN, or let "
+                "`setnet serve` make one)"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether an address or name means this machine only.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("[::1]"), is_loopback("0.0.0.0")
+    (True, True, True, False)
+    """
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
