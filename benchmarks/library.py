@@ -32,14 +32,14 @@ class PeakMemory(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = 0
-        self._stop = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
-        while not self._stop.wait(0.5):
+        while not self._ended.wait(0.5):
             self.peak = max(self.peak, sum(map(_memory, _family(os.getpid()))))
 
     def stop(self) -> int:
-        self._stop.set()
+        self._ended.set()
         self.join()
         return self.peak
 

@@ -20,6 +20,7 @@ def export(
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
     from setnet.cli.output import print_json
+    from setnet.library.paths import shown
 
     with open_library(library) as opened:
         written = opened.export(file)
@@ -33,6 +34,6 @@ def export(
         print_json(facts)
     else:
         typer.echo(
-            f"{file}: {written.faces:,} descriptors of {written.photos:,} photos, "
+            f"{shown(file)}: {written.faces:,} descriptors of {written.photos:,} photos, "
             f"{written.labelled:,} labelled"
         )

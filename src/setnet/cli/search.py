@@ -117,7 +117,10 @@ def _print(answer: Answer, json: bool) -> None:
         )
         return
     if not answer.hits:
-        say(f"no photo fits among the {answer.searched:,} searched")
+        if answer.searched:
+            say(f"no photo fits among the {answer.searched:,} searched")
+        else:
+            say("the library is empty: `setnet index PHOTOS` fills it")
         return
     print_table(
         ["", "score", "who", "photo"],

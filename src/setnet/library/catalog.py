@@ -125,7 +125,8 @@ class Catalog:
         """Return photos whose storing was cut short: (id, path, state)."""
         with self._database.reading() as db:
             return db.execute(
-                "SELECT id, path, state FROM photos WHERE state IN ('adding', 'removing')"
+                # the first condition is that of the index which makes this quick
+                "SELECT id, path, state FROM photos WHERE state <> 'ready' AND state <> 'failed'"
             ).fetchall()
 
     def same_content(self, content_hash: bytes) -> list[tuple[int, bytes]]:
@@ -153,7 +154,10 @@ class Catalog:
     def failures(self) -> list[FailedPhoto]:
         """Return the files that could not be read, in the order of paths."""
         with self._database.reading() as db:
-            rows = db.execute("SELECT id, path, reason FROM photos WHERE state = 'failed' ORDER BY path")
+            rows = db.execute(
+                "SELECT id, path, reason FROM photos WHERE state <> 'ready' AND state = 'failed' "
+                "ORDER BY path"
+            )
             return [FailedPhoto(str(i), as_path(path), reason) for i, path, reason in rows]
 
     def folders(self) -> list[bytes]:

@@ -89,6 +89,8 @@ class IndexRun:
         work = []
         for file in scan.files():
             self._seen.add(file.path)
+            if len(self._seen) % 5000 == 0:
+                self._tell("looking for photos", len(self._seen))
             task = self._task(file)
             if task is not None:
                 work.append(task)
