@@ -60,7 +60,8 @@ def describe(
         for path in done.without_face[:10]:
             say(f"no face: {shown(path)}")
         typer.echo(
-            f"{shown(out)}: {done.descriptors:,} descriptors of {done.labels:,} people from {done.photos:,} photos "
+            f"{shown(out)}: {done.descriptors:,} descriptors of {done.labels:,} people "
+            f"from {done.photos:,} photos "
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
         )
     if done.failed or done.without_face:

@@ -15,8 +15,11 @@ from setnet.library.catalog import Catalog
 from setnet.library.conditions import Conditions
 from setnet.library.query import QueryPerson
 from setnet.library.records import LibraryPhoto, PersonMatch, PhotoHit
+from setnet.sets.logistic import Logistic
 
 __all__ = ["Answer", "answer", "look_alikes"]
+
+_SURE = 0.9  # more than a match: a remark that is often wrong is soon not read any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +87,18 @@ def answer(
         without=tuple(without),
         searched=len(index),
         seconds={"search": searched - start, "records": perf_counter() - searched},
-        warnings=tuple(look_alikes(people, threshold) + missing),
+        warnings=tuple(look_alikes(people, index.logistic) + missing),
     )
 
 
-def look_alikes(people: Sequence[QueryPerson], threshold: float) -> list[str]:
-    """Return a warning for each pair of query people who would match one another."""
+def look_alikes(people: Sequence[QueryPerson], logistic: Logistic) -> list[str]:
+    """Return a warning for each pair of query people who are very probably one person."""
     centres = [_centre(person) for person in people]
     warnings = []
     for a in range(len(people)):
         for b in range(a + 1, len(people)):
             similarity = float(centres[a] @ centres[b])
-            if similarity >= threshold:
+            if float(logistic.probability(similarity)) >= _SURE:
                 warnings.append(
                     f"{people[a].name} and {people[b].name} look like one and the same person "
                     f"(similarity {similarity:.2f}): one face can only count for one of them"

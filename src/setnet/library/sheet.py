@@ -102,7 +102,7 @@ def _marks(hit: PhotoHit) -> list[Mark]:
 
 
 def _verdict(hit: PhotoHit, answer: Answer) -> str:
-    return f"{len(hit.people)} of {len(answer.people)}   score {hit.score:.2f}"
+    return f"{len(hit.people)} of {len(answer.people)} · score {hit.score:.2f}"
 
 
 def _title(answer: Answer) -> str:
@@ -174,7 +174,10 @@ def _box(mark: Mark, hit: PhotoHit) -> str:
     )
     if mark.label is None:
         return f'<i style="{place}"></i>'
-    return f'<i class="match" style="{place}"><em>{html.escape(mark.label)}</em></i>'
+    centre = (box.x0 + box.x1) / 2 / width
+    side = "left" if centre < 0.18 else "right" if centre > 0.82 else "middle"
+    lines = f"{'above' if box.y1 / height > 0.88 else 'below'} {side}"
+    return f'<i class="match" style="{place}"><em class="{lines}">{html.escape(mark.label)}</em></i>'
 
 
 def _is_plain(path: Path) -> bool:
