@@ -44,7 +44,7 @@ def test_every_network_of_the_paper_is_trained_judged_and_kept(tmp_path: Path) -
     out = tmp_path / "run"
     crops(out / "crops.npz")
     settings = load_settings("tiny", SMALL)
-    result = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(20, 60)])
+    result = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(10, 40)])
     names = [row.name for row in result.rows]
     assert len(names) == len(set(names)) == 24
     for wanted in ("Baseline-3 + W (W after agg.)", "Baseline-GM-2 (p per dim.) + W", "SetNet-3 + W"):
@@ -52,7 +52,7 @@ def test_every_network_of_the_paper_is_trained_judged_and_kept(tmp_path: Path) -
     assert all(0 <= value <= 100 for row in result.rows for value in (*row.ndcg10, *row.ndcg30))
     assert len(result.learnt_p["Baseline-GM-2 (p per dim.)"]) == 16
     assert {p.name for p in (out / "variants").iterdir()} == {v.folder for v in VARIANTS}
-    again = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(20, 60)])
+    again = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(10, 40)])
     assert again.rows == result.rows
 
     page = tmp_path / "docs" / "results.md"

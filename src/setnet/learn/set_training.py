@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.learn.calibration import calibrate_sets
+from setnet.learn.checkpoint import latest_checkpoint
 from setnet.learn.initialise import random_sets, start_aggregator
 from setnet.learn.loop import TrainReport, deterministic, train_loop
 from setnet.learn.loss import membership, set_loss
@@ -64,7 +65,7 @@ def train_sets(
     deterministic(settings.seed)
     schedule = settings.sets
     network.to(device)
-    if start:
+    if start and latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
         start_network(network, source, settings, device)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     for parameter in network.backbone.parameters():
