@@ -47,7 +47,11 @@ class Scored:
 
     def ranked(self, k: int) -> Scored:
         """Return the best k: by score, then sum of similarities, then order of insertion."""
-        return self.take(np.lexsort((self.seq, -self.similarity_sum, -self.score))[:k])
+        order = np.argsort(-self.score, kind="stable")
+        score = self.score[order]
+        if (score[1:] == score[:-1]).any():
+            order = np.lexsort((self.seq, -self.similarity_sum, -self.score))
+        return self.take(order[:k])
 
     def passing(self, at_least: int, only: bool) -> NDArray[np.bool_]:
         """Return which entries satisfy the conditions on their elements."""

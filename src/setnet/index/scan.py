@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -22,6 +23,7 @@ TILE = 768 * 1024  # bytes of codes that stay in the cache while several queries
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 
 Bounds = NDArray[np.float32]
+_local = threading.local()
 
 
 def thread_count(threads: int | None) -> int:
@@ -34,10 +36,19 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1)), thread_name_prefix="setnet-scan")
 
 
+def _buffer(i: int, lanes: int) -> Bounds:
+    """Return the i-th array of bounds of this thread; made anew they would cost a page fault per 4 kB."""
+    kept: dict[int, Bounds] = _local.__dict__.setdefault("kept", {})
+    if i not in kept or len(kept[i]) < lanes or len(kept[i]) > 4 * lanes + 1024:
+        kept[i] = np.empty(lanes, np.float32)
+    return kept[i][:lanes]
+
+
 def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
     """Return, per query, an upper bound of each element lane's exact score."""
     field = snapshot.elements
     coded = [Codes.of(q, 8, field.residual_norm, field.code_norm) for q in queries]
+    task_bytes = _task_bytes(len(queries), threads)
 
     def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
         if not segment.coded:  # small: every row deserves the second look
@@ -48,8 +59,7 @@ def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None
         codes, scales = segment.file.hot("codes"), segment.file.hot("scales")
         row_start = segment.file.array("row_start")
         row_bytes = codes.shape[1] * 64
-        size = TASK if len(queries) == 1 else TILE
-        for first, last in lanes.block_ranges(row_start, max(1, size // row_bytes)):
+        for first, last in lanes.block_ranges(row_start, max(1, task_bytes // row_bytes)):
             yield _task(
                 8, codes, scales, row_start, info["first_wide"], codes.shape[1], coded, first, last, out
             )
@@ -63,17 +73,25 @@ def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) ->
     bits = min(8, snapshot.shape.sets.bits)
     field = snapshot.sets
     coded = [Codes.of(q, bits, field.residual_norm, field.code_norm) for q in queries]
+    task_bytes = _task_bytes(len(queries), threads)
 
     def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
         codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
         blocks = len(codes)
         groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
-        step = max(1, (TASK if len(queries) == 1 else TILE) // (groups * (8 if bits == 1 else 64)))
+        step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))
         for first in range(0, blocks, step):
             last = min(first + step, blocks)
             yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
 
     return _run(snapshot, field, queries, tasks, threads)
+
+
+def _task_bytes(queries: int, threads: int | None) -> int:
+    """Return how many bytes of codes to do at a time: what fits the cache, or what keeps threads busy."""
+    if queries > 1:
+        return TILE
+    return TASK if thread_count(threads) > 1 else 1 << 62
 
 
 def _task(
@@ -98,7 +116,7 @@ def _run(
     threads: int | None,
 ) -> list[Bounds]:
     """Do all tasks on the asked number of threads, then close the lanes of deleted and empty items."""
-    bounds = [np.empty(field.lanes, np.float32) for _ in queries]
+    bounds = [_buffer(i, field.lanes) for i in range(len(queries))]
     work: list[Callable[[], None]] = []
     for s, segment in enumerate(snapshot.segments):
         here = slice(field.start[s], field.start[s + 1])
@@ -133,24 +151,33 @@ def best_first(bounds: Bounds, wanted: int, floor: Callable[[], float]) -> Itera
     sample = bounds[::stride]
     done, high = 0, np.inf
     while True:
-        low = _cut(sample, wanted, stride)
-        must = floor()
+        low, must = _cut(sample, wanted, stride), floor()
+        found = None
         if must > 0:
-            low = must if _count(bounds, must, high) <= 4 * max(done, 256) else max(low, must)
-        if low < high:
-            lanes_found = np.empty(_count(bounds, low, high), np.int64)
-            backend.kernels.collect(bounds, low, high, lanes_found)
-            if len(lanes_found):
-                yield lanes_found
-            done += len(lanes_found)
-            high = low
+            # what may still enter is usually little: then look at all of it
+            found = _collect(bounds, must, high, 4 * max(done, 256))
+            low = must if found is not None else max(low, must)
+        if found is None and low < high:
+            found = _collect(bounds, low, high, len(bounds))
+        if found is not None and len(found):
+            yield found
+            done += len(found)
+        high = min(low, high)
         if low <= 0 or floor() >= low:
             return
-        wanted = max(4 * done, 4 * wanted)
+        wanted = 4 * max(done, wanted)
 
 
-def _count(bounds: Bounds, low: float, high: float) -> int:
-    return int(backend.kernels.collect(bounds, low, high, np.empty(0, np.int64)))
+def _collect(bounds: Bounds, low: float, high: float, most: int) -> NDArray[np.int64] | None:
+    """Return the lanes with a bound from ``low`` up to but not including ``high``; None if over ``most``."""
+    room = np.empty(min(most, 8192), np.int64)
+    found = backend.kernels.collect(bounds, low, high, room)
+    if found > most:
+        return None
+    if found > len(room):
+        room = np.empty(found, np.int64)
+        backend.kernels.collect(bounds, low, high, room)
+    return room[:found]
 
 
 def _cut(sample: Bounds, wanted: int, stride: int) -> float:

@@ -130,10 +130,11 @@ def _ranked(
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
                 bounds[closed] = -1.0
-            top.add(second_look(query, []))
             for found in scan.best_first(bounds, k + k // 8 + 64, top.floor):
                 for batch in _batches(found):
                     top.add(second_look(query, _rows(field, batch)))
+            if top.best is None:
+                top.add(second_look(query, []))
     return [top.best_found() for top in tops]
 
 
