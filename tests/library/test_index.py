@@ -157,6 +157,17 @@ def test_progress_tells_where_a_run_is(library: Library, photos: Path, compose: 
     assert seen[-1].seconds_left == 0
 
 
+def test_a_run_can_be_stopped_from_outside(
+    library: Library, photos: Path, compose: Callable[..., None]
+) -> None:
+    for number in range(4):
+        compose(photos / f"new{number}.jpg", ("P001",), tile=number)
+    report = library.index(workers=0, should_stop=lambda: True)
+    assert (report.interrupted, report.added) == (True, 1)
+    assert library.catalog.counts().photos == 6
+    assert run(library).added == 3
+
+
 def test_a_second_writer_is_told_at_once(library: Library, photos: Path) -> None:
     with library._writing(), pytest.raises(LockedError):
         run(library, photos)

@@ -44,11 +44,13 @@ class IndexRun:
         prune: bool,
         retry: bool,
         progress: Progress | None,
+        should_stop: Callable[[], bool] | None = None,
     ) -> None:
         self._database, self._index, self._settings = database, index, settings
         self._catalog = Catalog(database)
         self._writer = PhotoWriter(database, index)
         self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
+        self._should_stop = should_stop or (lambda: False)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, list[bytes]] = {}
@@ -127,6 +129,8 @@ class IndexRun:
                         self._flush()
                         since = monotonic()
                     self._tell("finding faces", len(work))
+                    if self._should_stop():
+                        raise KeyboardInterrupt
             finally:
                 self._flush()
 

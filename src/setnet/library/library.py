@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -144,6 +144,7 @@ class Library:
         prune: bool = False,
         retry: bool = False,
         progress: Progress | None = None,
+        should_stop: Callable[[], bool] | None = None,
     ) -> IndexReport:
         """Bring the library up to date with folders of photos; without any, with those indexed before.
 
@@ -159,6 +160,8 @@ class Library:
             Look again at files that failed before.
         progress
             Is called with an `IndexProgress` now and then.
+        should_stop
+            Is asked after each photo; True ends the run as Ctrl-C does, keeping what was found.
         """
         from setnet.library.indexing import IndexRun
         from setnet.library.pool import default_workers
@@ -175,6 +178,7 @@ class Library:
                 prune=prune,
                 retry=retry,
                 progress=progress,
+                should_stop=should_stop,
             )
             report = run.over(roots, [absolute(self.path)])
         if report.removed or report.changed:

@@ -43,6 +43,8 @@ def make_album(folder: Path) -> list[AlbumPhoto]:
         if truth.is_file() and truth.read_text(encoding="utf-8") == text:
             return photos
         folder.mkdir(parents=True, exist_ok=True)
+        for old in folder.glob("IMG_*.jpg"):  # of a demo that planned another album
+            old.unlink()
         for number, photo in enumerate(photos):
             _compose(photo, number, folder / photo.name)
         truth.write_text(text, encoding="utf-8")  # last: its presence says that all photos are there

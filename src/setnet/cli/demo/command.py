@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,9 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from setnet.cli.demo.album import AlbumPhoto
     from setnet.cli.demo.questions import Question
     from setnet.library import Answer
@@ -75,10 +79,11 @@ def _indexed_and_asked(
     truth = {photo.name: photo for photo in photos}
     results = []
     with Library.open_or_create(place / "library") as library:
-        report = library.index([place / "album"])
+        report = library.index([place / "album"], prune=True)
         counts = library.catalog.counts()
         said(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
+        said(_most_alike({name: person.descriptors[0] for name, person in people.items()}))
         for number, question in enumerate(questions, 1):
             answer = library.find(
                 [people[name] for name in question.people],
@@ -132,6 +137,15 @@ def _show(
     )
 
 
+def _most_alike(portraits: dict[str, NDArray[np.float32]]) -> str:
+    """Tell which two people are hardest to tell apart: that is where wrong answers come from."""
+    pairs = [(float(portraits[a] @ portraits[b]), a, b) for a in portraits for b in portraits if a < b]
+    similarity, first, second = max(pairs)
+    return (
+        f"  the two portraits most alike: {first} and {second}, similarity {similarity:.2f} (a match is 0.40)"
+    )
+
+
 def _hits(answer: Answer, truth: dict[str, AlbumPhoto]) -> list[dict[str, Any]]:
     return [
         {
@@ -164,13 +178,14 @@ def _default_folder() -> Path:
 
 
 def _say_next(place: Path) -> None:
+    setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
     typer.echo(
         f"""
 Try next, on the album:
-  setnet search {place}/portraits/P003.jpg --library {place}/library --sheet out.html
-  setnet people add Friend {place}/portraits/P003.jpg --library {place}/library
+  {setnet} search {place}/portraits/P003.jpg --library {place}/library --sheet out.html
+  {setnet} people add Friend {place}/portraits/P003.jpg --library {place}/library
 and on photos of your own (nothing leaves this machine):
-  setnet index ~/Pictures
-  setnet search somebody.jpg another.jpg --sheet out.png
-  setnet status"""
+  {setnet} index ~/Pictures
+  {setnet} search somebody.jpg another.jpg --sheet out.png
+  {setnet} status"""
     )
