@@ -1,0 +1,66 @@
+// Elements without a framework: h("button", {class: "x", onclick}, "text", child).
+
+export function h(tag, props = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(props)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "class") element.className = value;
+    else if (name === "style") Object.assign(element.style, value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const PATHS = {
+  back: "M15 5l-7 7 7 7",
+  ban: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M5.6 5.6l12.8 12.8",
+  close: "M6 6l12 12M18 6L6 18",
+  down: "M6 9l6 6 6-6",
+  download: "M12 4v11m-5-5l5 5 5-5M5 20h14",
+  file: "M14 4h6v6M20 4l-9 9M18 14v5a1 1 0 0 1-1 1H5a1 1 0 0 1-1-1V7a1 1 0 0 1 1-1h5",
+  filter: "M4 6h16M7 12h10M10 18h4",
+  forward: "M9 5l7 7-7 7",
+  merge: "M7 4v5a5 5 0 0 0 5 5m5-10v5a5 5 0 0 1-5 5m0 0v6",
+  pencil: "M4 20l1-4L16 5l3 3L8 19z",
+  photo: "M4 6h16v12H4zM4 16l5-5 4 4 3-3 4 4M15.500 9.500h.01",
+  plus: "M12 5v14M5 12h14",
+  save: "M7 4h10v16l-5-4-5 4z",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+};
+
+export function icon(name) {
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+  path.setAttribute("d", PATHS[name]);
+  for (const [key, value] of Object.entries({ fill: "none", stroke: "currentColor", "stroke-width": "1.8",
+    "stroke-linecap": "round", "stroke-linejoin": "round" })) path.setAttribute(key, value);
+  svg.append(path);
+  return svg;
+}
+
+export function iconButton(name, label, onclick, more = {}) {
+  return h("button", { type: "button", class: "icon-button", "aria-label": label, title: label, onclick, ...more }, icon(name));
+}
+
+export function plural(number, one, many = `${one}s`) {
+  return `${number.toLocaleString()} ${number === 1 ? one : many}`;
+}
+
+export function toast(text, kind = "") {
+  const shown = h("div", { class: `toast ${kind}` }, text);
+  document.getElementById("toasts").append(shown);
+  setTimeout(() => shown.remove(), kind === "error" ? 7000 : 3500);
+}
+
+export function debounce(call, milliseconds) {
+  let timer;
+  return (...args) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => call(...args), milliseconds);
+  };
+}

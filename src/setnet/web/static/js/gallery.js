@@ -1,0 +1,118 @@
+// A justified gallery in groups; images load when they come near the screen, off-screen rows cost nothing.
+
+import { urls } from "./api.js";
+import { h, icon } from "./dom.js";
+
+const GAP = () => (matchMedia("(max-width: 640px)").matches ? 4 : 6);
+const HEIGHT = () => (matchMedia("(max-width: 640px)").matches ? 150 : 250);
+
+export function boxStyle(box, photo) {
+  const [x0, y0, x1, y1] = box;
+  return { left: `${(x0 / photo.width) * 100}%`, top: `${(y0 / photo.height) * 100}%`,
+    width: `${((x1 - x0) / photo.width) * 100}%`, height: `${((y1 - y0) / photo.height) * 100}%` };
+}
+
+export function tagPlace(box, photo) {
+  const middle = (box[0] + box[2]) / 2 / photo.width;
+  return `${box[3] / photo.height > 0.88 ? "above" : ""} ${middle < 0.2 ? "at-left" : middle > 0.8 ? "at-right" : ""}`;
+}
+
+const ratio = (photo) => Math.min(Math.max(photo.width / photo.height, 0.4), 3.2);
+
+// Rows of photos that fill the width exactly, each about HEIGHT tall.
+export function rows(photos, width, target = HEIGHT(), gap = GAP()) {
+  const made = [];
+  let row = [];
+  let sum = 0;
+  for (const photo of photos) {
+    row.push(photo);
+    sum += ratio(photo);
+    if (sum * target + gap * (row.length - 1) >= width) {
+      made.push({ photos: row, height: (width - gap * (row.length - 1)) / sum });
+      row = [];
+      sum = 0;
+    }
+  }
+  if (row.length) made.push({ photos: row, height: Math.min(target, (width - gap * (row.length - 1)) / sum) });
+  return made;
+}
+
+export class Gallery {
+  // groups: [{title, note, hits: [{photo, matches}]}]; a match is {name, similarity, box, face, person}.
+  constructor({ open, reject }) {
+    this.open = open;
+    this.reject = reject;
+    this.element = h("div", { class: "gallery" });
+    this.groups = [];
+    this.drawn = new Map();
+    let width = 0;
+    new ResizeObserver(() => {
+      if (this.element.clientWidth && this.element.clientWidth !== width) { width = this.element.clientWidth; this.drawn.clear(); this.draw(); }
+    }).observe(this.element);
+  }
+
+  show(groups) {
+    this.groups = groups;
+    this.draw();
+  }
+
+  clear() {
+    this.groups = [];
+    this.drawn.clear();
+    this.element.replaceChildren();
+  }
+
+  draw() {
+    const width = this.element.clientWidth;
+    if (!width) return;
+    this.element.replaceChildren(...this.groups.map((group) => this.group(group, width)));
+  }
+
+  group(group, width) {
+    const hits = new Map(group.hits.map((hit) => [hit.photo, hit]));
+    return h("section", { class: "group" },
+      group.title && h("h2", {}, group.title, " ", h("small", {}, group.note)),
+      rows(group.hits.map((hit) => hit.photo), width).map((row) => {
+        const key = `${width}/${group.title}/${row.photos.map((p) => `${p.id}:${hits.get(p).matches.map((m) => `${m.face}${m.name}`)}`)}`;
+        if (!this.drawn.has(key)) this.drawn.set(key, this.row(row, hits));
+        return this.drawn.get(key);
+      }));
+  }
+
+  row(row, hits) {
+    const element = h("div", { class: "row-of-photos", style: { containIntrinsicSize: `auto ${Math.round(row.height)}px` } },
+      row.photos.map((photo) => this.tile(hits.get(photo), row.height)));
+    return element;
+  }
+
+  tile(hit, height) {
+    const { photo, matches } = hit;
+    const width = ratio(photo) * height;
+    const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > 340 ? 640 : 320;
+    const people = matches.map((match) => match.name).join(", ");
+    const image = h("img", { src: urls.thumbnail(photo, size), alt: "", loading: "lazy", decoding: "async" });
+    const tile = h("div", { class: "tile", "data-photo": photo.id, style: { width: `${width}px`, height: `${height}px` } },
+      h("button", { type: "button", class: "open", "aria-label": `Open ${photo.name}${people ? `, with ${people}` : ""}`, onclick: () => this.open(hit) }, image));
+    image.addEventListener("error", () => { image.remove(); tile.classList.add("is-broken"); });
+    const matched = new Set(matches.map((match) => match.face));
+    photo.faces.forEach((face, number) => {
+      if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));
+    });
+    for (const match of matches) tile.append(this.match(match, hit));
+    return tile;
+  }
+
+  match(match, hit) {
+    return h("div", { class: "box match", style: boxStyle(match.box, hit.photo), "data-name": match.name },
+      h("span", { class: `tag ${tagPlace(match.box, hit.photo)}` },
+        h("span", { class: "who" }, match.name),
+        h("span", { class: "how" }, match.similarity.toFixed(2)),
+        h("button", { type: "button", class: "not", "aria-label": `Not ${match.name}`, title: `Not ${match.name}`, onclick: () => this.reject(match, hit) }, icon("close"))));
+  }
+}
+
+export function skeleton(width) {
+  const shapes = Array.from({ length: 14 }, (_, n) => ({ width: [4, 3, 4, 2][n % 4], height: [3, 4, 3, 3][n % 4] }));
+  return rows(shapes, width || 800).slice(0, 3).map((row) => h("div", { class: "row-of-photos", "aria-hidden": "true" },
+    row.photos.map((shape) => h("div", { class: "skeleton", style: { width: `${ratio(shape) * row.height}px`, height: `${row.height}px` } }))));
+}

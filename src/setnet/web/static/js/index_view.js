@@ -1,0 +1,131 @@
+// The index: folders, a running index as it goes, and what could not be read.
+
+import { api } from "./api.js";
+import { confirmed } from "./ask.js";
+import { h, iconButton, plural, toast } from "./dom.js";
+
+const RUNNING = new Set(["running", "stopping"]);
+
+export class IndexView {
+  constructor(section, { changed }) {
+    this.changed = changed;
+    this.folder = h("input", { type: "text", id: "new-folder", placeholder: "/home/me/Pictures", autocomplete: "off", maxlength: 4096 });
+    this.prune = h("input", { type: "checkbox", id: "prune" });
+    this.retry = h("input", { type: "checkbox", id: "retry" });
+    this.folders = h("ul", { class: "folders" });
+    this.again = h("button", { type: "button", class: "button", onclick: () => this.start([]) }, "Look for new photos");
+    this.run = h("section", { class: "panel", "aria-labelledby": "run-title" });
+    this.failures = h("section", { class: "panel wide", "aria-labelledby": "failures-title" });
+    section.append(
+      h("div", { class: "view-head" }, h("h1", { id: "index-title" }, "Index"), h("p", { class: "muted", id: "index-size" })),
+      h("div", { class: "panels" },
+        h("section", { class: "panel", "aria-labelledby": "folders-title" }, h("h2", { id: "folders-title" }, "Folders"), this.folders,
+          h("form", { onsubmit: (event) => this.add(event) },
+            h("div", { class: "field" }, h("label", { for: "new-folder" }, "Add a folder of this machine"),
+              h("div", { class: "row" }, this.folder, h("button", { type: "submit", class: "button primary" }, "Index it"))),
+            h("label", { class: "check" }, this.prune, "Remove photos whose files are gone"),
+            h("label", { class: "check" }, this.retry, "Try files again that failed before")),
+          h("div", {}, this.again)),
+        this.run, this.failures));
+  }
+
+  show(status) {
+    this.status = status;
+    document.getElementById("index-size").textContent = `${plural(status.photos, "photo")}, ${plural(status.faces, "face")}`;
+    this.folders.replaceChildren(...(status.folders.length ? status.folders.map((folder) => h("li", {}, h("span", { class: "path" }, folder),
+      iconButton("trash", `Forget the photos in ${folder}`, () => this.forget(folder)))) : [h("li", { class: "muted" }, "No folder yet.")]));
+    this.again.hidden = status.folders.length === 0;
+    this.draw(status.index);
+    this.loadFailures();
+    if (!this.events) this.listen();
+  }
+
+  listen() {
+    this.events = api.indexEvents();
+    this.events.addEventListener("index", (event) => {
+      const job = JSON.parse(event.data);
+      const ended = this.job && RUNNING.has(this.job.state) && !RUNNING.has(job.state);
+      this.draw(job);
+      if (ended) { this.changed(); this.loadFailures(); }
+    });
+  }
+
+  async add(event) {
+    event.preventDefault();
+    const folder = this.folder.value.trim();
+    if (!folder) { this.folder.focus(); return; }
+    if (await this.start([folder])) this.folder.value = "";
+  }
+
+  async start(folders) {
+    try {
+      this.draw(await api.startIndex({ folders, prune: this.prune.checked, retry: this.retry.checked }));
+      this.changed();
+      return true;
+    } catch (error) { toast(error.message, "error"); return false; }
+  }
+
+  async stop() {
+    try { this.draw(await api.stopIndex()); } catch (error) { toast(error.message, "error"); }
+  }
+
+  draw(job) {
+    this.job = job;
+    const running = RUNNING.has(job.state);
+    this.again.disabled = running;
+    const heading = { idle: "Nothing is running", running: "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
+    const had = this.run.querySelector("#stop-index") === document.activeElement && running;
+    this.run.replaceChildren(h("h2", { id: "run-title" }, heading), ...this.details(job, running));
+    if (had) this.run.querySelector("#stop-index")?.focus();
+  }
+
+  details(job, running) {
+    const p = job.progress;
+    if (running) {
+      const left = p?.seconds_left ? `about ${duration(p.seconds_left)} left` : "";
+      return [
+        h("progress", p ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos looked at" } : { "aria-label": "Photos looked at" }),
+        h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second · ${left}` : "Reading the folders…"),
+        p && facts({ faces: p.faces, failed: p.failed, unchanged: p.unchanged }),
+        h("div", {}, h("button", { type: "button", class: "button", id: "stop-index", disabled: job.state === "stopping", onclick: () => this.stop() }, "Stop")),
+      ].filter(Boolean);
+    }
+    const r = job.report;
+    if (job.error) return [h("p", { class: "notice error", role: "alert" }, job.error)];
+    if (!r) return [h("p", { class: "muted" }, "Index a folder, or look for new photos in those you have. Searching goes on meanwhile.")];
+    const told = [h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
+      facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces, failed: r.failed })];
+    if (r.vanished) told.push(h("p", { class: "notice" }, `${plural(r.vanished, "photo")} of the library can no longer be found. Tick “Remove photos whose files are gone” to drop them.`));
+    if (r.interrupted) told.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
+    for (const folder of r.unreadable) told.push(h("p", { class: "notice error" }, `${folder.photo}: ${folder.reason}`));
+    return told;
+  }
+
+  async loadFailures() {
+    try {
+      const { failures, total } = await api.failures();
+      this.failures.hidden = total === 0;
+      this.failures.replaceChildren(h("h2", { id: "failures-title" }, `${plural(total, "file")} could not be read`),
+        h("ul", { class: "failures" }, failures.map((f) => h("li", {}, h("span", { class: "path" }, f.photo), h("span", { class: "muted small" }, f.reason)))));
+    } catch (error) { toast(error.message, "error"); }
+  }
+
+  async forget(folder) {
+    const sure = await confirmed({ title: "Forget this folder?", text: `What is known of the photos in ${folder} is deleted from this machine. The photos stay as they are.`, action: "Forget", danger: true });
+    if (!sure) return;
+    try {
+      const { photos } = await api.forgetFolder(folder);
+      toast(`${plural(photos, "photo")} forgotten.`);
+    } catch (error) { toast(error.message, "error"); }
+    this.changed();
+  }
+}
+
+function facts(numbers) {
+  return h("dl", { class: "facts" }, Object.entries(numbers).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value.toLocaleString()))));
+}
+
+function duration(seconds) {
+  if (seconds < 90) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}

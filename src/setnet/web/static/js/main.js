@@ -1,0 +1,71 @@
+// Which view is shown, the token, and what all views share.
+
+import { api, onTokenNeeded } from "./api.js";
+import { answered } from "./ask.js";
+import { plural, toast } from "./dom.js";
+import { IndexView } from "./index_view.js";
+import { PeopleView } from "./people_view.js";
+import { SearchView } from "./search_view.js";
+
+const VIEWS = ["search", "people", "index"];
+const section = (name) => document.getElementById(`view-${name}`);
+
+let asking = null;
+onTokenNeeded(() => {
+  asking ??= (async () => {
+    for (;;) {
+      const token = await answered({ title: "This library asks for a token", label: "The token that `setnet serve` printed", action: "Enter", type: "password", dismissible: false });
+      try { await api.begin(token); return; } catch (error) { toast(error.message, "error"); }
+    }
+  })().finally(() => { asking = null; });
+  return asking;
+});
+
+const search = new SearchView(section("search"));
+const people = new PeopleView(section("people"), {
+  find: (person) => { search.findSaved(person); location.hash = "#search"; },
+  forgotten: () => refresh(),
+});
+const index = new IndexView(section("index"), { changed: () => refresh() });
+
+async function status() {
+  const now = await api.status();
+  document.getElementById("library-size").textContent = plural(now.photos, "photo");
+  return now;
+}
+
+async function refresh() {
+  const now = await status();
+  search.refresh(now);
+  if (current() === "index") index.show(now);
+}
+
+const current = () => (VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "search");
+
+async function show() {
+  const name = current();
+  document.title = { search: "setnet", people: "People · setnet", index: "Index · setnet" }[name];
+  for (const view of VIEWS) section(view).hidden = view !== name;
+  for (const link of document.querySelectorAll("nav [data-view]")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+  }
+  try {
+    const now = await status();
+    if (name === "search") await search.show(now);
+    else if (name === "people") await people.show();
+    else index.show(now);
+  } catch (error) { toast(error.message, "error"); }
+}
+
+async function begin() {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (token) {
+    history.replaceState(null, "", location.pathname);
+    try { await api.begin(token); } catch (error) { toast(error.message, "error"); }
+  }
+  addEventListener("hashchange", show);
+  await show();
+  document.documentElement.dataset.ready = "true";
+}
+
+begin();

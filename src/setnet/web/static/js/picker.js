@@ -1,0 +1,153 @@
+// The dialog that shows uploaded photos with their faces, to click the right ones.
+
+import { api } from "./api.js";
+import { h, iconButton, plural, toast } from "./dom.js";
+import { addExamples, addPerson, label, query } from "./query.js";
+
+const MOST_FILES = 12;
+
+export function pickFaces(files, target = null) {
+  const photos = [...files].slice(0, MOST_FILES);
+  if (files.length > MOST_FILES) toast(`The first ${MOST_FILES} photos are taken.`);
+  if (photos.length) new Picker(photos, target).open();
+}
+
+export function chooseFiles(target = null) {
+  const input = h("input", { type: "file", accept: "image/*,.heic,.heif,.avif", multiple: true, class: "visually-hidden", "aria-hidden": "true", tabindex: "-1" });
+  input.addEventListener("change", () => { pickFaces(input.files, target); input.remove(); });
+  input.addEventListener("cancel", () => input.remove());
+  document.body.append(input);
+  input.click();
+}
+
+class Picker {
+  constructor(files, target) {
+    this.chosen = new Map(); // face id -> number of its photo
+    this.aborter = new AbortController();
+    this.as = h("select", { "aria-label": "Add the chosen faces as" });
+    this.add = h("button", { type: "button", class: "button primary", onclick: () => this.finish() });
+    this.status = h("p", { class: "grow muted small", role: "status" });
+    this.target = target;
+    this.body = h("div", { class: "body" });
+    this.dialog = h("dialog", { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
+      h("header", {}, h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : "Click the faces to look for"),
+        iconButton("close", "Close", () => this.dialog.close())),
+      this.body,
+      h("footer", {}, this.status, this.as, this.add));
+    this.dialog.addEventListener("close", () => { this.aborter.abort(); this.dialog.remove(); });
+    files.forEach((file, number) => this.look(file, number));
+    this.update();
+  }
+
+  open() {
+    document.body.append(this.dialog);
+    this.dialog.showModal();
+  }
+
+  async look(file, number) {
+    const canvas = h("div", { class: "canvas" }, h("div", { class: "skeleton", style: { width: "320px", height: "240px" } }),
+      h("p", { class: "waiting" }, "Finding faces…"));
+    const caption = h("div", { class: "caption" }, h("span", {}, file.name || "Pasted photo"));
+    const part = h("figure", { class: "upload" }, canvas, caption);
+    this.body.append(part);
+    try {
+      const seen = await this.patiently(() => api.faces(file, this.aborter.signal), caption);
+      this.show(seen, canvas, caption, number);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      canvas.replaceWith(h("p", { class: "notice error", role: "alert" }, error.message));
+    }
+  }
+
+  // The server refuses rather than queues without end; its photos come one after another.
+  async patiently(call, caption) {
+    for (let attempt = 0; ; attempt += 1) {
+      try { return await call(); } catch (error) {
+        if (error.status !== 503 || attempt >= 30) throw error;
+        if (attempt === 2) caption.append(h("span", {}, "the server is busy, waiting…"));
+        await new Promise((resolve) => setTimeout(resolve, 700));
+      }
+    }
+  }
+
+  show(seen, canvas, caption, number) {
+    const narrow = Math.min(this.body.clientWidth || 860, 880) - 4;
+    const scale = Math.min(narrow / seen.width, (window.innerHeight * 0.52) / seen.height, 1.5);
+    Object.assign(canvas.style, { width: `${seen.width * scale}px`, aspectRatio: `${seen.width} / ${seen.height}` });
+    canvas.replaceChildren(h("img", { src: `data:image/jpeg;base64,${seen.preview}`, alt: "The photo you added" }));
+    caption.replaceChildren(caption.firstChild, h("span", {}, seen.faces.length ? plural(seen.faces.length, "face") : "no face found"));
+    if (!seen.faces.length) {
+      canvas.after(h("p", { class: "notice" }, "No face was found here. Try a photo where the face is larger, sharper or more frontal."));
+    }
+    seen.faces.forEach((face, place) => {
+      const [x0, y0, x1, y1] = face.box;
+      const button = h("button", { type: "button", class: "pick", "aria-pressed": "false",
+        "aria-label": `Face ${place + 1} of ${seen.faces.length}, from the left`,
+        onclick: () => { this.toggle(face, number, button); },
+        style: { left: `${(x0 / seen.width) * 100}%`, top: `${(y0 / seen.height) * 100}%`,
+          width: `${((x1 - x0) / seen.width) * 100}%`, height: `${((y1 - y0) / seen.height) * 100}%` } });
+      canvas.append(button);
+      if (seen.faces.length === 1) this.toggle(face, number, button);
+    });
+    this.update();
+  }
+
+  toggle(face, number, button) {
+    const on = !this.chosen.has(face.id);
+    if (on) this.chosen.set(face.id, number); else this.chosen.delete(face.id);
+    button.setAttribute("aria-pressed", String(on));
+    this.update();
+  }
+
+  update() {
+    const count = this.chosen.size;
+    this.add.disabled = count === 0;
+    this.add.replaceChildren(count > 1 ? `Add ${count} faces` : "Add this face");
+    this.status.textContent = count ? `${plural(count, "face")} chosen` : "No face chosen yet";
+    const before = this.as.value;
+    const options = [["each", count > 1 ? "each a new person" : "a new person"]];
+    if (count > 1) options.push(["one", "one new person"]);
+    for (const person of query.people) options.push([person.key, `more of ${label(person)}`]);
+    this.as.replaceChildren(...options.map(([value, text]) => h("option", { value }, text)));
+    const valid = options.some(([value]) => value === before);
+    if (this.target && !before) this.as.value = this.target.key;
+    else if (valid && this.touched) this.as.value = before;
+    else if (!this.target) this.as.value = count > 1 && new Set(this.chosen.values()).size === count ? "one" : "each";
+    else this.as.value = this.target.key;
+    this.as.onchange = () => { this.touched = true; };
+  }
+
+  finish() {
+    const examples = [...this.chosen.keys()].map((id) => ({ id }));
+    try {
+      if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
+      else if (this.as.value === "one") addPerson({ examples });
+      else addExamples(query.people.find((person) => person.key === this.as.value), examples);
+    } catch (error) { toast(error.message, "error"); }
+    this.dialog.close();
+  }
+}
+
+export function listenForDropsAndPastes(zone) {
+  const images = (transfer) => [...(transfer?.files ?? [])].filter((file) => !file.type || file.type.startsWith("image/"));
+  let depth = 0;
+  const over = (on) => zone().classList.toggle("is-over", on);
+  const hasFiles = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  addEventListener("dragenter", (event) => { if (hasFiles(event)) { depth += 1; over(true); } });
+  addEventListener("dragleave", (event) => { if (hasFiles(event)) { depth = Math.max(0, depth - 1); over(depth > 0); } });
+  addEventListener("dragover", (event) => { if (hasFiles(event)) event.preventDefault(); });
+  addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    depth = 0;
+    over(false);
+    const card = event.target.closest?.("[data-person]");
+    const target = query.people.find((person) => person.key === card?.dataset.person) ?? null;
+    const files = images(event.dataTransfer);
+    if (files.length) { location.hash = "#search"; pickFaces(files, target); } else toast("Only photos can be dropped here.", "error");
+  });
+  addEventListener("paste", (event) => {
+    const files = images(event.clipboardData);
+    if (files.length && !document.querySelector("dialog[open]")) { location.hash = "#search"; pickFaces(files); }
+  });
+}

@@ -1,0 +1,89 @@
+// Who is looked for, and the conditions: one object that everything on the search view listens to.
+
+export const MOST_PEOPLE = 16;
+
+const listeners = new Set();
+let counter = 0;
+
+export const query = {
+  people: [],
+  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact" },
+  hidden: new Set(), // matches the user said are wrong: "person key/photo/face"
+};
+
+export function onChange(listener) { listeners.add(listener); }
+export function changed(what = "query") { for (const listener of listeners) listener(what); }
+
+export const wanted = () => query.people.filter((person) => !person.without);
+export const unwanted = () => query.people.filter((person) => person.without);
+export const label = (person) => person.name || person.saved || `Person ${person.number}`;
+
+// An example is {id, picture} of an upload, or {photo, face, box} of a photo in the library.
+export function addPerson({ examples = [], saved = null, pictured = false, name = "" }) {
+  if (query.people.length >= MOST_PEOPLE) throw new Error(`A query has at most ${MOST_PEOPLE} people.`);
+  counter = query.people.length ? counter + 1 : 1;
+  const person = { key: `p${Date.now()}-${counter}`, number: counter, name, saved, pictured, examples, without: false };
+  query.people.push(person);
+  changed();
+  return person;
+}
+
+export function addExamples(person, examples) {
+  person.examples.push(...examples);
+  changed();
+}
+
+export function removePerson(person) {
+  query.people = query.people.filter((other) => other !== person);
+  changed();
+}
+
+export function hide(person, photoId, face) {
+  query.hidden.add(`${person.key}/${photoId}/${face}`);
+  changed("hidden");
+}
+
+export const isHidden = (person, photoId, face) => query.hidden.has(`${person.key}/${photoId}/${face}`);
+
+export function examplesOf(person) {
+  return {
+    faces: person.examples.filter((e) => e.id).map((e) => e.id),
+    photo_faces: person.examples.filter((e) => e.photo).map((e) => ({ photo: e.photo.id, face: e.face })),
+  };
+}
+
+const asked = (person) => ({ name: label(person), ...(person.saved ? { saved: person.saved } : {}), ...examplesOf(person) });
+
+export function needed() {
+  const { need, atLeast } = query.filters;
+  const total = wanted().length;
+  if (need === "all") return total;
+  return need === "some" ? Math.min(Math.max(1, atLeast), total) : 1;
+}
+
+export function request(cursor = null) {
+  const f = query.filters;
+  const number = (text) => (text === "" ? null : Math.max(0, Math.floor(Number(text)) || 0));
+  return {
+    people: wanted().map(asked),
+    without: unwanted().map(asked),
+    at_least: needed(),
+    only: f.only,
+    after: f.after || null,
+    before: f.before ? dayAfter(f.before) : null,
+    folder: f.folder || null,
+    min_faces: number(f.minFaces),
+    max_faces: number(f.maxFaces),
+    mode: f.mode,
+    k: 60,
+    cursor,
+  };
+}
+
+// "To" a day means up to its end; the API's `before` leaves its day out.
+function dayAfter(day) {
+  const date = new Date(`${day}T12:00:00Z`);
+  if (Number.isNaN(date.getTime())) return day;
+  date.setUTCDate(date.getUTCDate() + 1);
+  return date.toISOString().slice(0, 10);
+}

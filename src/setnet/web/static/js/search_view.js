@@ -1,0 +1,212 @@
+// The search view: the question above, the answer below.
+
+import { api } from "./api.js";
+import { debounce, h, plural, toast } from "./dom.js";
+import { Filters } from "./filters.js";
+import { Gallery, skeleton } from "./gallery.js";
+import { PeopleBar } from "./people_bar.js";
+import { chooseFiles, listenForDropsAndPastes } from "./picker.js";
+import { addExamples, addPerson, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
+import { Viewer } from "./viewer.js";
+
+export class SearchView {
+  constructor(section) {
+    this.bar = new PeopleBar();
+    this.filters = new Filters();
+    this.summary = h("p", { class: "summary", role: "status" });
+    this.notes = h("div");
+    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.reject(match, hit) });
+    this.more = h("div", { class: "more" });
+    this.answer = null;
+    this.status = null;
+    section.append(
+      h("div", { class: "ask" },
+        h("div", { class: "ask-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
+        this.bar.cards, this.bar.chips, this.filters.element),
+      this.summary, this.notes, this.gallery.element, this.more);
+    listenForDropsAndPastes(() => this.bar.cards);
+    const soon = debounce(() => this.search(), 90);
+    onChange((what) => {
+      this.bar.draw();
+      this.filters.draw();
+      if (what === "hidden") this.draw(); else { if (what === "query") query.hidden.clear(); soon(); }
+    });
+    new IntersectionObserver((entries) => { if (entries.some((e) => e.isIntersecting)) this.loadMore(); }, { rootMargin: "900px" }).observe(this.more);
+  }
+
+  async show(status) {
+    this.status = status;
+    this.filters.configure(status);
+    await this.bar.load();
+    if (!this.answer) await this.search();
+  }
+
+  refresh(status) {
+    this.status = status;
+    this.filters.configure(status);
+    this.answer = null;
+  }
+
+  async search() {
+    this.aborter?.abort();
+    const aborter = new AbortController();
+    this.aborter = aborter;
+    this.filters.element.hidden = wanted().length === 0;
+    const waiting = setTimeout(() => this.wait(), 200);
+    try {
+      const answer = wanted().length ? await this.ask(aborter.signal) : await this.browse();
+      if (aborter.signal.aborted) return;
+      this.answer = answer;
+      this.draw();
+    } catch (error) {
+      if (error.name !== "AbortError") this.fail(error);
+    } finally {
+      clearTimeout(waiting);
+    }
+  }
+
+  async ask(signal) {
+    const people = wanted();
+    const began = performance.now();
+    const first = await api.search(request(), signal);
+    return { people, hits: first.hits, cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
+      round: performance.now() - began, next: (cursor) => api.search(request(cursor)).then((page) => ({ hits: page.hits, cursor: page.cursor })) };
+  }
+
+  async browse() {
+    const page = async (cursor) => {
+      const found = await api.photos(cursor);
+      return { hits: found.photos.map((photo) => ({ photo, matches: [], score: 0 })), cursor: found.cursor };
+    };
+    return { people: [], warnings: [], next: page, ...(await page(null)) };
+  }
+
+  wait() {
+    this.gallery.clear();
+    this.notes.replaceChildren();
+    this.more.replaceChildren();
+    this.summary.textContent = "Searching…";
+    this.gallery.element.replaceChildren(...skeleton(this.gallery.element.clientWidth));
+  }
+
+  fail(error) {
+    this.answer = null;
+    this.gallery.clear();
+    this.more.replaceChildren();
+    this.summary.replaceChildren();
+    this.notes.replaceChildren(h("div", { class: "empty", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message),
+      h("button", { type: "button", class: "button", onclick: () => this.search() }, "Try again")));
+  }
+
+  async loadMore() {
+    const answer = this.answer;
+    if (!answer?.cursor || answer.loading) return;
+    answer.loading = true;
+    try {
+      const page = await answer.next(answer.cursor);
+      answer.hits.push(...page.hits);
+      answer.cursor = page.cursor;
+      if (answer === this.answer) this.draw();
+    } catch (error) {
+      answer.cursor = null;
+      toast(error.message, "error");
+    } finally { answer.loading = false; }
+  }
+
+  // What is left of the hits when the matches that the user rejected are taken away.
+  visible() {
+    const answer = this.answer;
+    if (!answer) return [];
+    if (!answer.people.length) return answer.hits;
+    return answer.hits.map((hit) => ({ ...hit, matches: hit.matches
+      .filter((match) => !isHidden(answer.people[match.person], hit.photo.id, match.face))
+      .map((match) => ({ ...match, name: label(answer.people[match.person]) })) }))
+      .filter((hit) => hit.matches.length >= needed());
+  }
+
+  draw() {
+    const answer = this.answer;
+    if (!answer) return;
+    const hits = this.visible();
+    const ordered = this.grouped(hits);
+    this.ordered = ordered.flatMap((group) => group.hits);
+    this.gallery.show(ordered);
+    this.tell(hits);
+    this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
+    if (answer.cursor && this.more.getBoundingClientRect().top < innerHeight + 900) this.loadMore();
+  }
+
+  grouped(hits) {
+    const total = this.answer.people.length;
+    if (!total) return [{ title: "", note: "", hits }];
+    const groups = [];
+    for (let count = total; count >= 0; count -= 1) {
+      const inGroup = hits.filter((hit) => hit.matches.length === count);
+      if (!inGroup.length) continue;
+      const title = total === 1 ? `With ${label(this.answer.people[0])}` : count === total ? `All ${total}` : `${count} of ${total}`;
+      groups.push({ title: count ? title : "Nobody confirmed", note: `${plural(inGroup.length, "photo")}${this.answer.cursor ? " so far" : ""}`, hits: inGroup });
+    }
+    return groups;
+  }
+
+  tell(hits) {
+    const { people, searched, seconds, warnings, cursor } = this.answer;
+    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, text)));
+    if (!people.length) {
+      this.summary.textContent = hits.length ? "Or begin with a photo from your library: open it and click a face." : "";
+      if (!hits.length) this.notes.replaceChildren(this.emptyLibrary());
+      return;
+    }
+    const mode = { exact: "exact", fast: "fast", set: "set vectors" }[query.filters.mode];
+    this.summary.replaceChildren(h("b", {}, `${plural(hits.length, "photo")}${cursor ? " and more" : ""}`),
+      h("span", {}, `${searched.toLocaleString()} searched in ${(seconds.search * 1000).toFixed(1)} ms (${mode})`));
+    if (!hits.length) {
+      this.notes.append(h("div", { class: "empty" }, h("h2", {}, "No photo fits"),
+        h("p", {}, "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps."),
+        h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters")));
+    }
+  }
+
+  emptyLibrary() {
+    const running = this.status?.index.state === "running";
+    return h("div", { class: "empty" }, h("h2", {}, running ? "Your photos are being looked at" : "No photos yet"),
+      h("p", {}, running ? "They appear here as they are indexed." : "Name a folder of photos; setnet finds the faces in it. Nothing leaves this machine."),
+      h("a", { class: "button primary", href: "#index" }, running ? "See how it goes" : "Choose a folder"));
+  }
+
+  reject(match, hit) {
+    const person = this.answer.people[match.person];
+    hide(person, hit.photo.id, match.face);
+    toast(`That face no longer counts as ${match.name} in this search.`);
+  }
+
+  view(hit) {
+    const source = {
+      hits: () => this.ordered,
+      index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
+      more: () => this.loadMore(),
+      hasMore: () => Boolean(this.answer?.cursor),
+      closed: (last) => document.querySelector(`[data-photo="${last?.photo.id}"] .open`)?.focus({ preventScroll: false }),
+    };
+    const example = (photo, face) => ({ photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height }, face, box: photo.faces[face].box });
+    new Viewer(source, {
+      reject: (match, of) => this.reject(match, of),
+      find: (photo, face) => {
+        try { addPerson({ examples: [example(photo, face)] }); } catch (error) { toast(error.message, "error"); return; }
+        scrollTo({ top: 0 });
+        toast("Added to the query.");
+      },
+      example: (match, photo, face) => {
+        addExamples(this.answer.people[match.person], [example(photo, face)]);
+        toast(`One more example of ${match.name}.`);
+      },
+    }).show();
+  }
+
+  findSaved(saved) {
+    query.people = [];
+    addPerson({ saved: saved.name, pictured: saved.has_picture });
+  }
+
+  pick() { chooseFiles(); }
+}

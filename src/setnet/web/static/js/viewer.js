@@ -1,0 +1,130 @@
+// The large view: one photo with all its faces; every face can be searched for.
+
+import { api, urls } from "./api.js";
+import { h, icon, iconButton, plural } from "./dom.js";
+import { cutOut } from "./face_picture.js";
+import { boxStyle, tagPlace } from "./gallery.js";
+
+export class Viewer {
+  // source: {hits(), index, more()}; act: {find(photo, face), example(person, photo, face), reject(match, hit)}
+  constructor(source, act) {
+    this.source = source;
+    this.act = act;
+    this.title = h("b");
+    this.about = h("span");
+    this.open = h("a", { class: "icon-button", target: "_blank", rel: "noopener", "aria-label": "Open the file", title: "Open the file" }, icon("file"));
+    this.download = h("a", { class: "icon-button", "aria-label": "Download", title: "Download" }, icon("download"));
+    this.previous = iconButton("back", "Previous photo", () => this.turn(-1), { class: "icon-button turn previous" });
+    this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
+    this.frame = h("div", { class: "frame" });
+    this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next);
+    this.side = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
+    this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
+      h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.open, this.download,
+        iconButton("close", "Close", () => this.dialog.close())),
+      this.stage, this.side);
+    this.dialog.addEventListener("keydown", (event) => {
+      if (event.key === "ArrowLeft") this.turn(-1);
+      else if (event.key === "ArrowRight") this.turn(1);
+      else return;
+      event.preventDefault();
+    });
+    this.dialog.addEventListener("close", () => { this.resizer.disconnect(); this.dialog.remove(); this.source.closed?.(this.hit); });
+    this.resizer = new ResizeObserver(() => this.fit());
+    this.swipe();
+  }
+
+  show() {
+    document.body.append(this.dialog);
+    this.dialog.showModal();
+    this.resizer.observe(this.stage);
+    this.draw();
+  }
+
+  get hit() { return this.source.hits()[this.source.index]; }
+
+  async turn(step) {
+    const to = this.source.index + step;
+    if (to < 0) return;
+    if (to >= this.source.hits().length - 3) await this.source.more?.();
+    if (to >= this.source.hits().length) return;
+    this.source.index = to;
+    this.draw();
+  }
+
+  fit() {
+    const photo = this.hit?.photo;
+    if (!photo) return;
+    const { clientWidth, clientHeight } = this.stage;
+    const scale = Math.min((clientWidth - 16) / photo.width, (clientHeight - 16) / photo.height);
+    Object.assign(this.frame.style, { width: `${photo.width * scale}px`, height: `${photo.height * scale}px` });
+  }
+
+  draw() {
+    const hit = this.hit;
+    if (!hit) { this.dialog.close(); return; }
+    const { photo } = hit;
+    const taken = photo.taken ? new Date(photo.taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "time unknown";
+    this.title.textContent = photo.name;
+    this.about.textContent = `${taken} · ${photo.width} × ${photo.height} · ${photo.folder}`;
+    this.open.href = urls.file(photo);
+    this.download.href = urls.download(photo);
+    this.previous.disabled = this.source.index === 0;
+    this.next.disabled = this.source.index >= this.source.hits().length - 1 && !this.source.hasMore?.();
+    this.fit();
+    this.faces(hit, []);
+    api.photo(photo.id).then((details) => { if (this.hit === hit) this.faces(hit, details.faces); }).catch(() => {});
+  }
+
+  faces(hit, known) {
+    const { photo } = hit;
+    const matches = new Map(hit.matches.map((match) => [match.face, match]));
+    const image = this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
+      : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
+    const targets = photo.faces.map((face, number) => this.target(hit, face, number, matches.get(number), known[number]));
+    this.frame.replaceChildren(image, ...targets);
+    const focused = document.activeElement?.dataset?.act;
+    this.side.replaceChildren(h("h2", {}, photo.faces.length ? plural(photo.faces.length, "face") : "No face in this photo"),
+      h("ol", {}, photo.faces.map((face, number) => this.line(hit, face, number, matches.get(number), known[number], targets[number]))));
+    if (focused) this.side.querySelector(`[data-act="${focused}"]`)?.focus();
+  }
+
+  name(match, known, number) {
+    return match ? match.name : known?.person ?? `Face ${number + 1}`;
+  }
+
+  target(hit, face, number, match, known) {
+    const tag = match ?? (known?.person ? { name: known.person, similarity: known.similarity } : null);
+    return h("button", { type: "button", class: `target ${match ? "match" : ""}`, style: boxStyle(face.box, hit.photo), "data-face": number,
+      "aria-label": match ? `${match.name}: use this face as another example` : `Find more photos of ${this.name(match, known, number)}`,
+      onclick: () => this.choose(hit, number, match) },
+      tag && h("span", { class: `tag ${tagPlace(face.box, hit.photo)}` }, h("span", { class: "who" }, tag.name), h("span", { class: "how" }, tag.similarity.toFixed(2))));
+  }
+
+  line(hit, face, number, match, known, target) {
+    const light = (on) => target.classList.toggle("is-lit", on);
+    const similarity = match?.similarity ?? known?.similarity;
+    return h("li", { onmouseenter: () => light(true), onmouseleave: () => light(false) },
+      cutOut(hit.photo, face.box, 52),
+      h("span", { class: "who" }, this.name(match, known, number), similarity ? h("small", {}, ` ${similarity.toFixed(2)}`) : ""),
+      h("span", { class: "acts" },
+        match
+          ? [h("button", { type: "button", class: "link", "data-act": `more-${number}`, onclick: () => this.choose(hit, number, match) }, "Use as example"),
+            h("button", { type: "button", class: "link", "data-act": `not-${number}`, onclick: () => { this.act.reject(match, hit); this.draw(); } }, `Not ${match.name}`)]
+          : h("button", { type: "button", class: "link", "data-act": `find-${number}`, onclick: () => this.choose(hit, number, null) }, "Find this person")));
+  }
+
+  choose(hit, number, match) {
+    this.dialog.close();
+    if (match) this.act.example(match, hit.photo, number); else this.act.find(hit.photo, number);
+  }
+
+  swipe() {
+    let start = null;
+    this.stage.addEventListener("touchstart", (event) => { start = event.touches.length === 1 ? event.touches[0].clientX : null; }, { passive: true });
+    this.stage.addEventListener("touchend", (event) => {
+      const moved = start === null ? 0 : event.changedTouches[0].clientX - start;
+      if (Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
+    }, { passive: true });
+  }
+}
