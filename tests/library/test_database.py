@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from setnet.errors import LockedError, NotAnIndexError, StorageError, VersionError
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
+from setnet.index import SetIndex
 from setnet.library import Library
 from setnet.library.database import Database
 
@@ -70,3 +71,28 @@ def test_several_may_make_the_database_at_once(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(make, range(16))) == 16
+
+
+@pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index"])
+def test_a_library_whose_making_was_cut_short_is_made_anew(tmp_path: Path, made: str) -> None:
+    path = tmp_path / "library"
+    path.mkdir()
+    if "database" in made:
+        Database(path / "library.db").close()
+    if made == "half an index":
+        (path / "index" / "segments").mkdir(parents=True)
+    elif "index" in made:
+        SetIndex.create(path / "index", dim=3).close()
+    with Library.open_or_create(path) as library:
+        assert library.check() == []
+        assert library.dim == 128
+    with pytest.raises(InvalidInputError, match="holds a library already"):
+        Library.create(path)
+
+
+def test_an_index_that_lost_its_library_is_not_thrown_away(tmp_path: Path) -> None:
+    (tmp_path / "library").mkdir()
+    with SetIndex.create(tmp_path / "library" / "index", dim=2) as index:
+        index.add(["a"], [[1.0, 0.0]], [1])
+    with pytest.raises(InvalidInputError, match="without its library"):
+        Library.create(tmp_path / "library")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -87,6 +88,34 @@ def test_a_killed_run_loses_nothing_it_stored_and_the_next_completes_it(tmp_path
     time.sleep(0.5)
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=False).stdout
     assert str(tmp_path) not in left  # no worker outlives the run it belonged to
+
+
+@pytest.mark.soak
+def test_a_run_killed_at_many_moments_ends_as_one_that_was_not(tmp_path: Path, many: Path) -> None:
+    chance = random.Random(1)
+    kills = 0
+    while kills < 60:
+        process = started(tmp_path, many, workers=kills % 3)
+        try:
+            process.wait(timeout=chance.uniform(0.3, 4.0))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            kills += 1
+        if not (tmp_path / "library" / "library.db").is_file():
+            continue
+        with Library.open_or_create(tmp_path / "library") as library:
+            assert library.check() == []
+            if library.catalog.counts().photos == 24:  # begin again, with other photos changed
+                for photo in sorted(many.iterdir())[kills % 5 :: 5]:
+                    photo.write_bytes(photo.read_bytes() + b"x")
+                for photo in list(many.iterdir())[kills % 7 :: 7]:
+                    photo.rename(photo.with_name(f"{kills}-{photo.name}"))
+    with Library.open(tmp_path / "library") as library:
+        library.index(workers=0, prune=True)
+        assert library.catalog.counts().photos == 24
+        assert library.catalog.unfinished() == []
+        assert library.check() == []
 
 
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:

@@ -89,7 +89,12 @@ class Database:
         """Rebuild the file without free pages and empty the write-ahead log: deleted rows are gone."""
         with self.errors():
             self.connection.execute("VACUUM")
-            self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        if busy:
+            raise StorageError(
+                f"deleted, but another program is reading {self.path} and keeps its log from being emptied: "
+                "close it and delete something again"
+            )
 
     def close(self) -> None:
         """Close the connections of all threads."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setnet.errors import InvalidInputError, ModelError, StorageError
+from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.library.catalog import Catalog
 from setnet.library.database import Database
@@ -19,7 +21,15 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.sets import Aggregator
 
-__all__ = ["DATABASE", "INDEX", "THUMBNAILS", "found", "refuse_other_model", "refuse_other_settings"]
+__all__ = [
+    "DATABASE",
+    "INDEX",
+    "THUMBNAILS",
+    "found",
+    "is_founded",
+    "refuse_other_model",
+    "refuse_other_settings",
+]
 
 DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
@@ -35,15 +45,15 @@ def found(path: Path, settings: FaceSettings | None) -> None:
     model_paths(model_entry(settings.detector, "detector"))
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if any(name not in (DATABASE, INDEX) for name in os.listdir(path)):
+        if set(os.listdir(path)) - {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}:
             raise InvalidInputError(
                 f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
             )
     except OSError as error:
         raise StorageError(f"cannot make a library in {shown(path)}: {error.strerror or error}") from error
     assert entry.dim is not None
-    if not (path / INDEX).exists():
-        SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
+    _clear_unfinished(path)
+    SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
     database = Database(path / DATABASE)
     facts = {
         "dim": str(entry.dim),
@@ -53,6 +63,30 @@ def found(path: Path, settings: FaceSettings | None) -> None:
     with database.writing() as db:
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
     database.close()
+
+
+def is_founded(path: Path) -> bool:
+    """Tell whether there is a complete library; making one may have been cut short."""
+    if not (path / DATABASE).is_file():
+        return False
+    database = Database(path / DATABASE)
+    try:
+        return Catalog(database).meta("dim") is not None
+    finally:
+        database.close()
+
+
+def _clear_unfinished(path: Path) -> None:
+    """Make room for a new index where founding a library was cut short; what holds items is refused."""
+    if is_founded(path):
+        raise InvalidInputError(f"{shown(path)} holds a library already: open it")
+    if (path / INDEX).exists():
+        with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
+            if len(index):
+                raise InvalidInputError(
+                    f"{shown(path / INDEX)} is an index without its library: move it away or delete it"
+                )
+        shutil.rmtree(path / INDEX)
 
 
 def settings_of(catalog: Catalog) -> FaceSettings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -58,6 +59,7 @@ class Library:
         self._database = Database(path / founding.DATABASE)
         self.catalog = Catalog(self._database)
         self._reader: SetIndex | None = None
+        self._opening = threading.Lock()
         self.dim = int(self.catalog.meta("dim") or 0)
         if self.dim < 1:
             self._database.close()
@@ -85,7 +87,7 @@ class Library:
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
         place = Path(path).expanduser().absolute()
-        if not (place / founding.DATABASE).is_file():
+        if not founding.is_founded(place):
             from setnet.faces import FaceSettings
 
             return cls.create(place, FaceSettings(**chosen))
@@ -127,9 +129,10 @@ class Library:
     @property
     def set_index(self) -> SetIndex:
         """The engine under the library, open for reading."""
-        if self._reader is None:
-            self._reader = SetIndex.open(self.path / founding.INDEX, read_only=True)
-        return self._reader
+        with self._opening:
+            if self._reader is None:
+                self._reader = SetIndex.open(self.path / founding.INDEX, read_only=True)
+            return self._reader
 
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:

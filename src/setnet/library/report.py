@@ -28,7 +28,7 @@ class IndexProgress:
     @property
     def seconds_left(self) -> float | None:
         """The expected rest of the run, once there is something to go by."""
-        return (self.total - self.done) / self.rate if self.done else None
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
