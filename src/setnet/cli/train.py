@@ -136,18 +136,20 @@ def trial(
     threads: ThreadsOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Train on one fixed batch: shows that the loss falls and how long a step takes."""
+    """Train on one fixed batch, both phases: does the loss fall, how long does a step take?"""
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
     from setnet.cli.output import print_json, say
     from setnet.learn.trial import fixed_batch_trial
 
-    done = fixed_batch_trial(settings, steps, data, say)
+    phases = dict(zip(("pretrain", "sets"), fixed_batch_trial(settings, steps, data, say), strict=True))
     if json:
-        print_json({"backbone": backbone, "losses": done.losses, "seconds": done.seconds})
-    else:
+        facts = {name: {"losses": done.losses, "seconds": done.seconds} for name, done in phases.items()}
+        print_json({"backbone": backbone, "faces": 2 * settings.sets.identities} | facts)
+        return
+    for name, done in phases.items():
         typer.echo(
-            f"{backbone}: loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {steps} steps, "
-            f"{done.seconds_per_step:.1f} s per step"
+            f"{backbone}, {name}: loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {steps} steps on "
+            f"{2 * settings.sets.identities} faces, {done.seconds_per_step:.1f} s per step"
         )
 
 

@@ -37,13 +37,14 @@ __all__ = ["ClaimResult", "ClaimRow", "run_claim"]
 
 FACES = (2, 3, 4, 5)
 HELD_OUT = 100
-WHITENED = 3000  # faces that whitening is fitted on
+WHITENED = 2000  # faces that whitening is fitted on
 # Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.
 WORLDS = ((200, 2_000), (100, 1_000), (60, 500), (40, 300), (25, 150), (15, 60), (10, 40))
 CALIBRATION = (100, 500)
 GROUPS = 8  # a small world is repeated with other people: one group of fifteen would be a lottery
 EASY = 60.0
 UPPER_BOUND = "Descriptor-per-element"
+_Described = tuple[torch.Tensor, NDArray[np.int64], StressWorld, list[StressWorld]]
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def run_claim(
 
     `worlds` are sizes of the test (people, sets) to try, the largest first.
     """
-    started = time.monotonic()
+    done = _Done(out / "rows.json")
     backbone_file = out / "backbone.safetensors"
     parts = _divide(aligned_crops(data, settings.augment.short_side, out / "crops.npz"), settings)
     if not backbone_file.is_file():
@@ -101,31 +102,30 @@ def run_claim(
         report = pretrain(backbone, parts.train, settings, out / "pretrain")
         save_backbone(backbone_file, backbone, settings, {"steps": report.steps})
     load_backbone(backbone_file, settings)  # other settings than the stored backbone's show here
-    done = _Done(out / "rows.json")
     chosen: tuple[StressWorld, ...] = ()
+    known: _Described | None = None
     p: dict[str, list[float]] = {}
-    for variant in VARIANTS:
+    # Those without set training first: Baseline's descriptors decide the size of the test.
+    for variant in sorted(VARIANTS, key=lambda v: v.size is not None):
         network = trained_variant(variant, backbone_file, parts.train, settings, out / "variants")
         if learnt_p(network):
             p[variant.name] = learnt_p(network)
         if chosen and all(name in done for name, _ in _forms(variant)):
             continue
-        if not chosen:  # Baseline comes first: its descriptors decide the size of the test
-            chosen = _sized_worlds(parts, network, worlds, done)
-        sample = parts.train.sample(np.random.default_rng(settings.seed), WHITENED)
-        train = elements_of(network, parts.train, sample.picks)
-        ours = _described(network, parts.calibrate, chosen[:1])
-        theirs = _described(network, parts.test, chosen[1:])
+        if not chosen:
+            chosen = _sized_worlds(parts, network, [done.size] if done.size else worlds, done)
+        if variant.size is not None or known is None:  # those without set training share their elements
+            known = _described_all(network, parts, chosen, settings.seed)
+        train, labels, ours, theirs = known
         for name, place in _forms(variant):
             if name not in done:
                 _say(f"judging {name}")
-                _whitened(network, place, train, sample.labels, variant)
-                done.add(_judged(NetworkAggregator(network, name), ours[0], theirs))
-    seconds = done.spent(time.monotonic() - started)
+                _whitened(network, place, train, labels, variant)
+                done.add(_judged(NetworkAggregator(network, name), ours, theirs))
     people = sum(len(np.unique(world.people)) for world in chosen[1:])
     sizes = (len(chosen[1].faces), len(chosen) - 1)
     trained = (parts.train.people, len(parts.train.faces))
-    return ClaimResult(done.rows, people, *sizes, *trained, p, seconds, settings)
+    return ClaimResult(done.rows, people, *sizes, *trained, p, done.seconds, settings)
 
 
 def _divide(crops: Crops, settings: Settings) -> _Data:
@@ -156,6 +156,14 @@ def _divide(crops: Crops, settings: Settings) -> _Data:
     )
 
 
+def _described_all(network: SetNetwork, parts: _Data, worlds: Sequence[StressWorld], seed: int) -> _Described:
+    """Return a sample of training elements with their labels, the calibration world and the test worlds."""
+    sample = parts.train.sample(np.random.default_rng(seed), WHITENED)
+    train = elements_of(network, parts.train, sample.picks)
+    ours = _described(network, parts.calibrate, worlds[:1])[0]
+    return train, sample.labels, ours, _described(network, parts.test, worlds[1:])
+
+
 def _described(network: SetNetwork, source: FaceArray, worlds: Sequence[StressWorld]) -> list[StressWorld]:
     """Return the worlds with this network's elements of the faces they use (zeros for the others)."""
     rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
@@ -178,6 +186,7 @@ def _sized_worlds(
         _say(f"{len(worlds)} x {people} people, {sets} sets: descriptor-per-element {ten.mean(0).round(1)}")
         if (people, sets) == sizes[-1] or (ten.mean(0) >= EASY).all():
             deep = [stress_elements(w, faces=FACES, depth=30, logistic=logistic).means for w in worlds]
+            done.size = (people, sets)
             done.add(_row(UPPER_BOUND, ten, np.array(deep), logistic))
             return ours, *worlds
     raise AssertionError("the last world is always taken")
@@ -266,10 +275,12 @@ class _Done:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._rows: dict[str, ClaimRow] = {}
-        self._before = 0.0
+        self._before, self._started = 0.0, time.monotonic()
+        self.size: tuple[int, int] | None = None
         if path.is_file():
             stored = json.loads(path.read_text(encoding="utf-8"))
             self._before = stored["seconds"]
+            self.size = stored["size"] and (stored["size"][0], stored["size"][1])
             for row in stored["rows"]:
                 values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in row.items()}
                 self._rows[row["name"]] = ClaimRow(**values)
@@ -286,16 +297,21 @@ class _Done:
         self._rows[row.name] = row
         self._write()
 
-    def spent(self, seconds: float) -> float:
-        """Return the seconds of all runs together."""
-        self._before += seconds
-        self._write()
-        return self._before
+    @property
+    def seconds(self) -> float:
+        """Time spent, earlier runs included (up to their last row)."""
+        return self._before + time.monotonic() - self._started
 
     def _write(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".tmp")
         text = json.dumps(
-            {"seconds": self._before, "rows": [asdict(row) for row in self._rows.values()]}, indent=1
+            {
+                "seconds": self.seconds,
+                "size": self.size,
+                "rows": [asdict(row) for row in self._rows.values()],
+            },
+            indent=1,
         )
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.path)

@@ -80,8 +80,8 @@ def section(result: ClaimResult, picture: str) -> str:
             f"steps of softmax on {result.trained_people} people ({result.trained_faces} faces) of LFW's "
             f"training half, then {settings.sets.steps} steps of set training per method "
             f"({2 * settings.sets.identities} faces each, end to end). Test: {result.people} people of the "
-            f"other half in {result.worlds} worlds of {result.sets:,} sets, up to 100 two-person queries each, 10 "
-            "repeats, and distractors who have one photo; sized so that descriptor-per-element is neither "
+            f"other half in {result.worlds} worlds of {result.sets:,} sets, up to 100 two-person queries, "
+            "10 repeats, and distractors who have one photo; sized so that descriptor-per-element is neither "
             "perfect nor hopeless. (w, b) of each method fitted on 100 people of the training half that no "
             "network was trained on. Bars in the figure: standard error over worlds. "
             f"{result.seconds / 60:.0f} minutes in all.",

@@ -1,4 +1,4 @@
-"""A trial of the paper's training on one fixed batch: does the loss fall, and how long does a step take?"""
+"""A trial of both training phases on one fixed batch: does the loss fall, how long does a step take?"""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
+from setnet.errors import TrainingError
 from setnet.learn.backbone import InputSpec
 from setnet.learn.face_source import FaceFolder
 from setnet.learn.initialise import initialise_netvlad
@@ -18,11 +20,14 @@ from setnet.learn.loop import deterministic, learning_rate, make_optimiser
 from setnet.learn.model_file import new_backbone
 from setnet.learn.netvlad import NetVLADAggregator
 from setnet.learn.network import SetNetwork, make_aggregator
+from setnet.learn.pretrain import Classifier
 from setnet.learn.set_training import batch_loss, set_sizes
-from setnet.learn.settings import Settings
+from setnet.learn.settings import Schedule, Settings
 from setnet.learn.source import stream
 
 __all__ = ["Trial", "fixed_batch_trial"]
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -39,55 +44,79 @@ class Trial:
 
 
 def fixed_batch_trial(
-    settings: Settings,
-    steps: int = 20,
-    data: Path | None = None,
-    say: Callable[[str], None] = lambda text: None,
-) -> Trial:
-    """Train the whole network (backbone, NetVLAD, classifier) on one batch again and again.
+    settings: Settings, steps: int = 20, data: Path | None = None, say: Say = lambda text: None
+) -> tuple[Trial, Trial]:
+    """Train on one batch again and again: `steps` of softmax pre-training, then `steps` of set training.
 
     The batch is drawn from the folders of identities in `data`, or made of noise patterns, one pattern per
     person, when no data is given. Rates, decay, batch size and loss are the settings'.
     """
     deterministic(settings.seed)
     backbone = new_backbone(settings)
-    assert backbone.spec is not None
+    if backbone.spec is None:
+        raise TrainingError("a trial needs a backbone that takes photos: resnet50, senet50 or mobile")
     people = settings.sets.identities
-    wanted = settings.aggregator
-    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     if data is None:
         faces, labels = _noise(backbone.spec, people, settings.seed)
     else:
         source = FaceFolder(data, backbone.spec, settings.augment)
         draw = source.draw(stream(settings.seed, 0), people, 2)
         faces = source.load(draw.picks, [stream(settings.seed, 0, i + 1) for i in range(2 * people)])
-        labels = torch.from_numpy(draw.labels)
-    counts = torch.from_numpy(set_sizes(people, settings.sets.sizes, stream(settings.seed, 0)))
-    network.train()
+        labels = torch.from_numpy(np.unique(draw.labels, return_inverse=True)[1])
+    classifier = Classifier(backbone, people).train()
+    classifier.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    first = _repeat(
+        "pretrain",
+        classifier,
+        lambda: functional.cross_entropy(classifier(faces), labels),
+        settings.pretrain,
+        steps,
+        say,
+    )
+    wanted = settings.aggregator
+    network = SetNetwork(
+        backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters)
+    ).train()
     if isinstance(network.aggregator, NetVLADAggregator):
         # PCA needs far more sets than one batch holds; centres do not.
         with torch.no_grad():
             initialise_netvlad(network.aggregator.vlad, network.elements(faces), settings.seed)
-    optimiser = make_optimiser(network, settings.sets)
+    counts = torch.from_numpy(set_sizes(people, settings.sets.sizes, stream(settings.seed, 0)))
+    second = _repeat(
+        "sets",
+        network,
+        lambda: batch_loss(network, network.elements(faces), labels, counts, settings.sets.loss),
+        settings.sets,
+        steps,
+        say,
+    )
+    return first, second
+
+
+def _repeat(
+    title: str, module: nn.Module, loss_of: Callable[[], Tensor], schedule: Schedule, steps: int, say: Say
+) -> Trial:
+    optimiser = make_optimiser(module, schedule)
     losses, seconds = [], []
     for step in range(steps):
         started = time.perf_counter()
         for group in optimiser.param_groups:
-            group["lr"] = learning_rate(settings.sets, step)
+            group["lr"] = learning_rate(schedule, step)
         optimiser.zero_grad(set_to_none=True)
-        loss = batch_loss(network, network.elements(faces), labels, counts, settings.sets.loss)
+        loss = loss_of()
         loss.backward()  # type: ignore[no-untyped-call]
+        if schedule.clip > 0:
+            nn.utils.clip_grad_norm_(module.parameters(), schedule.clip)
         optimiser.step()
         losses.append(loss.item())
         seconds.append(time.perf_counter() - started)
-        say(f"step {step + 1}/{steps}  loss {losses[-1]:.4f}  {seconds[-1]:.1f} s")
+        say(f"{title} {step + 1}/{steps}  loss {losses[-1]:.4f}  {seconds[-1]:.1f} s")
     return Trial(tuple(losses), tuple(seconds))
 
 
 def _noise(spec: InputSpec, people: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     patterns = torch.randn(people, 3, 7, 7, generator=generator).repeat(2, 1, 1, 1) * 60
-    faces = torch.nn.functional.interpolate(patterns, size=(spec.size, spec.size), mode="bilinear")
-    faces = faces + 20 * torch.randn(faces.shape, generator=generator)
+    faces = functional.interpolate(patterns, size=(spec.size, spec.size), mode="bilinear")
+    faces = (faces + 20 * torch.randn(faces.shape, generator=generator)) / spec.std[0]
     return faces.contiguous(memory_format=torch.channels_last), torch.arange(people).repeat(2)
