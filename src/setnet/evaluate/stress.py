@@ -87,8 +87,12 @@ def stress_elements(
 
 
 def gap_closed(method: StressResult, mean: StressResult, elements: StressResult) -> NDArray[np.float64]:
-    """Return the share of the gap between mean pooling and descriptor-per-element closed, in percent."""
-    return 100.0 * (method.means - mean.means) / (elements.means - mean.means)
+    """Return the share of the gap between mean pooling and descriptor-per-element closed, in percent.
+
+    NaN where there is no gap.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 100.0 * (method.means - mean.means) / (elements.means - mean.means)
 
 
 def calibrated(

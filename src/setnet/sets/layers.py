@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet.errors import ModelError
 from setnet.sets.aggregator import unit
 
-__all__ = ["Affine", "Blocks", "Branch", "Input", "Layer", "NetVLAD", "Product"]
+__all__ = ["Affine", "Blocks", "Branch", "Input", "Layer", "NetVLAD", "Pairs", "Product"]
 
 Floats = NDArray[np.float32]
 
@@ -162,6 +162,45 @@ class Product:
         result = rows @ self.factors[0]
         for factor in self.factors[1:]:
             result *= rows @ factor
+        return result
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All products x_i x_j: the exact degree-2 lift, whose similarity is the square of the elements'.
+
+    Ordered by shift: first the squares minus ``mean`` (De,), what they are on average; then for s = 1, 2, ...
+    sqrt(2) x_i x_(i + s mod De) for all i, each unordered pair once. De (De + 1) / 2 numbers.
+    """
+
+    mean: Floats
+    share: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mean", matrix(self.mean, 1, "pairs mean"))
+
+    @property
+    def element_dim(self) -> int:
+        """Dimension of the prepared elements it takes."""
+        return len(self.mean)
+
+    @property
+    def width(self) -> int:
+        """De (De + 1) / 2."""
+        return len(self.mean) * (len(self.mean) + 1) // 2
+
+    def lift(self, rows: Floats) -> Floats:
+        """Return the products of each row."""
+        dim, width = self.element_dim, self.width
+        result = np.empty((len(rows), width), dtype=np.float32)
+        np.multiply(rows, rows, out=result[:, :dim])
+        result[:, :dim] -= self.mean
+        twice = np.concatenate([rows, rows], axis=1) * np.float32(np.sqrt(2.0))
+        for shift in range(1, dim // 2 + 1):
+            start = shift * dim
+            count = min(dim, width - start)  # of an even De's last shift, half would repeat the other half
+            into = result[:, start : start + count]
+            np.multiply(rows[:, :count], twice[:, shift : shift + count], out=into)
         return result
 
 

@@ -1,0 +1,35 @@
+"""The split of LFW: two halves that share nobody, alike in their numbers of photos."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.splits import half_of, make_split, read_split
+
+
+def test_the_halves_share_nobody_and_hold_everybody() -> None:
+    split = read_split()
+    assert not split.train & split.test
+    assert len(split.train | split.test) == 5749
+    assert abs(len(split.train) - len(split.test)) <= 3
+
+
+def test_the_split_is_the_one_its_seed_gives_and_balanced() -> None:
+    photos = {f"p{i}": 1 + (i % 4) for i in range(400)}
+    split = make_split(photos, seed=3)
+    assert split == make_split(dict(reversed(photos.items())), seed=3)
+    for count in (1, 2):
+        assert sum(photos[name] == count for name in split.train) == 50
+
+
+def test_rows_of_a_half() -> None:
+    split = read_split()
+    labels = np.array([min(split.train), min(split.test), "Nobody_Known", ""])
+    assert half_of(labels, "train").tolist() == [True, False, False, False]
+    assert half_of(labels, "test").tolist() == [False, True, False, False]
+    with pytest.raises(InvalidInputError, match="'train', 'test'"):
+        half_of(labels, "dev")
+    with pytest.raises(InvalidInputError, match="none of the 1 labels"):
+        half_of(np.array(["x"]), "test")
