@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = [
     "Box",
+    "FaceIds",
     "FacesAnswer",
     "FolderQuery",
     "ForgetQuery",
@@ -64,6 +65,12 @@ class PersonQuery(Examples):
 
     saved: Annotated[Name | None, Field(description="The name of a saved person")] = None
     name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
+
+
+class FaceIds(_Strict):
+    """Faces found by POST /faces."""
+
+    faces: Annotated[list[str], Field(min_length=1, max_length=200)]
 
 
 class SearchQuery(_Strict):

@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from setnet.errors import (
     InvalidInputError,
@@ -68,6 +69,7 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(SetNetError, _of_setnet)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(ClientDisconnect, _of_going)
     app.add_exception_handler(UnicodeError, _of_unicode)
     app.add_exception_handler(MemoryError, _of_memory)
     app.add_exception_handler(Exception, _of_anything)
@@ -109,6 +111,10 @@ def _fault(error: Mapping[str, Any]) -> dict[str, str]:
 
 def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
+
+
+async def _of_going(request: Request, error: Exception) -> JSONResponse:
+    return problem(400, "the client went away before its request was complete")
 
 
 async def _of_unicode(request: Request, error: Exception) -> JSONResponse:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
-from setnet.web.api.shared import State, content_type
-from setnet.web.models import FacesAnswer
+from setnet.web.api.shared import State, content_type, require_json
+from setnet.web.models import FaceIds, FacesAnswer
 from setnet.web.problems import Problem
 
 routes = APIRouter(tags=["faces"])
@@ -85,6 +85,23 @@ async def _image_in(request: Request) -> bytes:
     if kind.startswith("image/") or kind == "application/octet-stream":
         return await request.body()
     raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
+
+
+@routes.post("/faces/groups", dependencies=[Depends(require_json)])
+async def group_faces(asked: FaceIds, state: State) -> Response:
+    """Put faces together that look like the same person: one list of ids per person."""
+    faces = {face_id: state.faces.get(face_id).descriptor for face_id in asked.faces}
+    with state.library.reading() as library:
+        threshold = library.set_index.logistic.threshold
+    groups: list[list[str]] = []
+    for face_id, descriptor in faces.items():
+        alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)
+        group = next(alike, None)
+        if group is None:
+            groups.append([face_id])
+        else:
+            group.append(face_id)
+    return JSONResponse({"groups": groups})
 
 
 @routes.get("/faces/{face_id}/picture", responses={200: {"content": {"image/jpeg": {}}}})

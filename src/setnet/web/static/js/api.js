@@ -39,6 +39,7 @@ const person = (name) => `/people/${encodeURIComponent(name)}`;
 export const api = {
   status: () => call("GET", "/status"),
   faces: (file, signal) => call("POST", "/faces?preview=true", { body: file, type: /^image\//.test(file.type) ? file.type : "application/octet-stream", signal }),
+  groups: (faces) => call("POST", "/faces/groups", { json: { faces } }),
   search: (query, signal) => call("POST", "/search", { json: query, signal }),
   photos: (cursor) => call("GET", `/photos?limit=60${cursor ? `&cursor=${cursor}` : ""}`),
   photo: (id) => call("GET", `/photos/${id}`),

@@ -43,7 +43,7 @@ function route(path, verb, about, all) {
     const rows = fields(answer.content?.["application/json"]?.schema, all);
     if (rows.length) inside.append(h("h3", {}, `Answer ${code}`), table(rows));
   }
-  return h("details", { class: "route" }, h("summary", {}, h("span", { class: "verb" }, verb.toUpperCase()), h("code", {}, path), h("span", { class: "muted small" }, about.summary || "")), inside);
+  return h("details", { class: "route" }, h("summary", {}, h("span", { class: "verb" }, verb.toUpperCase()), h("code", {}, path), h("span", { class: "muted small" }, (about.description || about.summary || "").split(/[.;]\s/)[0])), inside);
 }
 
 async function begin() {

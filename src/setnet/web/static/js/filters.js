@@ -11,6 +11,7 @@ export class Filters {
     this.grid = h("div", { class: "filter-grid" });
     this.element = h("details", { class: "filters", open: !matchMedia("(max-width: 640px)").matches },
       h("summary", {}, icon("filter"), "Filters", this.active, h("span", { class: "turn" }, icon("down"))), this.grid);
+    this.resetter = h("button", { type: "button", class: "button quiet compact", id: "reset-filters", onclick: () => this.reset() }, "Reset");
     this.folders = [];
     this.modes = ["exact"];
     this.build();
@@ -43,7 +44,7 @@ export class Filters {
       h("fieldset", { class: "field" }, h("legend", {}, "Faces in the photo"), h("div", { class: "row" }, count("minFaces", "At least this many faces", "any"), h("span", {}, "to"), count("maxFaces", "At most this many faces", "any"))),
       this.folderField(),
       this.segments("mode", "Search", Object.fromEntries(this.modes.map((mode) => [mode, MODES[mode]])), (value) => this.set("mode", value)),
-      h("button", { type: "button", class: "button quiet compact", id: "reset-filters", onclick: () => this.reset() }, "Reset"));
+      this.resetter);
     this.draw();
   }
 
@@ -78,6 +79,7 @@ export class Filters {
     if (f.minFaces || f.maxFaces) told.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);
     if (f.folder) told.push(f.folder);
     if (f.mode !== "exact") told.push(MODES[f.mode].toLowerCase());
+    this.resetter.hidden = told.length === 0;
     this.active.textContent = told.length ? `· ${told.join(" · ")}` : "";
   }
 }

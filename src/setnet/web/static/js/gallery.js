@@ -3,8 +3,9 @@
 import { urls } from "./api.js";
 import { h, icon } from "./dom.js";
 
-const GAP = () => (matchMedia("(max-width: 640px)").matches ? 4 : 6);
-const HEIGHT = () => (matchMedia("(max-width: 640px)").matches ? 150 : 250);
+const PHONE = matchMedia("(max-width: 640px)");
+const GAP = () => (PHONE.matches ? 4 : 6);
+const HEIGHT = () => (PHONE.matches ? 150 : 250);
 
 export function boxStyle(box, photo) {
   const [x0, y0, x1, y1] = box;
@@ -12,9 +13,22 @@ export function boxStyle(box, photo) {
     width: `${((x1 - x0) / photo.width) * 100}%`, height: `${((y1 - y0) / photo.height) * 100}%` };
 }
 
-export function tagPlace(box, photo) {
-  const middle = (box[0] + box[2]) / 2 / photo.width;
-  return `${box[3] / photo.height > 0.88 ? "above" : ""} ${middle < 0.2 ? "at-left" : middle > 0.8 ? "at-right" : ""}`;
+const LINE = 23; // height of a tag with the space around it
+
+// Where the tags of a photo go, in pixels: under or over their face, out of each other's way.
+export function tagPlaces(tags, photo, width, height) {
+  const taken = [];
+  return tags.map(({ box, text }) => {
+    const scale = [width / photo.width, height / photo.height];
+    const size = Math.min(text.length * 6.7 + (PHONE.matches ? 12 : 22), PHONE.matches ? 120 : 180, width);
+    const left = Math.min(Math.max(((box[0] + box[2]) / 2) * scale[0] - size / 2, 2), Math.max(width - size - 2, 0));
+    const [under, over] = [box[3] * scale[1] + 3, box[1] * scale[1] - LINE];
+    const fits = (top) => top >= 0 && top + LINE <= height + 2
+      && taken.every((t) => left + size < t.left || t.left + t.size < left || top + LINE <= t.top || t.top + LINE <= top);
+    const top = [under, over, over - LINE, under + LINE, over - 2 * LINE].find(fits) ?? Math.min(Math.max(over, 0), height - LINE);
+    taken.push({ left, top, size });
+    return { left: `${left}px`, top: `${top}px` };
+  });
 }
 
 const ratio = (photo) => Math.min(Math.max(photo.width / photo.height, 0.4), 3.2);
@@ -98,16 +112,17 @@ export class Gallery {
     photo.faces.forEach((face, number) => {
       if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));
     });
-    for (const match of matches) tile.append(this.match(match, hit));
+    const places = tagPlaces(matches.map((match) => ({ box: match.box, text: PHONE.matches ? match.name : `${match.name} 0.00` })), photo, width, height);
+    matches.forEach((match, number) => tile.append(
+      h("div", { class: "box match", style: boxStyle(match.box, photo), "data-name": match.name }), this.tag(match, hit, places[number])));
     return tile;
   }
 
-  match(match, hit) {
-    return h("div", { class: "box match", style: boxStyle(match.box, hit.photo), "data-name": match.name },
-      h("span", { class: `tag ${tagPlace(match.box, hit.photo)}` },
-        h("span", { class: "who" }, match.name),
-        h("span", { class: "how" }, match.similarity.toFixed(2)),
-        h("button", { type: "button", class: "not", "aria-label": `Not ${match.name}`, title: `Not ${match.name}`, onclick: () => this.reject(match, hit) }, icon("close"))));
+  tag(match, hit, place) {
+    return h("span", { class: "tag", style: place },
+      h("span", { class: "who" }, match.name),
+      h("span", { class: "how" }, match.similarity.toFixed(2)),
+      h("button", { type: "button", class: "not", "aria-label": `Not ${match.name}`, title: `Not ${match.name}`, onclick: () => this.reject(match, hit) }, icon("close")));
   }
 }
 

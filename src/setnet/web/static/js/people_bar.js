@@ -47,12 +47,12 @@ export class PeopleBar {
       onchange: () => { person.name = name.value.trim(); changed("names"); } });
     return h("div", { class: `person ${person.without ? "is-without" : ""}`, "data-person": person.key, role: "group", "aria-label": label(person) },
       person.without && h("span", { class: "role" }, "without"),
-      iconButton("close", `Remove ${label(person)} from the query`, () => removePerson(person), { class: "icon-button remove", "data-tool": "remove" }),
       face, name,
       h("div", { class: "tools" },
         iconButton("plus", `Add another photo of ${label(person)}`, () => chooseFiles(person), { "data-tool": "more" }),
         iconButton("ban", `Photos without ${label(person)}`, () => { person.without = !person.without; changed(); }, { "aria-pressed": String(person.without), "data-tool": "without" }),
-        fresh && iconButton("save", `Save ${label(person)} in the library`, () => this.keep(person), { "data-tool": "save" })));
+        fresh && iconButton("save", `Save ${label(person)} in the library`, () => this.keep(person), { "data-tool": "save" }),
+        iconButton("close", `Remove ${label(person)} from the query`, () => removePerson(person), { class: "icon-button remove", "data-tool": "remove" })));
   }
 
   chip(saved, used) {

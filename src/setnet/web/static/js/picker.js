@@ -28,7 +28,9 @@ class Picker {
     this.add = h("button", { type: "button", class: "button primary", onclick: () => this.finish() });
     this.status = h("p", { class: "grow muted small", role: "status" });
     this.target = target;
-    this.body = h("div", { class: "body" });
+    this.body = h("div", { class: files.length > 1 ? "body uploads" : "body" });
+    this.columns = files.length;
+    this.groups = null; // the chosen faces by likeness, as the server sees it
     this.dialog = h("dialog", { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
       h("header", {}, h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : "Click the faces to look for"),
         iconButton("close", "Close", () => this.dialog.close())),
@@ -71,8 +73,8 @@ class Picker {
   }
 
   show(seen, canvas, caption, number) {
-    const narrow = Math.min(this.body.clientWidth || 860, 880) - 4;
-    const scale = Math.min(narrow / seen.width, (window.innerHeight * 0.52) / seen.height, 1.5);
+    const narrow = canvas.parentElement.clientWidth || 320;
+    const scale = Math.min(narrow / seen.width, (window.innerHeight * (this.columns > 1 ? 0.4 : 0.55)) / seen.height, 1.5);
     Object.assign(canvas.style, { width: `${seen.width * scale}px`, aspectRatio: `${seen.width} / ${seen.height}` });
     canvas.replaceChildren(h("img", { src: `data:image/jpeg;base64,${seen.preview}`, alt: "The photo you added" }));
     caption.replaceChildren(caption.firstChild, h("span", {}, seen.faces.length ? plural(seen.faces.length, "face") : "no face found"));
@@ -96,7 +98,21 @@ class Picker {
     const on = !this.chosen.has(face.id);
     if (on) this.chosen.set(face.id, number); else this.chosen.delete(face.id);
     button.setAttribute("aria-pressed", String(on));
+    this.groups = null;
     this.update();
+    this.group();
+  }
+
+  // Three photos may show three people or one: how alike the faces are tells, and the user may differ.
+  async group() {
+    const ids = [...this.chosen.keys()];
+    if (ids.length < 2) return;
+    try {
+      const { groups } = await api.groups(ids);
+      if (groups.flat().length !== this.chosen.size || !groups.flat().every((id) => this.chosen.has(id))) return;
+      this.groups = groups;
+      this.update();
+    } catch { /* then it is for the user alone to say */ }
   }
 
   update() {
@@ -105,14 +121,16 @@ class Picker {
     this.add.replaceChildren(count > 1 ? `Add ${count} faces` : "Add this face");
     this.status.textContent = count ? `${plural(count, "face")} chosen` : "No face chosen yet";
     const before = this.as.value;
-    const options = [["each", count > 1 ? "each a new person" : "a new person"]];
+    const alike = this.groups?.length ?? count;
+    const options = [["each", count > 1 ? `${count} new people` : "a new person"]];
     if (count > 1) options.push(["one", "one new person"]);
+    if (alike > 1 && alike < count) options.unshift(["alike", `${alike} new people, by likeness`]);
     for (const person of query.people) options.push([person.key, `more of ${label(person)}`]);
     this.as.replaceChildren(...options.map(([value, text]) => h("option", { value }, text)));
     const valid = options.some(([value]) => value === before);
     if (this.target && !before) this.as.value = this.target.key;
     else if (valid && this.touched) this.as.value = before;
-    else if (!this.target) this.as.value = count > 1 && new Set(this.chosen.values()).size === count ? "one" : "each";
+    else if (!this.target) this.as.value = alike === count ? "each" : alike === 1 ? "one" : "alike";
     else this.as.value = this.target.key;
     this.as.onchange = () => { this.touched = true; };
   }
@@ -122,6 +140,7 @@ class Picker {
     try {
       if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
       else if (this.as.value === "one") addPerson({ examples });
+      else if (this.as.value === "alike") this.groups.forEach((ids) => addPerson({ examples: ids.map((id) => ({ id })) }));
       else addExamples(query.people.find((person) => person.key === this.as.value), examples);
     } catch (error) { toast(error.message, "error"); }
     this.dialog.close();

@@ -3,7 +3,7 @@
 import { api, urls } from "./api.js";
 import { h, icon, iconButton, plural } from "./dom.js";
 import { cutOut } from "./face_picture.js";
-import { boxStyle, tagPlace } from "./gallery.js";
+import { boxStyle, tagPlaces } from "./gallery.js";
 
 export class Viewer {
   // source: {hits(), index, more()}; act: {find(photo, face), example(person, photo, face), reject(match, hit)}
@@ -57,7 +57,9 @@ export class Viewer {
     if (!photo) return;
     const { clientWidth, clientHeight } = this.stage;
     const scale = Math.min((clientWidth - 16) / photo.width, (clientHeight - 16) / photo.height);
-    Object.assign(this.frame.style, { width: `${photo.width * scale}px`, height: `${photo.height * scale}px` });
+    this.size = [photo.width * scale, photo.height * scale];
+    Object.assign(this.frame.style, { width: `${this.size[0]}px`, height: `${this.size[1]}px` });
+    if (this.tags) this.placeTags();
   }
 
   draw() {
@@ -71,6 +73,7 @@ export class Viewer {
     this.download.href = urls.download(photo);
     this.previous.disabled = this.source.index === 0;
     this.next.disabled = this.source.index >= this.source.hits().length - 1 && !this.source.hasMore?.();
+    this.tags = null;
     this.fit();
     this.faces(hit, []);
     api.photo(photo.id).then((details) => { if (this.hit === hit) this.faces(hit, details.faces); }).catch(() => {});
@@ -82,11 +85,21 @@ export class Viewer {
     const image = this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
       : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
     const targets = photo.faces.map((face, number) => this.target(hit, face, number, matches.get(number), known[number]));
-    this.frame.replaceChildren(image, ...targets);
+    this.tags = photo.faces.flatMap((face, number) => {
+      const named = matches.get(number) ?? (known[number]?.person ? { name: known[number].person, similarity: known[number].similarity } : null);
+      const text = named && `${named.name} ${named.similarity.toFixed(2)}`;
+      return named ? [{ box: face.box, text, element: h("span", { class: "tag" }, h("span", { class: "who" }, named.name), h("span", { class: "how" }, named.similarity.toFixed(2))) }] : [];
+    });
+    this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
+    this.placeTags();
     const focused = document.activeElement?.dataset?.act;
     this.side.replaceChildren(h("h2", {}, photo.faces.length ? plural(photo.faces.length, "face") : "No face in this photo"),
       h("ol", {}, photo.faces.map((face, number) => this.line(hit, face, number, matches.get(number), known[number], targets[number]))));
     if (focused) this.side.querySelector(`[data-act="${focused}"]`)?.focus();
+  }
+
+  placeTags() {
+    tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) => Object.assign(this.tags[number].element.style, place));
   }
 
   name(match, known, number) {
@@ -94,11 +107,9 @@ export class Viewer {
   }
 
   target(hit, face, number, match, known) {
-    const tag = match ?? (known?.person ? { name: known.person, similarity: known.similarity } : null);
     return h("button", { type: "button", class: `target ${match ? "match" : ""}`, style: boxStyle(face.box, hit.photo), "data-face": number,
       "aria-label": match ? `${match.name}: use this face as another example` : `Find more photos of ${this.name(match, known, number)}`,
-      onclick: () => this.choose(hit, number, match) },
-      tag && h("span", { class: `tag ${tagPlace(face.box, hit.photo)}` }, h("span", { class: "who" }, tag.name), h("span", { class: "how" }, tag.similarity.toFixed(2))));
+      onclick: () => this.choose(hit, number, match) });
   }
 
   line(hit, face, number, match, known, target) {
