@@ -48,7 +48,7 @@ def build_index(
         if ids:
             index.add(ids, np.concatenate(elements), np.concatenate(counts))
         for batch in (ids, elements, counts):
-            batch.clear()  # type: ignore[attr-defined]
+            batch.clear()
 
     for chunk in world.chunks():
         ids += [str(chunk.first + i) for i in range(len(chunk.counts))]

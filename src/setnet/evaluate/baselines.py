@@ -27,8 +27,8 @@ class Whitening:
 
     def __call__(self, rows: Floats) -> Floats:
         """Return whitened rows at unit length."""
-        whitened: Floats = (np.asarray(rows, np.float32) - self.mean) @ self.matrix
-        return unit(whitened)
+        centred: Floats = np.asarray(rows, np.float32) - self.mean
+        return unit(centred @ self.matrix)
 
 
 def fit_whitening(rows: Floats, ridge: float = RIDGE) -> Whitening:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.errors import one_of
+from setnet.evaluate.people import People, divided
+from setnet.evaluate.record import Row, Run
 from setnet.evaluate.similarity import Distance, Similarities, distance, similarities
 from setnet.sets.aggregator import unit
 from setnet.sets.virtual import VirtualPeople
 
-__all__ = ["SHIPPED", "Fit", "fit_virtual", "sampled"]
+__all__ = ["SHIPPED", "Fit", "fit_virtual", "run_fit", "sampled"]
 
 # `setnet evaluate fit LFW.npz --half test --out ...` made it; see docs/evaluate.md.
 SHIPPED = Path(__file__).parent / "sface_people.npz"
@@ -79,3 +83,42 @@ def fit_virtual(descriptors: NDArray[np.floating], labels: NDArray[np.str_], see
     model = at(found.x)
     drawn = sampled(model, seed + 1)
     return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))
+
+
+def run_fit(
+    run: Run,
+    people: People,
+    half: str,
+    out: Path | None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Fill ``run`` with the two distributions, real and virtual; write the parameters to ``out``."""
+    if half not in ("test", "train", "all"):
+        raise one_of("half", half, ["test", "train", "all"])
+    if half != "all":
+        people = getattr(divided(people, "", seed), half)
+    say("fitting")
+    fit = fit_virtual(people.descriptors, people.labels, seed)
+    if out is not None:
+        fit.model.save(out)
+    run.note(
+        world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
+        person_spread=fit.model.person_spread,
+        face_spread=fit.model.face_spread,
+    )
+    edges = np.linspace(-0.4, 1.0, 71)
+    for name, real, virtual, apart in (
+        ("one person", fit.real.same, fit.virtual.same, fit.same),
+        ("different people", fit.real.different, fit.virtual.different, fit.different),
+    ):
+        facts = {
+            "real": float(real.mean()),
+            "real_sd": float(real.std()),
+            "virtual": float(virtual.mean()),
+            "virtual_sd": float(virtual.std()),
+            "edges": edges.tolist(),
+            "real_density": np.histogram(real, edges, density=True)[0].tolist(),
+            "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
+        }
+        run.add(Row(name, facts=facts | asdict(apart)))

@@ -79,7 +79,7 @@ class Methods:
 
     def make(self, name: str) -> Method:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
-        aggregator = self._aggregator(name)
+        aggregator = self.aggregator(name)
         logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
         return Method(name, aggregator, logistic, BASELINES.get(name, "head"))
 
@@ -105,7 +105,8 @@ class Methods:
         )
         return Judge(world, (10,))
 
-    def _aggregator(self, name: str) -> Aggregator:
+    def aggregator(self, name: str) -> Aggregator:
+        """Return what makes the set vectors of a method, its score not fitted."""
         dim = self.train.dim
         if name == "mean":
             return Mean(dim)

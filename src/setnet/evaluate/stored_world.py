@@ -1,4 +1,4 @@
-"""A world whose elements are made once and kept in a file, for experiments that pass over it several times."""
+"""A world whose elements are made once and kept in a file, for experiments that pass over it often."""
 
 from __future__ import annotations
 

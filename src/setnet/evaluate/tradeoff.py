@@ -17,16 +17,25 @@ import numpy as np
 
 from setnet.evaluate.asking import Asker, Prepare, build_index, by_faces, by_whitened_faces
 from setnet.evaluate.asking import K as DEPTH
-from setnet.evaluate.methods import Method, Methods
+from setnet.evaluate.methods import BASELINES, Method, Methods
 from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.stored_world import StoredWorld
 from setnet.evaluate.worlds import World
 from setnet.index import SetIndex
-from setnet.sets import Mean, codec
+from setnet.sets import Mean, SetNet, codec
 from setnet.sets.logistic import Logistic
 
-__all__ = ["EXACT", "EXACT_WHITENED", "PLAIN", "PLAIN_SETS", "RERANKED", "run_tradeoff"]
+__all__ = [
+    "EXACT",
+    "EXACT_WHITENED",
+    "PLAIN",
+    "PLAIN_SETS",
+    "RERANKED",
+    "default_head",
+    "row_count",
+    "run_tradeoff",
+]
 
 RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
@@ -95,6 +104,17 @@ def run_tradeoff(
             finally:
                 index.close()
     run.note(peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+def default_head(methods: Methods) -> str:
+    """Return the largest head at hand; the mean when there is none."""
+    names = [name for name in methods.names() if name not in BASELINES and not name.endswith("+W after")]
+    return max(names, key=lambda name: SetNet.load(name).bytes_per_item) if names else "mean"
+
+
+def row_count(heads: Sequence[str], baseline: str) -> int:
+    """Return how many rows a run has."""
+    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 9
 
 
 def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:

@@ -14,7 +14,7 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.world_plan import make_plan
 from setnet.sets.virtual import Crowd, VirtualPeople
 
-__all__ = ["Chunk", "SimulatedWorld", "Truth", "World", "make_queries"]
+__all__ = ["Chunk", "Circles", "SimulatedWorld", "Truth", "World", "make_queries"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -192,7 +192,7 @@ class SimulatedWorld:
         plan = make_plan(rng, self.scale)
         starts = np.cumsum(plan.faces) - plan.faces
         owner = np.full(int(plan.faces.sum()), -1, dtype=np.int64)
-        circles = _Circles(plan.identities, rng)
+        circles = Circles(plan.identities, rng)
         for number in range(1, int(plan.celebrities.max()) + 1):
             items = np.flatnonzero(plan.celebrities == number)
             owner[starts[items][:, None] + np.arange(number)] = circles.groups(len(items), number, rng)
@@ -214,7 +214,7 @@ class SimulatedWorld:
         return self._people.faces(rng, self._celebrities, who).reshape(self.identities, each, self.dim)
 
 
-class _Circles:
+class Circles:
     """Fame and friends: who appears with whom."""
 
     def __init__(self, identities: int, rng: np.random.Generator) -> None:

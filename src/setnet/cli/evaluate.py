@@ -1,0 +1,399 @@
+"""`setnet evaluate`: the experiments of the paper, one command each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from setnet.cli.options import make_app
+
+if TYPE_CHECKING:
+    from setnet.evaluate.record import Record, Run
+    from setnet.evaluate.tables import Table
+
+app = make_app()
+
+Descriptors = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.npz", help="Descriptor file, as `setnet describe` writes it.", show_default=False
+    ),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        "--json", metavar="FILE", help="Keep rows here as they finish; the same command goes on from them."
+    ),
+]
+Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots here, PNG and SVG.")]
+Seed = Annotated[int, typer.Option(min=0, help="Everything random follows from it.")]
+Repeats = Annotated[int, typer.Option(min=1, help="With other query faces each time.")]
+MethodNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method", metavar="NAME", help="Only these; repeatable [default: all].", show_default=False
+    ),
+]
+Heads = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--head", metavar="FILE", help="A head's .safetensors file to add; repeatable.", show_default=False
+    ),
+]
+Difficulty = Annotated[
+    float,
+    typer.Option(help="Spread of each virtual person's faces: 1 as on LFW, 1.7 as hard as the paper's."),
+]
+WorldName = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="simulated, composed (of the descriptors) or press (LFW) [default: by --descriptors].",
+        show_default=False,
+    ),
+]
+Scale = Annotated[float, typer.Option(help="Size of the simulated world; 1 is the paper's 549,000 items.")]
+Items = Annotated[int, typer.Option(min=100, help="Items of a composed world.")]
+Lists = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json, for --world press.")
+]
+
+
+@app.callback()
+def evaluate() -> None:
+    """Run the experiments of the paper: tables, plots and JSON of your own descriptors or of simulated ones.
+
+    Without --descriptors the people are virtual, drawn from statistics of real descriptors. Ctrl-C keeps the
+    finished rows. `report` makes one page of all results; `compare` shows them beside the paper's tables.
+    """
+
+
+@app.command()
+def stress(
+    descriptors: Descriptors = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    sets: Annotated[int, typer.Option(min=100)] = 64_000,
+    queries: Annotated[int, typer.Option(min=1)] = 100,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
+    """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
+    from setnet.evaluate.methods import Methods
+    from setnet.evaluate.sources import Source
+    from setnet.evaluate.stress_experiment import run_stress
+
+    source = Source(descriptors, difficulty=difficulty, seed=seed)
+    halves = source.halves()
+    methods = Methods(halves.train, seed, tuple(head or ()))
+    names = methods.chosen(method)
+    settings = source.settings() | {"sets": sets, "queries": queries, "repeats": repeats}
+    with _running("stress", settings, json, plots, len(names) + 2) as (run, say):
+        run_stress(
+            run, halves, methods, names, sets=sets, queries=queries, repeats=repeats, seed=seed, say=say
+        )
+
+
+@app.command()
+def retrieval(
+    descriptors: Descriptors = None,
+    world: WorldName = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    scale: Scale = 1.0,
+    items: Items = 50_000,
+    lists: Lists = None,
+    queries: Annotated[int, typer.Option(min=2, help="Half of two people, half of three.")] = 1000,
+    repeats: Repeats = 10,
+    merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
+    """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
+    from setnet.evaluate.asking import Asker
+    from setnet.evaluate.methods import Methods
+    from setnet.evaluate.retrieval import VARIANTS, run_retrieval
+    from setnet.evaluate.sources import Source
+
+    source = Source(descriptors, world, scale, items, difficulty, lists, seed=seed)
+    halves = source.halves()
+    made = source.items_of(halves)
+    methods = Methods(halves.train, seed, tuple(head or ()))
+    names = methods.chosen(method)
+    settings = source.settings() | {"queries": queries, "repeats": repeats}
+    variants = len(VARIANTS) if merging else 2
+    asker = Asker(made, queries // 2, queries - queries // 2, repeats)
+    with _running("retrieval", settings, json, plots, variants * len(names)) as (run, say):
+        run_retrieval(run, made, methods, names, asker, merging=merging, say=say)
+
+
+@app.command()
+def tradeoff(
+    descriptors: Descriptors = None,
+    world: WorldName = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--method",
+            metavar="NAME",
+            help="Set vectors to try; repeatable [default: one head].",
+            show_default=False,
+        ),
+    ] = None,
+    head: Heads = None,
+    baseline: Annotated[str, typer.Option(help="The baseline to re-rank too.")] = "mean +W",
+    scale: Scale = 1.0,
+    items: Items = 50_000,
+    lists: Lists = None,
+    queries: Annotated[int, typer.Option(min=2, help="Half of two people, half of three.")] = 1000,
+    timed: Annotated[int, typer.Option(min=1, help="Queries timed one by one.")] = 100,
+    repeats: Repeats = 3,
+    work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
+    """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
+    from setnet.evaluate.asking import Asker
+    from setnet.evaluate.methods import Methods
+    from setnet.evaluate.sources import Source
+    from setnet.evaluate.tradeoff import default_head, row_count, run_tradeoff
+
+    source = Source(descriptors, world, scale, items, difficulty, lists, seed=seed)
+    halves = source.halves()
+    made = source.items_of(halves)
+    methods = Methods(halves.train, seed, tuple(head or ()))
+    names = methods.chosen(method) if method else [default_head(methods)]
+    methods.chosen([baseline])
+    settings = source.settings() | {"queries": queries, "repeats": repeats, "timed": timed}
+    asker = Asker(made, queries // 2, queries - queries // 2, repeats, timed)
+    with _running("tradeoff", settings, json, plots, row_count(names, baseline)) as (run, say):
+        run_tradeoff(run, made, methods, names, baseline, asker, work=work, say=say)
+
+
+@app.command()
+def orthogonality(
+    descriptors: Descriptors = None,
+    json: Json = None,
+    head: Heads = None,
+    method: MethodNames = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
+    """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
+    from setnet.evaluate.orthogonality import run_orthogonality
+
+    _on_people(
+        "orthogonality", run_orthogonality, descriptors, json, None, head, method, repeats, seed, difficulty
+    )
+
+
+@app.command()
+def identify(
+    descriptors: Descriptors = None,
+    json: Json = None,
+    plots: Plots = None,
+    head: Heads = None,
+    method: MethodNames = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
+    """1:N identification of single faces and verification, the paper's check of its descriptor."""
+    from setnet.evaluate.identify import run_identify
+
+    _on_people("identify", run_identify, descriptors, json, plots, head, method, repeats, seed, difficulty)
+
+
+@app.command()
+def fit(
+    descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],
+    out: Annotated[Path | None, typer.Option(metavar="PEOPLE.npz", help="Write the parameters here.")] = None,
+    half: Annotated[str, typer.Option(help="test, train, or all people.")] = "test",
+    json: Json = None,
+    plots: Plots = None,
+    seed: Seed = 0,
+) -> None:
+    """Fit virtual people to real ones and show how alike the similarities are."""
+    from setnet.evaluate.fitting import run_fit
+    from setnet.evaluate.people import read_people
+
+    people = read_people(descriptors)
+    settings = {"descriptors": descriptors.name, "half": half, "seed": seed}
+    with _running("fit", settings, json, plots, 2) as (run, say):
+        run_fit(run, people, half, out, seed, say)
+
+
+@app.command()
+def photos(
+    lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
+    lists: Annotated[Path, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json.")],
+    work: Annotated[
+        Path, typer.Option(metavar="DIR", help="Composed photos and their library are kept here.")
+    ],
+    json: Json = None,
+    count: Annotated[int, typer.Option(min=10, help="Photos to compose.")] = 400,
+    queries: Annotated[int, typer.Option(min=1)] = 60,
+    repeats: Repeats = 3,
+    seed: Seed = 0,
+) -> None:
+    """The whole road, detector included: group photos composed of LFW pictures, indexed and searched."""
+    from setnet.evaluate.photo_road import run_photos
+
+    settings = {"count": count, "queries": queries, "repeats": repeats, "seed": seed}
+    with _running("photos", settings, json, None, 5) as (run, say):
+        run_photos(run, lfw, lists, work, count=count, queries=queries, repeats=repeats, seed=seed, say=say)
+
+
+@app.command()
+def examples(
+    work: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `setnet evaluate photos`.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Contact sheets are written here.")],
+    count: Annotated[int, typer.Option(min=1, help="How many queries.")] = 4,
+    seed: Seed = 0,
+) -> None:
+    """The paper's figures of top-5 results: contact sheets, matched faces in green, with nDCG@5."""
+    from setnet.evaluate.photo_road import write_examples
+
+    for path, quality in write_examples(work, out, count, seed):
+        typer.echo(f"{path}  nDCG@5 {quality:.1f}")
+
+
+@app.command()
+def compare(
+    results: Annotated[list[Path], typer.Argument(metavar="FILE.json...", help="Results of experiments.")],
+) -> None:
+    """Show results beside the paper's own tables, with what differs in the set-up."""
+    from setnet.evaluate.compare import compared
+    from setnet.evaluate.record import read_record
+
+    for path in results:
+        for table in compared(read_record(path)):
+            _print(table)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with the JSON files of experiments.")],
+    out: Annotated[Path | None, typer.Option(metavar="FILE.html", help="[default: DIR/report.html]")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Also put tables and plots into this page.")
+    ] = None,
+) -> None:
+    """Build one self-contained page from all results in a folder."""
+    from setnet.evaluate.report import write_markdown, write_page
+
+    typer.echo(str(write_page(folder, out or folder / "report.html")))
+    if markdown is not None:
+        typer.echo(str(write_markdown(folder, markdown)))
+
+
+def _on_people(
+    name: str,
+    experiment: Callable[..., None],
+    descriptors: Path | None,
+    json: Path | None,
+    plots: Path | None,
+    head: list[str] | None,
+    method: list[str] | None,
+    repeats: int,
+    seed: int,
+    difficulty: float,
+) -> None:
+    from setnet.evaluate.methods import BASELINES, Methods
+    from setnet.evaluate.sources import Source
+
+    source = Source(descriptors, difficulty=difficulty, seed=seed)
+    halves = source.halves()
+    methods = Methods(halves.train, seed, tuple(head or ()))
+    # of one face, the baselines are the descriptor itself
+    names = [n for n in methods.chosen(method) if n not in BASELINES and not n.endswith("+W after")]
+    settings = source.settings() | {"repeats": repeats}
+    with _running(name, settings, json, plots, len(names) + 1) as (run, say):
+        run.note(world=halves.name)
+        experiment(run, halves.test, methods, names, repeats=repeats, seed=seed, say=say)
+
+
+@contextmanager
+def _running(
+    name: str, settings: dict[str, Any], path: Path | None, plots: Path | None, total: int
+) -> Iterator[tuple[Run, Callable[[str], None]]]:
+    """Show progress, then the table; after Ctrl-C the table of the finished rows."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from setnet.cli.output import say as remark
+    from setnet.evaluate.plain_scan import one_blas_thread
+    from setnet.evaluate.record import Run
+
+    run = Run(name, settings, path)
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    stopped = False
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(name, total=total, completed=len(run.rows))
+
+        def say(text: str) -> None:
+            progress.update(task, description=text, completed=len(run.rows), total=max(total, len(run.rows)))
+            if not progress.console.is_terminal:
+                remark(text)
+
+        try:
+            with (
+                one_blas_thread()
+            ):  # same sums to the last bit on any number of cores, and no threads that spin
+                yield run, say
+        except KeyboardInterrupt:
+            stopped = True
+    run.save()
+    record = run.record()
+    _show(record, plots)
+    if stopped:
+        kept = (
+            f"kept in {path}; the same command goes on from there" if path else "not kept: give --json FILE"
+        )
+        remark(f"setnet: stopped after {len(record.rows)} rows, {kept}")
+        raise typer.Exit(130)
+
+
+def _show(record: Record, plots: Path | None) -> None:
+    from setnet.evaluate.layouts import conditions, tables_of
+
+    for table in tables_of(record):
+        _print(table)
+    if record.rows:
+        typer.echo(conditions(record))
+    if plots is not None:
+        from setnet.evaluate.plots import plots_of
+
+        for file in plots_of(record, plots):
+            typer.echo(str(file))
+
+
+def _print(table: Table) -> None:
+    from rich import box
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    from setnet.cli.output import console
+
+    shown = RichTable(
+        title=table.title, caption=table.note or None, box=box.SIMPLE_HEAD, title_justify="left"
+    )
+    for i, name in enumerate(table.columns):
+        shown.add_column(name, justify="left" if i == 0 else "right")
+    for r, row in enumerate(table.cells):
+        shown.add_row(
+            *(Text(cell, style="bold" if (r, c) in table.bold else "") for c, cell in enumerate(row))
+        )
+    console().print(shown)
