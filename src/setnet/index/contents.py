@@ -245,36 +245,68 @@ def _write_texts(writer: SegmentWriter, name: str, texts: Callable[[], Iterator[
 def _write_codes(
     writer: SegmentWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
 ) -> dict[str, Any]:
-    """Write 8-bit codes of all elements in lane order, and return the norms their bounds need."""
+    """Write the codes of all elements, and return the norms their bounds need.
+
+    The high four bits of each code in lane order are what every search reads; the whole codes, row by row,
+    are for the few items whose coarse bound is promising.
+    """
     writer.array("lane_rows", np.int32, (), [layout.lane_rows])
     writer.array("row_start", np.int64, (), [layout.row_start])
-    ranges = lanes.block_ranges(layout.row_start, CODE_ROWS)
-    slots = (lanes.slots(layout, offsets, first, last) for first, last in ranges)
-    norms = _write_packed(writer, "elements", slots, dim, "codes", "scales")
-    return {"first_wide": layout.first_wide, "residual_norm": norms[0], "code_norm": norms[1]}
+
+    def slots() -> Iterator[NDArray[np.int64]]:
+        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
+            yield lanes.slots(layout, offsets, first, last)
+
+    high = _write_packed(writer, "elements", slots(), dim, 4, "high_codes", "scales")
+    stored = writer.read_back("elements")
+    width = -(-dim // 4) * 4 + 4
+    largest = np.zeros(2)
+
+    def rows() -> Iterator[NDArray[np.uint8]]:
+        for at in range(0, len(stored), CODE_ROWS * lanes.LANES):
+            n = min(CODE_ROWS * lanes.LANES, len(stored) - at)
+            out = np.empty((n, width), np.uint8)
+            half = int(stored.dtype.itemsize == 2)
+            np.maximum(largest, backend.kernels.pack_rows(stored, half, dim, at, n, out), out=largest)
+            yield out
+
+    writer.array("codes", np.uint8, (width,), rows())
+    whole = _norms(largest)
+    return {"first_wide": layout.first_wide, "high_norms": high, "norms": whole}
+
+
+def _norms(squares: NDArray[np.float64]) -> list[float]:
+    """Return the norms behind squares of residual and code, a hair more: they promise upper bounds."""
+    return [float(norm) * 1.0001 + 1e-4 for norm in np.sqrt(squares)]
 
 
 def _write_packed(
-    writer: SegmentWriter, source: str, slots: Iterator[NDArray[np.int64]], dim: int, codes: str, scales: str
-) -> tuple[float, float]:
-    """Quantise rows of an array already written; return the largest norms, a hair more than computed."""
+    writer: SegmentWriter,
+    source: str,
+    slots: Iterator[NDArray[np.int64]],
+    dim: int,
+    bits: int,
+    codes: str,
+    scales: str,
+) -> list[float]:
+    """Quantise rows of an array already written, in lane order; return the norms their bounds need."""
     stored = writer.read_back(source)
+    groups = -(-dim // 8) if bits == 4 else -(-dim // 4)
     all_scales: list[NDArray[np.float32]] = []
     largest = np.zeros(2)
 
     def parts() -> Iterator[NDArray[np.uint8]]:
         for part in slots:
-            out = np.empty((len(part), -(-dim // 4), lanes.LANES, 4), np.uint8)
+            out = np.empty((len(part), groups, lanes.LANES, 4), np.uint8)
             all_scales.append(np.empty(part.shape, np.float32))
             half = int(stored.dtype.itemsize == 2)
-            found = backend.kernels.pack(stored, half, dim, np.ascontiguousarray(part), out, all_scales[-1])
+            found = backend.kernels.pack(stored, half, dim, part, int(bits == 4), out, all_scales[-1])
             np.maximum(largest, found, out=largest)
             yield out
 
-    writer.array(codes, np.uint8, (-(-dim // 4), lanes.LANES, 4), parts())
+    writer.array(codes, np.uint8, (groups, lanes.LANES, 4), parts())
     writer.array(scales, np.float32, (lanes.LANES,), all_scales)
-    residual, norm = np.sqrt(largest) * 1.0001
-    return float(residual) + 1e-4, float(norm)
+    return _norms(largest)
 
 
 def _write_sets(
@@ -284,8 +316,7 @@ def _write_sets(
 ) -> dict[str, Any]:
     """Write set vectors and the codes that the scan reads, and return the norms their bounds need."""
     all_scales: list[NDArray[np.float32]] = []
-    residual = norm = 0.0
-    n = 0
+    norm, n = 0.0, 0
 
     def rows() -> Iterator[NDArray[np.uint8]]:
         nonlocal norm, n
@@ -313,11 +344,11 @@ def _write_sets(
         writer.array("set_rows", kind, (sets.dim,), (part.view(kind) for part in rows()))
         slots = np.full(-(-n // lanes.LANES) * lanes.LANES, -1)
         slots[:n] = np.arange(n)
-        parts = iter(
-            np.split(slots.reshape(-1, lanes.LANES), range(CODE_ROWS, len(slots) // lanes.LANES, CODE_ROWS))
-        )
-        residual, norm = _write_packed(writer, "set_rows", parts, sets.dim, "set_codes", "set_scales")
-        return {"set_residual_norm": residual, "set_code_norm": norm}
+        rows_of = slots.reshape(-1, lanes.LANES)
+        cut = [rows_of[at : at + CODE_ROWS] for at in range(0, len(rows_of), CODE_ROWS)]
+        return {
+            "set_norms": _write_packed(writer, "set_rows", iter(cut), sets.dim, 8, "set_codes", "set_scales")
+        }
     if sets.bits == 1:
         writer.array("set_codes", np.uint8, (sets.row_bytes,), rows())
     else:
@@ -325,4 +356,4 @@ def _write_sets(
     scales = np.concatenate([*all_scales, np.empty(0, np.float32)])
     padding = 0 if sets.bits == 1 else -len(scales) % lanes.LANES
     writer.array("set_scales", np.float32, (), [scales, np.zeros(padding, np.float32)])
-    return {"set_residual_norm": residual, "set_code_norm": norm}
+    return {"set_norms": [0.0, norm]}

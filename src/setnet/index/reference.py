@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from setnet.index.lanes import LANES, interleave
 from setnet.sets import codec
 
-__all__ = ["collect", "evaluate", "greedy_pairs", "levels", "pack", "scan", "set_similarities", "use_level"]
+__all__ = [
+    "collect",
+    "evaluate",
+    "greedy_pairs",
+    "levels",
+    "pack",
+    "refine",
+    "scan",
+    "set_similarities",
+    "use_level",
+]
 
 
 def levels() -> list[str]:
@@ -118,23 +128,65 @@ def scan(
 
 
 def pack(
-    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], codes: NDArray[np.uint8],
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], high: int, codes: NDArray[np.uint8],
     scales: NDArray[np.float32],
 ) -> tuple[float, float]:  # fmt: skip
-    """Write the 8-bit codes of the elements named by slots; return the largest squared norms.
+    """Write the codes of the elements named by slots in lane order: whole bytes, or the high nibbles.
 
-    Each row is scaled by its largest entry: x = scale * (code - 128 + residual).
+    Returns the largest squared norms of residual and code.
     """
-    x = rows[np.maximum(slots, 0)].astype(np.float32)
+    scale, levels, lost, kept = _quantised(rows[np.maximum(slots, 0)], bool(high))
+    used = slots >= 0
+    whole = np.full((*slots.shape, -(-dim // 8) * 8), 128, np.uint8)
+    whole[..., :dim] = np.where(used[..., None], levels, 0) + 128.0
+    if high:
+        groups = whole.reshape(*slots.shape, -1, 2, 4)
+        codes[:] = np.moveaxis((groups[..., 0, :] >> 4) | (groups[..., 1, :] & 0xF0), 1, 2)
+    else:
+        codes[:] = interleave(np.ascontiguousarray(whole[..., : -(-dim // 4) * 4]))
+    scales[:] = np.where(used, scale, 0)
+    return float(lost[used].max(initial=0)), float(kept[used].max(initial=0))
+
+
+def pack_rows(
+    rows: NDArray[Any], half: int, dim: int, first: int, n: int, out: NDArray[np.uint8]
+) -> tuple[float, float]:
+    """Write whole codes row by row, each after its scale; return the largest squared norms."""
+    scale, levels, lost, kept = _quantised(rows[first : first + n], high=False)
+    out[:] = 128
+    out[:, :4] = scale.astype(np.float32)[:, None].view(np.uint8)
+    out[:, 4 : 4 + dim] = levels + 128.0
+    return float(lost.max(initial=0)), float(kept.max(initial=0))
+
+
+def _quantised(
+    rows: NDArray[Any], high: bool
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return scale, levels and the squared norms of what is lost and kept: x = scale * (level + residual).
+
+    Each row is scaled by its largest entry. The high nibble alone stands for the middle of its 16 levels.
+    """
+    x = rows.astype(np.float32)
     scale = np.maximum(np.abs(x).max(axis=-1, initial=0.0), np.float32(1e-30)) / np.float32(127.0)
     scaled = x / scale[..., None]
-    levels = np.where(slots[..., None] >= 0, np.rint(scaled), 0)
-    residual = np.where(slots[..., None] >= 0, scaled - levels, 0)
-    whole = np.full((*slots.shape, -(-dim // 4) * 4), 128, np.uint8)
-    whole[..., :dim] = levels + 128.0
-    codes[:] = interleave(whole)
-    scales[:] = np.where(slots >= 0, scale, 0)
-    return float((residual**2).sum(axis=-1).max(initial=0)), float((levels**2).sum(axis=-1).max(initial=0))
+    levels = np.rint(scaled)
+    kept = np.floor(levels / 16) * 16 + 7.5 if high else levels
+    return scale, levels, ((scaled - kept) ** 2).sum(axis=-1), (kept**2).sum(axis=-1)
+
+
+def refine(
+    rows: NDArray[np.uint8], width: int, offsets: NDArray[np.int64], query: NDArray[np.int8],
+    start: NDArray[np.int32], step: NDArray[np.float32], slack: NDArray[np.float32],
+    weight: NDArray[np.float32], w: float, threshold: float, inflate: float, items: NDArray[np.int64],
+    bounds: NDArray[np.float32],
+) -> None:  # fmt: skip
+    """Write the bounds of chosen items, from all eight bits of their elements."""
+    for i, item in enumerate(items.tolist()):
+        part = rows[offsets[item] : offsets[item + 1]]
+        scales = np.ascontiguousarray(part[:, :4]).view(np.float32)
+        sums = part[:, 4:].astype(np.int64) @ query[:, :width].T.astype(np.int64) + start
+        best = (scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
+        bounds[i] = (_sigmoid(w * (best - threshold) + inflate) * weight).sum()
 
 
 def set_similarities(
@@ -153,9 +205,9 @@ def set_similarities(
     out[:] = rows @ query[:people, :dim].T
 
 
-def collect(bounds: NDArray[np.float32], low: float, high: float, out: NDArray[np.int64]) -> int:
-    """Write the indices with low <= bound < high as far as there is room; return how many there are."""
-    found = np.flatnonzero((bounds >= np.float32(low)) & (bounds < np.float32(high)))
+def collect(bounds: NDArray[np.float32], low: float, out: NDArray[np.int64]) -> int:
+    """Write the indices whose bound reaches ``low``, as far as there is room; return how many there are."""
+    found = np.flatnonzero(bounds >= np.float32(low))
     room = min(len(found), len(out))
     out[:room] = found[:room]
     return len(found)

@@ -6,7 +6,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +17,12 @@ from setnet.index.contents import Segment
 from setnet.index.query import Codes, Query
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["best_first", "element_bounds", "set_bounds", "thread_count"]
+__all__ = ["Bounds", "ElementScan", "SetScan", "best_first", "thread_count"]
 
 NO_STARTS = np.empty(0, np.int64)
 TILE = 768 * 1024  # bytes of codes that stay in the cache while several queries pass over them
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
+REFINED = 4096  # items refined at a time
 
 Bounds = NDArray[np.float32]
 _local = threading.local()
@@ -44,47 +46,79 @@ def _buffer(i: int, lanes: int) -> Bounds:
     return kept[i][:lanes]
 
 
-def element_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
-    """Return, per query, an upper bound of each element lane's exact score."""
-    field = snapshot.elements
-    coded = [Codes.of(q, 8, field.residual_norm, field.code_norm) for q in queries]
-    task_bytes = _task_bytes(len(queries), threads)
+class ElementScan:
+    """Bounds of the elements' scores for several queries: coarse for all lanes, finer where it matters.
 
-    def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
-        if not segment.coded:  # small: every row deserves the second look
-            for bounds, query in zip(out, queries, strict=True):
-                bounds[:] = query.people + 1.0
-            return
-        info = segment.file.info
-        codes, scales = segment.file.hot("codes"), segment.file.hot("scales")
-        row_start = segment.file.array("row_start")
-        row_bytes = codes.shape[1] * 64
-        for first, last in lanes.block_ranges(row_start, max(1, task_bytes // row_bytes)):
-            yield _task(
-                8, codes, scales, row_start, info["first_wide"], codes.shape[1], coded, first, last, out
-            )
+    The first pass reads the high four bits of every code; `refine` looks at all eight of chosen items.
+    """
 
-    return _run(snapshot, field, queries, tasks, threads)
+    reach = 4  # lanes to refine for each one wanted in the first batch
+
+    def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
+        self.snapshot, self.threads = snapshot, threads
+        high = [Codes.of(q, "high", snapshot.norms("high_norms")) for q in queries]
+        self.whole = [Codes.of(q, "bytes", snapshot.norms("norms")) for q in queries]
+        task_bytes = _task_bytes(len(queries), threads)
+
+        def tasks(segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+            if not segment.coded:  # small: every row deserves the second look
+                for bounds, query in zip(out, queries, strict=True):
+                    bounds[:] = query.people + 1.0
+                return
+            codes, scales = segment.file.hot("high_codes"), segment.file.hot("scales")
+            row_start, wide = segment.file.array("row_start"), segment.file.info["first_wide"]
+            rows = max(1, task_bytes // (codes.shape[1] * 64))
+            for first, last in lanes.block_ranges(row_start, rows):
+                yield _task(4, codes, scales, row_start, wide, codes.shape[1], high, first, last, out)
+
+        self.bounds = _run(snapshot, snapshot.elements, len(queries), tasks, threads)
+
+    def refine(self, i: int, which: NDArray[np.int64]) -> None:
+        """Tighten the bounds of query ``i`` for these lanes."""
+        q, work = self.whole[i], list[Callable[[], None]]()
+        for s, rows, places in self.snapshot.elements.split(which):
+            segment = self.snapshot.segments[s]
+            if segment.coded:
+                codes = segment.file.array("codes")
+                for at in range(0, len(rows), REFINED):
+                    part = slice(at, at + REFINED)
+                    args = (codes, codes.shape[1] - 4, segment.offsets, q.codes, q.start, q.step, q.slack,
+                            q.weight, q.w, q.threshold, q.inflate, rows[part])  # fmt: skip
+                    work.append(partial(_refine, self.bounds[i], which[places[part]], args))
+        _drain(work, self.threads)
 
 
-def set_bounds(snapshot: Snapshot, queries: list[Query], threads: int | None) -> list[Bounds]:
-    """Return, per query, an upper bound of each set vector's score."""
-    assert snapshot.shape.sets is not None
-    bits = min(8, snapshot.shape.sets.bits)
-    field = snapshot.sets
-    coded = [Codes.of(q, bits, field.residual_norm, field.code_norm) for q in queries]
-    task_bytes = _task_bytes(len(queries), threads)
+def _refine(bounds: Bounds, which: NDArray[np.int64], args: tuple[Any, ...]) -> None:
+    tighter = np.empty(len(which), np.float32)
+    backend.kernels.refine(*args, tighter)
+    bounds[which] = np.minimum(tighter, bounds[which])
 
-    def tasks(s: int, segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
-        codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
-        blocks = len(codes)
-        groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
-        step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))
-        for first in range(0, blocks, step):
-            last = min(first + step, blocks)
-            yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
 
-    return _run(snapshot, field, queries, tasks, threads)
+class SetScan:
+    """Bounds of the set vectors' scores for several queries."""
+
+    reach = 1
+
+    def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
+        assert snapshot.shape.sets is not None
+        bits = min(8, snapshot.shape.sets.bits)
+        kind = {8: "bytes", 4: "nibbles", 1: "bits"}[bits]
+        coded = [Codes.of(q, kind, snapshot.norms("set_norms")) for q in queries]
+        task_bytes = _task_bytes(len(queries), threads)
+
+        def tasks(segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+            codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
+            blocks = len(codes)
+            groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
+            step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))
+            for first in range(0, blocks, step):
+                last = min(first + step, blocks)
+                yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
+
+        self.bounds = _run(snapshot, snapshot.sets, len(queries), tasks, threads)
+
+    def refine(self, i: int, which: NDArray[np.int64]) -> None:
+        """Do nothing: these bounds are as tight as their codes."""
 
 
 def _task_bytes(queries: int, threads: int | None) -> int:
@@ -111,72 +145,77 @@ def _task(
 def _run(
     snapshot: Snapshot,
     field: Field,
-    queries: list[Query],
-    tasks: Callable[[int, Segment, list[Bounds]], Iterator[Callable[[], None]]],
+    queries: int,
+    tasks: Callable[[Segment, list[Bounds]], Iterator[Callable[[], None]]],
     threads: int | None,
 ) -> list[Bounds]:
-    """Do all tasks on the asked number of threads, then close the lanes of deleted and empty items."""
-    bounds = [_buffer(i, field.lanes) for i in range(len(queries))]
+    """Do all tasks, then close the lanes of deleted and empty items."""
+    bounds = [_buffer(i, field.lanes) for i in range(queries)]
     work: list[Callable[[], None]] = []
     for s, segment in enumerate(snapshot.segments):
         here = slice(field.start[s], field.start[s + 1])
-        work += tasks(s, segment, [b[here] for b in bounds])
-    workers = min(thread_count(threads), len(work))
-    if workers <= 1:
-        for task in work:
-            task()
-    else:
-        shared = iter(work)  # list iterators hand out each task once, also to several threads
-
-        def drain() -> None:
-            for task in shared:
-                task()
-
-        for done in [_pool().submit(drain) for _ in range(workers - 1)]:
-            drain()
-            done.result()
+        work += tasks(segment, [b[here] for b in bounds])
+    _drain(work, threads)
     for b in bounds:
         b[field.excluded] = -1.0
     return bounds
 
 
-def best_first(bounds: Bounds, wanted: int, floor: Callable[[], float]) -> Iterator[NDArray[np.int64]]:
-    """Yield lanes in falling order of their bounds until none left can reach ``floor()``.
+def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
+    """Do all work on the asked number of threads, this one included."""
+    workers = min(thread_count(threads), len(work))
+    shared = iter(work)  # list iterators hand out each piece once, also to several threads
 
-    The first batch holds about ``wanted`` lanes. After each batch ``floor`` must return the score that a
-    new item has to reach, or a negative number while anything may enter. A lane is skipped only when its
-    bound lies below that floor: no item that belongs to the answer is ever left out.
+    def drain() -> None:
+        for task in shared:
+            task()
+
+    helpers = [_pool().submit(drain) for _ in range(workers - 1)]
+    drain()
+    for helper in helpers:
+        helper.result()
+
+
+def best_first(
+    look: ElementScan | SetScan, i: int, wanted: int, floor: Callable[[], float]
+) -> Iterator[NDArray[np.int64]]:
+    """Yield lanes of query ``i`` in falling order of their bounds until none left can reach ``floor()``.
+
+    After each batch ``floor`` must return the score that a new item has to reach, or a negative number while
+    anything may enter. Lanes handed out are closed in the bounds. A lane is skipped only when its bound lies
+    below the floor: no item that belongs to the answer is left out.
     """
+    bounds = look.bounds[i]
     stride = max(1, len(bounds) // 8192)
-    sample = bounds[::stride]
-    done, high = 0, np.inf
+    reach, done = look.reach * wanted, 0
     while True:
-        low, must = _cut(sample, wanted, stride), floor()
-        found = None
-        if must > 0:
-            # what may still enter is usually little: then look at all of it
-            found = _collect(bounds, must, high, 4 * max(done, 256))
-            low = must if found is not None else max(low, must)
-        if found is None and low < high:
-            found = _collect(bounds, low, high, len(bounds))
-        if found is not None and len(found):
-            yield found
+        enough = floor()
+        low = enough if enough > 0 else _cut(bounds[::stride], reach, stride)
+        found = _collect(bounds, low)
+        look.refine(i, found)
+        values = bounds[found]
+        if enough > 0:
+            found, values = found[values >= np.float32(low)], values[values >= np.float32(low)]
+        most = max(wanted, 4 * done)
+        if len(found) > most:  # take the best of them and see how far the floor rises
+            found = found[values >= np.partition(values, len(values) - most)[len(values) - most]]
+            low = np.inf
+        if len(found):
+            bounds[found] = -1.0
             done += len(found)
-        high = min(low, high)
-        if low <= 0 or floor() >= low:
+            yield found
+        if low <= max(0.0, floor()):
             return
-        wanted = 4 * max(done, wanted)
+        reach *= 4
 
 
-def _collect(bounds: Bounds, low: float, high: float, most: int) -> NDArray[np.int64] | None:
-    """Return the lanes with a bound from ``low`` up to but not including ``high``; None if over ``most``."""
-    room = np.empty(min(most, 8192), np.int64)
-    found = backend.kernels.collect(bounds, low, high, room)
-    if found > most:
-        return None
+def _collect(bounds: Bounds, low: float) -> NDArray[np.int64]:
+    """Return the lanes whose bound reaches ``low``."""
+    room = np.empty(32768, np.int64)
+    found = backend.kernels.collect(bounds, low, room)
     if found > len(room):
         room = np.empty(found, np.int64)
-        backend.kernels.collect(bounds, low, high, room)
+        backend.kernels.collect(bounds, low, room)
     return room[:found]
 
 

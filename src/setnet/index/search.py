@@ -48,8 +48,8 @@ def exact(
         scored = score_elements(snapshot, rows, query, conditions.matching)
         return scored.take(scored.passing(conditions.at_least, conditions.only))
 
-    def first_look(group: list[Query]) -> list[scan.Bounds]:
-        return scan.element_bounds(snapshot, group, threads)
+    def first_look(group: list[Query]) -> scan.ElementScan:
+        return scan.ElementScan(snapshot, group, threads)
 
     least = [conditions.least_score(q) for q in queries]
     return _ranked(snapshot.elements, queries, k, conditions.allowed, first_look, second_look, least)
@@ -74,8 +74,8 @@ def set_only(
         judged = score_elements(snapshot, rows, of_elements[id(query)])
         return scored.take(judged.passing(conditions.at_least, conditions.only))
 
-    def first_look(group: list[Query]) -> list[scan.Bounds]:
-        return scan.set_bounds(snapshot, group, threads)
+    def first_look(group: list[Query]) -> scan.SetScan:
+        return scan.SetScan(snapshot, group, threads)
 
     return _ranked(
         snapshot.sets, queries, k, conditions.allowed, first_look, second_look, [-1.0] * len(queries)
@@ -110,7 +110,7 @@ def _ranked(
     queries: list[Query],
     k: int,
     allowed: Allowed,
-    first_look: Callable[[list[Query]], list[scan.Bounds]],
+    first_look: Callable[[list[Query]], scan.ElementScan | scan.SetScan],
     second_look: Callable[[Query, Rows], Scored],
     least: list[float],
 ) -> list[Scored]:
@@ -125,12 +125,13 @@ def _ranked(
         return [top.best_found() for top in tops]
     for at in range(0, len(queries), TOGETHER):
         group = queries[at : at + TOGETHER]
-        for query, top, bounds in zip(group, tops[at : at + TOGETHER], first_look(group), strict=True):
+        look = first_look(group)
+        for i, (query, top) in enumerate(zip(group, tops[at : at + TOGETHER], strict=True)):
             if lanes is not None:
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
-                bounds[closed] = -1.0
-            for found in scan.best_first(bounds, k + k // 8 + 64, top.floor):
+                look.bounds[i][closed] = -1.0
+            for found in scan.best_first(look, i, k + k // 8 + 64, top.floor):
                 for batch in _batches(found):
                     top.add(second_look(query, _rows(field, batch)))
             if top.best is None:

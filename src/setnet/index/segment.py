@@ -8,6 +8,7 @@ is covered by a checksum or compared with a constant. A file without a sound tra
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import struct
@@ -135,15 +136,18 @@ class SegmentFile:
         self._arrays: dict[str, dict[str, Any]] = parsed["arrays"]
         self._end = start
         self._ready: set[str] = set()
+        self._views: dict[str, NDArray[Any]] = {}
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
     def array(self, name: str) -> NDArray[Any]:
         """Return the array ``name`` as a read-only view of the file."""
-        entry = self._arrays[name]
-        count = int(np.prod(entry["shape"]))
-        return np.frombuffer(self._map, entry["dtype"], count, entry["offset"]).reshape(entry["shape"])
+        if name not in self._views:
+            entry = self._arrays[name]
+            flat = np.frombuffer(self._map, entry["dtype"], math.prod(entry["shape"]), entry["offset"])
+            self._views[name] = flat.reshape(entry["shape"])
+        return self._views[name]
 
     def hot(self, name: str) -> NDArray[Any]:
         """Return an array about to be read as a whole, its pages mapped in one go where the system can."""

@@ -29,15 +29,12 @@ def segment_path(root: Path, number: int) -> Path:
 class Field:
     """The lanes of all segments side by side: of their elements, or of their set vectors.
 
-    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``. The norms are the largest of a
-    residual and of a code, in units of its scale: they make quantised scores upper bounds.
+    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``.
     """
 
     start: NDArray[np.int64]
     lane_rows: list[NDArray[np.int32]]
     excluded: NDArray[np.int64]
-    residual_norm: float
-    code_norm: float
 
     @property
     def lanes(self) -> int:
@@ -77,7 +74,7 @@ class Snapshot:
     @cached_property
     def elements(self) -> Field:
         """The lanes of the elements' codes."""
-        return self._field([segment.lane_rows for segment in self.segments], "")
+        return self._field([segment.lane_rows for segment in self.segments])
 
     @cached_property
     def sets(self) -> Field:
@@ -88,18 +85,21 @@ class Snapshot:
             lane_rows = np.full(len(segment) if bits == 1 else -(-len(segment) // 16) * 16, -1, np.int32)
             lane_rows[: len(segment)] = np.where(segment.counts > 0, np.arange(len(segment)), -1)
             rows.append(lane_rows)
-        return self._field(rows, "set_")
+        return self._field(rows)
 
-    def _field(self, lane_rows: list[NDArray[np.int32]], kind: str) -> Field:
+    def _field(self, lane_rows: list[NDArray[np.int32]]) -> Field:
         start = np.concatenate([[0], np.cumsum([len(rows) for rows in lane_rows])]).astype(np.int64)
         excluded = [np.empty(0, np.int64)]
         for at, rows, dead in zip(start, lane_rows, self.dead, strict=False):
             out = rows < 0 if dead is None else (rows < 0) | dead[rows]
             excluded.append(np.flatnonzero(out) + at)
-        infos = [segment.file.info for segment in self.segments]
-        residual = max((info.get(f"{kind}residual_norm", 0.0) for info in infos), default=0.0)
-        norm = max((info.get(f"{kind}code_norm", 0.0) for info in infos), default=0.0)
-        return Field(start, lane_rows, np.concatenate(excluded), residual, norm)
+        return Field(start, lane_rows, np.concatenate(excluded))
+
+    def norms(self, kind: str) -> tuple[float, float]:
+        """Return the largest norms of a residual and of a code in all segments, in units of their scale."""
+        found = [segment.file.info[kind] for segment in self.segments if kind in segment.file.info]
+        residual, norm = np.max(found, axis=0).tolist() if found else (0.0, 0.0)
+        return residual, norm
 
     def alive(self, segment: int) -> NDArray[np.int64]:
         """Return the rows of a segment that are not deleted."""

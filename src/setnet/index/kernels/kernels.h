@@ -27,6 +27,7 @@ typedef struct {
   const int64_t *row_start; /* blocks + 1; NULL when every block has one row */
   int64_t first_wide;       /* from this block on all lanes are elements of one item */
   int64_t groups;           /* lines per row (8 and 4 bit) or 64-bit words per item (1 bit) */
+                            /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
 } Codes;
 
 typedef struct {
@@ -46,7 +47,37 @@ extern scan_function scan8, scan4, scan1;
 int best_level(void);
 void use_level(int level);
 
-/* sum of weight * sigmoid(w * (similarity - threshold) + inflate), for one value */
-float probability(float similarity, float w, float threshold, float inflate);
+/* All eight bits of every element, row by row: a float32 scale, then `width` bytes. */
+typedef struct {
+  const uint8_t *rows;
+  int64_t width;
+  const int64_t *offsets; /* item i has rows offsets[i] .. offsets[i + 1] */
+} Rows8;
+
+typedef void (*refine_function)(const Rows8 *, const Query *, const int64_t *items, int64_t n, float *bounds);
+
+/* bounds[i] becomes the bound of items[i], tighter than that of a scan over fewer bits */
+extern refine_function refine;
+
+/* exp(x) for |x| <= 80, relative error below 3e-7: 2^n times a polynomial on [-ln2/2, ln2/2]. */
+static inline float quick_exp(float x) {
+  float n = (float)(int32_t)(x * 1.44269504f + (x >= 0 ? 0.5f : -0.5f));
+  float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float y = 1.0f + r * (1.0f + r * (0.5f + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720))))));
+  union {
+    float f;
+    int32_t i;
+  } u = {y};
+  u.i += (int32_t)n << 23;
+  return u.f;
+}
+
+/* sigmoid(w * (similarity - threshold) + inflate) */
+static inline float probability(float similarity, float w, float threshold, float inflate) {
+  float z = w * (similarity - threshold) + inflate;
+  if (z > 80.0f) z = 80.0f;
+  if (z < -80.0f) z = -80.0f;
+  return 1.0f / (1.0f + quick_exp(-z));
+}
 
 #endif

@@ -179,47 +179,61 @@ VECTOR_CLONES static float peak_of(const float *x, int64_t dim) {
   return peak[0];
 }
 
-VECTOR_CLONES static void quantise(const float *x, int64_t dim, float scale, uint8_t *code, double *norms) {
-  float lost[16] = {0}, kept[16] = {0};
-  int64_t d = 0;
-  for (; d + 16 <= dim; d += 16)
-    for (int j = 0; j < 16; j++) {
-      float y = x[d + j] / scale, level = nearbyintf(y), rest = y - level;
-      code[d + j] = (uint8_t)(int)(level + 128.0f);
-      lost[j] += rest * rest;
-      kept[j] += level * level;
-    }
-  for (; d < dim; d++) {
-    float y = x[d] / scale, level = nearbyintf(y), rest = y - level;
-    code[d] = (uint8_t)(int)(level + 128.0f);
-    lost[0] += rest * rest;
-    kept[0] += level * level;
+/* Codes of up to 16 entries; adds the squares of residual and code, of eight bits or of the high four. */
+__attribute__((always_inline)) static inline void quantise16(const float *x, int n, float scale, int high,
+                                                             uint8_t *code, float *lost, float *kept) {
+  for (int j = 0; j < n; j++) {
+    float y = x[j] / scale, level = nearbyintf(y);
+    float stands_for = high ? floorf(level * 0.0625f) * 16.0f + 7.5f : level;
+    code[j] = (uint8_t)(int)(level + 128.0f);
+    lost[j] += (y - stands_for) * (y - stands_for);
+    kept[j] += stands_for * stands_for;
   }
+}
+
+/* Codes of a row, scaled by its largest entry; returns the scale. */
+VECTOR_CLONES static float quantise(const float *x, int64_t dim, int high, uint8_t *code, double *norms) {
+  float lost[16] = {0}, kept[16] = {0}, peak = peak_of(x, dim), scale = (peak > 1e-30f ? peak : 1e-30f) / 127.0f;
+  int64_t d = 0;
+  for (; d + 16 <= dim; d += 16) quantise16(x + d, 16, scale, high, code + d, lost, kept);
+  quantise16(x + d, (int)(dim - d), scale, high, code + d, lost, kept);
   double residual = 0, norm = 0;
   for (int j = 0; j < 16; j++) residual += lost[j], norm += kept[j];
   if (residual > norms[0]) norms[0] = residual;
   if (norm > norms[1]) norms[1] = norm;
+  return scale;
 }
 
-int pack(const Elements *e, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms) {
-  int64_t groups = (e->dim + 3) / 4;
+int pack(const Elements *e, const int64_t *slots, int64_t rows, int high, uint8_t *codes, float *scales,
+         double *norms) {
+  int64_t groups = high ? (e->dim + 7) / 8 : (e->dim + 3) / 4;
   float *x = malloc(sizeof(float) * (size_t)e->dim);
-  uint8_t *code = malloc((size_t)groups * 4);
+  uint8_t *code = malloc((size_t)groups * 8);
   int failed = !x || !code;
   for (int64_t i = 0; i < rows * LANES && !failed; i++) {
-    memset(code, 128, (size_t)groups * 4);
-    scales[i] = 0;
-    if (slots[i] >= 0) {
-      const float *from = row_of(e, slots[i], x);
-      float peak = peak_of(from, e->dim);
-      scales[i] = (peak > 1e-30f ? peak : 1e-30f) / 127.0f;
-      quantise(from, e->dim, scales[i], code, norms);
-    }
+    memset(code, 128, (size_t)groups * 8);
+    scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, high, code, norms);
     uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
-    for (int64_t g = 0; g < groups; g++) memcpy(out + g * LINE, code + g * 4, 4);
+    for (int64_t g = 0; g < groups; g++, out += LINE) {
+      if (!high) memcpy(out, code + g * 4, 4);
+      for (int j = 0; high && j < 4; j++) out[j] = (uint8_t)(code[g * 8 + j] >> 4 | (code[g * 8 + 4 + j] & 0xf0));
+    }
   }
   free(x), free(code);
   return failed ? -1 : 0;
+}
+
+int pack_rows(const Elements *e, int64_t first, int64_t n, uint8_t *out, double *norms) {
+  int64_t stride = (e->dim + 3) / 4 * 4 + 4;
+  float *x = malloc(sizeof(float) * (size_t)e->dim);
+  if (!x) return -1;
+  for (int64_t i = 0; i < n; i++, out += stride) {
+    memset(out, 128, (size_t)stride);
+    float scale = quantise(row_of(e, first + i, x), e->dim, 0, out + 4, norms);
+    memcpy(out, &scale, 4);
+  }
+  free(x);
+  return 0;
 }
 
 /* ---- set vectors --------------------------------------------------------------------------------------- */
@@ -263,18 +277,22 @@ int set_similarities(const SetRows *rows, const double *query, int64_t people, i
   return 0;
 }
 
-VECTOR_CLONES int64_t collect(const float *bounds, int64_t n, float low, float high, int64_t *out, int64_t room) {
+VECTOR_CLONES int64_t collect(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
   int64_t found = 0;
-  for (int64_t i = 0; i < n; i += 64) {
-    int64_t end = i + 64 < n ? i + 64 : n;
+  int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
     int any = 0;
-    for (int64_t j = i; j < end; j++) any |= (bounds[j] >= low) & (bounds[j] < high);
-    if (!any) continue;
-    for (int64_t j = i; j < end; j++)
-      if (bounds[j] >= low && bounds[j] < high) {
+    for (int j = 0; j < 16; j++) any |= bounds[i + j] >= low;
+    for (int64_t j = i; any && j < i + 16; j++)
+      if (bounds[j] >= low) {
         if (found < room) out[found] = j;
         found++;
       }
   }
+  for (; i < n; i++)
+    if (bounds[i] >= low) {
+      if (found < room) out[found] = i;
+      found++;
+    }
   return found;
 }

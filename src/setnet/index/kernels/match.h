@@ -34,9 +34,13 @@ typedef struct {
 /* Return 0, or -1 when memory ran out. */
 int evaluate(const Elements *elements, const People *people, const int64_t *items, int64_t n, Scores *out);
 
-/* Quantise the elements named by slots (-1: empty lane) to 8 bits, interleaved as the scan reads them.
- * norms[0] and norms[1] become at least the largest squared norm of a residual and of a code. */
-int pack(const Elements *elements, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms);
+/* Quantise the elements named by slots (-1: empty lane) to 8 bits and interleave them as the scan reads them:
+ * whole bytes, or the high nibbles only. norms become the largest squared norm of a residual and of a code. */
+int pack(const Elements *elements, const int64_t *slots, int64_t rows, int high, uint8_t *codes, float *scales,
+         double *norms);
+
+/* The same codes row by row, each after its scale, for elements first .. first + n. */
+int pack_rows(const Elements *elements, int64_t first, int64_t n, uint8_t *out, double *norms);
 
 /* Rows of set vectors as float64: stored floats, or level * scale for codes of 8, 4 and 1 bit. */
 typedef struct {
@@ -50,7 +54,7 @@ typedef struct {
 int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
                      int64_t n, double *out);
 
-/* Indices i with low <= bounds[i] < high, at most `room` of them; returns how many there are in all. */
-int64_t collect(const float *bounds, int64_t n, float low, float high, int64_t *out, int64_t room);
+/* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
+int64_t collect(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
 
 #endif

@@ -14,11 +14,10 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
                         &qcodes, &start, &step, &slack, &weight, &w, &threshold, &inflate, &first, &last, &bounds))
     return NULL;
   Codes c = {codes.buf, scales.buf, row_start.len ? row_start.buf : NULL, first_wide, groups};
-  int64_t rows = weight.len / 4;
+  int64_t rows = weight.len / 4, lanes = bits == 1 ? 1 : LANES;
   Query q = {rows,       qcodes.buf, rows ? qcodes.len / rows : 0, start.buf,        step.buf,
              slack.buf,  weight.buf, (float)w,                     (float)threshold, (float)inflate};
   scan_function scan = bits == 8 ? scan8 : bits == 4 ? scan4 : scan1;
-  int64_t lanes = bits == 1 ? 1 : LANES;
   if (first < 0 || last < first || last * lanes * 4 > bounds.len) {
     PyErr_SetString(PyExc_ValueError, "scan: block range outside the bounds");
   } else {
@@ -27,6 +26,30 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   }
   PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes);
   PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight);
+  PyBuffer_Release(&bounds);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_refine(PyObject *self, PyObject *args) {
+  Py_buffer rows, offsets, qcodes, start, step, slack, weight, items, bounds;
+  long long width;
+  double w, threshold, inflate;
+  if (!PyArg_ParseTuple(args, "y*Ly*y*y*y*y*y*dddy*w*", &rows, &width, &offsets, &qcodes, &start, &step, &slack,
+                        &weight, &w, &threshold, &inflate, &items, &bounds))
+    return NULL;
+  int64_t n = items.len / 8, people = weight.len / 4;
+  Rows8 r = {rows.buf, width, offsets.buf};
+  Query q = {people,    qcodes.buf, people ? qcodes.len / people : 0, start.buf,        step.buf,
+             slack.buf, weight.buf, (float)w,                         (float)threshold, (float)inflate};
+  if (bounds.len < n * 4) {
+    PyErr_SetString(PyExc_ValueError, "refine: output array too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS refine(&r, &q, items.buf, n, bounds.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&qcodes), PyBuffer_Release(&start);
+  PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight), PyBuffer_Release(&items);
   PyBuffer_Release(&bounds);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
@@ -64,19 +87,38 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
 
 static PyObject *py_pack(PyObject *self, PyObject *args) {
   Py_buffer rows, slots, codes, scales;
-  int half, failed = 0;
+  int half, high, failed = 0;
   long long dim;
   double norms[2] = {0, 0};
-  if (!PyArg_ParseTuple(args, "y*iLy*w*w*", &rows, &half, &dim, &slots, &codes, &scales)) return NULL;
+  if (!PyArg_ParseTuple(args, "y*iLy*iw*w*", &rows, &half, &dim, &slots, &high, &codes, &scales)) return NULL;
   Elements e = {rows.buf, half, dim, NULL};
-  int64_t n = slots.len / 8 / LANES;
-  if (codes.len < n * ((dim + 3) / 4) * LINE || scales.len < n * LANES * 4) {
+  int64_t n = slots.len / 8 / LANES, groups = high ? (dim + 7) / 8 : (dim + 3) / 4;
+  if (codes.len < n * groups * LINE || scales.len < n * LANES * 4) {
     PyErr_SetString(PyExc_ValueError, "pack: output arrays too small");
   } else {
-    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, codes.buf, scales.buf, norms);
+    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, high, codes.buf, scales.buf, norms);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&scales);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  return Py_BuildValue("dd", norms[0], norms[1]);
+}
+
+static PyObject *py_pack_rows(PyObject *self, PyObject *args) {
+  Py_buffer rows, out;
+  int half, failed = 0;
+  long long dim, first, n;
+  double norms[2] = {0, 0};
+  if (!PyArg_ParseTuple(args, "y*iLLLw*", &rows, &half, &dim, &first, &n, &out)) return NULL;
+  Elements e = {rows.buf, half, dim, NULL};
+  if (out.len < n * ((dim + 3) / 4 * 4 + 4) || rows.len < (first + n) * dim * (half ? 2 : 4)) {
+    PyErr_SetString(PyExc_ValueError, "pack_rows: arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = pack_rows(&e, first, n, out.buf, norms);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&out);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();
   return Py_BuildValue("dd", norms[0], norms[1]);
@@ -106,11 +148,11 @@ static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
 
 static PyObject *py_collect(PyObject *self, PyObject *args) {
   Py_buffer bounds, out;
-  double low, high;
-  if (!PyArg_ParseTuple(args, "y*ddw*", &bounds, &low, &high, &out)) return NULL;
+  double low;
+  if (!PyArg_ParseTuple(args, "y*dw*", &bounds, &low, &out)) return NULL;
   int64_t found;
   Py_BEGIN_ALLOW_THREADS found =
-      collect(bounds.buf, bounds.len / 4, (float)low, (float)high, out.buf, out.len / 8);
+      collect(bounds.buf, bounds.len / 4, (float)low, out.buf, out.len / 8);
   Py_END_ALLOW_THREADS
   PyBuffer_Release(&bounds), PyBuffer_Release(&out);
   return PyLong_FromLongLong(found);
@@ -140,10 +182,12 @@ static PyObject *py_levels(PyObject *self, PyObject *none) {
 }
 
 static PyMethodDef METHODS[] = {
-    {"collect", py_collect, METH_VARARGS, "Indices whose bound lies in [low, high)."},
+    {"collect", py_collect, METH_VARARGS, "Indices whose bound reaches a level."},
     {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
+    {"pack_rows", py_pack_rows, METH_VARARGS, "Quantised codes row by row, each after its scale."},
+    {"refine", py_refine, METH_VARARGS, "Tighter bounds of chosen items."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of a range of blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},

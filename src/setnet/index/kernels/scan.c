@@ -2,28 +2,27 @@
 #include "kernels.h"
 
 #include <math.h>
+#include <string.h>
 
 scan_function scan8, scan4, scan1;
+refine_function refine;
 
-float probability(float similarity, float w, float threshold, float inflate) {
-  float z = w * (similarity - threshold) + inflate;
-  if (z > 80.0f) z = 80.0f;
-  if (z < -80.0f) z = -80.0f;
-  return 1.0f / (1.0f + expf(-z));
-}
+#define PREFETCH 6144 /* bytes ahead: hardware prefetchers stop at the end of a page */
 
 static inline int64_t row_of(const Codes *c, int64_t block) { return c->row_start ? c->row_start[block] : block; }
 
 /* ---- portable ---------------------------------------------------------------------------------------- */
 
-static void row8_portable(const uint8_t *row, int64_t groups, const int8_t *q, int32_t *sum) {
-  for (int64_t g = 0; g < groups; g++)
+static void row8_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
+  const uint8_t *row = c->codes + r * c->groups * LINE;
+  for (int64_t g = 0; g < c->groups; g++)
     for (int lane = 0; lane < LANES; lane++)
       for (int j = 0; j < 4; j++) sum[lane] += row[g * LINE + lane * 4 + j] * q[g * 4 + j];
 }
 
-static void row4_portable(const uint8_t *row, int64_t groups, const int8_t *q, int32_t *sum) {
-  for (int64_t g = 0; g < groups; g++)
+static void row4_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
+  const uint8_t *row = c->codes + r * c->groups * LINE;
+  for (int64_t g = 0; g < c->groups; g++)
     for (int lane = 0; lane < LANES; lane++)
       for (int j = 0; j < 4; j++) {
         uint8_t both = row[g * LINE + lane * 4 + j];
@@ -32,7 +31,7 @@ static void row4_portable(const uint8_t *row, int64_t groups, const int8_t *q, i
 }
 
 static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
-                          void (*row)(const uint8_t *, int64_t, const int8_t *, int32_t *)) {
+                          void (*row)(const Codes *, int64_t, const int8_t *, int32_t *)) {
   for (int64_t block = first; block < last; block++) {
     float *out = bounds + block * LANES;
     for (int lane = 0; lane < LANES; lane++) out[lane] = 0.0f;
@@ -42,7 +41,7 @@ static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t
       for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++) {
         int32_t sum[LANES];
         for (int lane = 0; lane < LANES; lane++) sum[lane] = q->start[p];
-        row(c->codes + r * c->groups * LINE, c->groups, q->codes + p * q->stride, sum);
+        row(c, r, q->codes + p * q->stride, sum);
         for (int lane = 0; lane < LANES; lane++) {
           float s = c->scales[r * LANES + lane] * (q->step[p] * (float)sum[lane] + q->slack[p]);
           if (s > best[lane]) best[lane] = s;
@@ -81,12 +80,53 @@ static void scan1_portable(const Codes *c, const Query *q, int64_t first, int64_
   }
 }
 
+/* ---- the second look, item by item: everything but the dot is the same at every level -------------------- */
+
+typedef int32_t (*dot_function)(const uint8_t *codes, const int8_t *query, int64_t width);
+
+static int32_t dot_portable(const uint8_t *codes, const int8_t *query, int64_t width) {
+  int32_t sum = 0;
+  for (int64_t d = 0; d < width; d++) sum += codes[d] * query[d];
+  return sum;
+}
+
+static void prefetch_rows(const Rows8 *r, int64_t item) {
+  const uint8_t *from = r->rows + r->offsets[item] * (r->width + 4), *to = r->rows + r->offsets[item + 1] * (r->width + 4);
+  if (to - from > 4096) to = from + 4096;
+  for (; from < to; from += LINE) __builtin_prefetch(from);
+}
+
+__attribute__((always_inline)) static inline void refine_with(const Rows8 *r, const Query *q, const int64_t *items,
+                                                              int64_t n, float *bounds, dot_function dot) {
+  enum { AHEAD = 8 };
+  for (int64_t i = 0; i < n; i++) {
+    if (i + AHEAD < n) prefetch_rows(r, items[i + AHEAD]);
+    bounds[i] = 0;
+    for (int64_t p = 0; p < q->rows; p++) {
+      float best = -INFINITY;
+      for (int64_t e = r->offsets[items[i]]; e < r->offsets[items[i] + 1]; e++) {
+        const uint8_t *row = r->rows + e * (r->width + 4);
+        float scale;
+        memcpy(&scale, row, 4);
+        int32_t sum = dot(row + 4, q->codes + p * q->stride, r->width) + q->start[p];
+        float s = scale * (q->step[p] * (float)sum + q->slack[p]);
+        if (s > best) best = s;
+      }
+      bounds[i] += q->weight[p] * probability(best, q->w, q->threshold, q->inflate);
+    }
+  }
+}
+
+static void refine_portable(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
+  refine_with(r, q, items, n, bounds, dot_portable);
+}
+
 #if HAVE_X86
 /* ---- AVX2 -------------------------------------------------------------------------------------------- */
 #define AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) static inline
 #define AVX2_ENTRY __attribute__((target("avx2,fma,f16c"))) static
 
-/* exp(x) for |x| <= 80, relative error below 3e-7: 2^n times a polynomial on [-ln2/2, ln2/2]. */
+/* as quick_exp */
 AVX2 __m256 exp256(__m256 x) {
   __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)), 8);
   __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.693359375f), x);
@@ -117,7 +157,7 @@ AVX2 __m256i dot4(__m256i sum, __m256i codes, __m256i query) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
 }
 
-/* the bound of up to `people` (1..3) query rows starting at p, added into out[2] */
+/* the bound of up to `people` (1..3) query rows starting at p, added into out[2]; bits is 8 or 4 */
 AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, __m256 *out) {
   __m256 best[3][2];
   for (int i = 0; i < people; i++) best[i][0] = best[i][1] = _mm256_set1_ps(-INFINITY);
@@ -128,10 +168,11 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
     __m256i sum[3][2];
     for (int i = 0; i < people; i++) sum[i][0] = sum[i][1] = _mm256_set1_epi32(q->start[p + i]);
     for (int64_t g = 0; g < c->groups; g++) {
-      __m256i x0 = _mm256_loadu_si256((const __m256i *)(row + g * LINE));
-      __m256i x1 = _mm256_loadu_si256((const __m256i *)(row + g * LINE + 32));
-      _mm_prefetch((const char *)(row + g * LINE + 4096), _MM_HINT_T0);
+      const uint8_t *line = row + g * LINE;
+      _mm_prefetch((const char *)(line + PREFETCH), _MM_HINT_T0);
       if (bits == 8) {
+        __m256i x0 = _mm256_loadu_si256((const __m256i *)line);
+        __m256i x1 = _mm256_loadu_si256((const __m256i *)(line + 32));
         for (int i = 0; i < people; i++) {
           __m256i y = broadcast4(code + i * q->stride + g * 4);
           sum[i][0] = dot4(sum[i][0], x0, y);
@@ -139,14 +180,15 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
         }
       } else {
         const __m256i low = _mm256_set1_epi8(15);
-        __m256i a0 = _mm256_and_si256(x0, low), b0 = _mm256_and_si256(_mm256_srli_epi16(x0, 4), low);
-        __m256i a1 = _mm256_and_si256(x1, low), b1 = _mm256_and_si256(_mm256_srli_epi16(x1, 4), low);
-        for (int i = 0; i < people; i++) {
-          __m256i y = broadcast4(code + i * q->stride + g * 8), z = broadcast4(code + i * q->stride + g * 8 + 4);
-          __m256i s0 = _mm256_add_epi16(_mm256_maddubs_epi16(a0, y), _mm256_maddubs_epi16(b0, z));
-          __m256i s1 = _mm256_add_epi16(_mm256_maddubs_epi16(a1, y), _mm256_maddubs_epi16(b1, z));
-          sum[i][0] = _mm256_add_epi32(sum[i][0], _mm256_madd_epi16(s0, _mm256_set1_epi16(1)));
-          sum[i][1] = _mm256_add_epi32(sum[i][1], _mm256_madd_epi16(s1, _mm256_set1_epi16(1)));
+        for (int half = 0; half < 2; half++) {
+          __m256i x = _mm256_loadu_si256((const __m256i *)(line + half * 32));
+          __m256i a = _mm256_and_si256(x, low), b = _mm256_and_si256(_mm256_srli_epi16(x, 4), low);
+          for (int i = 0; i < people; i++) {
+            const int8_t *at = code + i * q->stride + g * 8;
+            __m256i pairs = _mm256_maddubs_epi16(a, broadcast4(at));
+            pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(b, broadcast4(at + 4)));
+            sum[i][half] = _mm256_add_epi32(sum[i][half], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+          }
         }
       }
     }
@@ -161,7 +203,7 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
   }
   for (int i = 0; i < people; i++) {
     if (block >= c->first_wide) {
-      float lanes[LANES];
+      float lanes[8];
       _mm256_storeu_ps(lanes, _mm256_max_ps(best[i][0], best[i][1]));
       for (int lane = 1; lane < 8; lane++) lanes[0] = lanes[lane] > lanes[0] ? lanes[lane] : lanes[0];
       best[i][0] = best[i][1] = _mm256_set1_ps(lanes[0]);
@@ -189,6 +231,21 @@ AVX2_ENTRY void scan8_avx2(const Codes *c, const Query *q, int64_t first, int64_
 
 AVX2_ENTRY void scan4_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
   scan_avx2(c, q, first, last, bounds, 4);
+}
+
+AVX2 int32_t dot_avx2(const uint8_t *codes, const int8_t *query, int64_t width) {
+  __m256i sum = _mm256_setzero_si256();
+  int64_t d = 0;
+  for (; d + 32 <= width; d += 32)
+    sum = dot4(sum, _mm256_loadu_si256((const __m256i *)(codes + d)), _mm256_loadu_si256((const __m256i *)(query + d)));
+  __m128i half = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0x4e));
+  half = _mm_add_epi32(half, _mm_shuffle_epi32(half, 0xb1));
+  return _mm_cvtsi128_si32(half) + dot_portable(codes + d, query + d, width - d);
+}
+
+AVX2_ENTRY void refine_avx2(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
+  refine_with(r, q, items, n, bounds, dot_avx2);
 }
 
 AVX2_ENTRY void scan1_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
@@ -245,50 +302,63 @@ AVX512 __m512 probability512(__m512 s, const Query *q) {
 
 AVX512 __m512i broadcast4_512(const int8_t *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
 
+/* sums += nibbles . query over all dimensions of a row; two chains per person hide the latency of the dot */
+AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+                           __m512i *sum) {
+  const __m512i low = _mm512_set1_epi8(15);
+  __m512i odd[4];
+  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g++) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH), _MM_HINT_T0);
+    __m512i a = _mm512_and_si512(x, low), b = _mm512_and_si512(_mm512_srli_epi16(x, 4), low);
+    for (int i = 0; i < people; i++) {
+      sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + g * 8));
+      odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + g * 8 + 4));
+    }
+  }
+  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
+AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+                         __m512i *sum) {
+  __m512i odd[4];
+  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  int64_t g = 0;
+  for (; g + 2 <= groups; g += 2) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(row + g * LINE + LINE);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH), _MM_HINT_T0);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH + LINE), _MM_HINT_T0);
+    for (int i = 0; i < people; i++) {
+      sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
+      odd[i] = _mm512_dpbusd_epi32(odd[i], y, broadcast4_512(code + i * stride + g * 4 + 4));
+    }
+  }
+  if (g < groups) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE);
+    for (int i = 0; i < people; i++) sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
+  }
+  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
 AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, __m512 *out) {
   __m512 best[4];
   for (int i = 0; i < people; i++) best[i] = _mm512_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
   for (int64_t r = row_of(c, block); r < end; r++) {
-    const uint8_t *row = c->codes + r * c->groups * LINE;
+    const int64_t at = r * c->groups * LINE;
     const int8_t *code = q->codes + p * q->stride;
-    __m512i even[4], odd[4]; /* two chains per person hide the latency of the dot */
-    for (int i = 0; i < people; i++) {
-      even[i] = _mm512_set1_epi32(q->start[p + i]);
-      odd[i] = _mm512_setzero_si512();
-    }
-    int64_t g = 0;
+    __m512i sum[4];
+    for (int i = 0; i < people; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
     if (bits == 8) {
-      for (; g + 2 <= c->groups; g += 2) {
-        __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(row + g * LINE + LINE);
-        _mm_prefetch((const char *)(row + g * LINE + 4096), _MM_HINT_T0);
-        _mm_prefetch((const char *)(row + g * LINE + 4096 + LINE), _MM_HINT_T0);
-        for (int i = 0; i < people; i++) {
-          even[i] = _mm512_dpbusd_epi32(even[i], x, broadcast4_512(code + i * q->stride + g * 4));
-          odd[i] = _mm512_dpbusd_epi32(odd[i], y, broadcast4_512(code + i * q->stride + g * 4 + 4));
-        }
-      }
-      if (g < c->groups) {
-        __m512i x = _mm512_loadu_si512(row + g * LINE);
-        for (int i = 0; i < people; i++)
-          even[i] = _mm512_dpbusd_epi32(even[i], x, broadcast4_512(code + i * q->stride + g * 4));
-      }
+      bytes_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
     } else {
-      const __m512i low = _mm512_set1_epi8(15);
-      for (; g < c->groups; g++) {
-        __m512i x = _mm512_loadu_si512(row + g * LINE);
-        _mm_prefetch((const char *)(row + g * LINE + 4096), _MM_HINT_T0);
-        __m512i a = _mm512_and_si512(x, low), b = _mm512_and_si512(_mm512_srli_epi16(x, 4), low);
-        for (int i = 0; i < people; i++) {
-          even[i] = _mm512_dpbusd_epi32(even[i], a, broadcast4_512(code + i * q->stride + g * 8));
-          odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * q->stride + g * 8 + 4));
-        }
-      }
+      nibbles_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
     }
     __m512 scale = _mm512_loadu_ps(c->scales + r * LANES);
     for (int i = 0; i < people; i++) {
-      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(_mm512_add_epi32(even[i], odd[i])),
-                                 _mm512_set1_ps(q->step[p + i]), _mm512_set1_ps(q->slack[p + i]));
+      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
+                                 _mm512_set1_ps(q->slack[p + i]));
       best[i] = _mm512_max_ps(best[i], _mm512_mul_ps(s, scale));
     }
   }
@@ -318,6 +388,22 @@ AVX512_ENTRY void scan4_avx512(const Codes *c, const Query *q, int64_t first, in
   scan_avx512(c, q, first, last, bounds, 4);
 }
 
+AVX512 int32_t dot_avx512(const uint8_t *codes, const int8_t *query, int64_t width) {
+  __m512i sum = _mm512_setzero_si512();
+  int64_t d = 0;
+  for (; d + 64 <= width; d += 64)
+    sum = _mm512_dpbusd_epi32(sum, _mm512_loadu_si512(codes + d), _mm512_loadu_si512(query + d));
+  if (d < width) {
+    __mmask64 rest = ~0ull >> (64 - (width - d));
+    sum = _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(rest, codes + d), _mm512_maskz_loadu_epi8(rest, query + d));
+  }
+  return _mm512_reduce_add_epi32(sum);
+}
+
+AVX512_ENTRY void refine_avx512(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
+  refine_with(r, q, items, n, bounds, dot_avx512);
+}
+
 /* Four items at a time share each load of the query. */
 AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
   const __m512i ones = _mm512_set1_epi8(1);
@@ -326,7 +412,7 @@ AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, in
     const uint64_t *words[4];
     for (int k = 0; k < 4; k++) words[k] = (const uint64_t *)(c->codes + (i + (k < items ? k : 0)) * c->groups * 8);
     for (int64_t ahead = 0; ahead < c->groups * 32; ahead += LINE)
-      _mm_prefetch((const char *)words[0] + 4096 + ahead, _MM_HINT_T0);
+      _mm_prefetch((const char *)words[0] + PREFETCH + ahead, _MM_HINT_T0);
     float total[4] = {0, 0, 0, 0};
     for (int64_t p = 0; p < q->rows; p++) {
       const int8_t *code = q->codes + p * q->stride;
@@ -362,15 +448,18 @@ int best_level(void) {
 void use_level(int level) {
   scan8 = scan8_portable;
   scan4 = scan4_portable;
+  refine = refine_portable;
   scan1 = scan1_portable;
 #if HAVE_X86
   if (level == LEVEL_AVX2) {
     scan8 = scan8_avx2;
     scan4 = scan4_avx2;
+    refine = refine_avx2;
     scan1 = scan1_avx2;
   } else if (level == LEVEL_AVX512) {
     scan8 = scan8_avx512;
     scan4 = scan4_avx512;
+    refine = refine_avx512;
     scan1 = scan1_avx512;
   }
 #endif
