@@ -1,0 +1,113 @@
+"""Saving people, and forgetting."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fastapi.testclient import TestClient
+
+pytestmark = pytest.mark.xdist_group("web-api")
+API = "/api/v1"
+
+
+def vector(client: TestClient, number: int) -> list[float]:
+    dim = client.get(f"{API}/status").json()["dim"]
+    return [1.0 if i == number else 0.0 for i in range(dim)]
+
+
+@pytest.mark.parametrize(
+    "name", ["Anna", "Zoë Ünïcødé 山田 🙂", "a/b", "100 % sure?", "x#y&z=1", 'O\'Neil "Bo"']
+)
+def test_a_person_of_any_name_is_saved_found_renamed_and_removed(own: TestClient, name: str) -> None:
+    made = own.post(f"{API}/people", json={"name": name, "descriptors": [vector(own, 1)]})
+    assert made.status_code == 201
+    assert made.json()["name"] == name
+    at = f"{API}/people/{quote(name, safe='')}"
+    assert own.get(at).json()["examples"] == 1
+    assert own.get(f"{at}/picture").status_code == 404  # known by a descriptor only
+    assert own.post(f"{API}/search", json={"people": [{"saved": name}]}).status_code == 200
+    assert own.patch(at, json={"name": f"{name} II"}).json()["name"] == f"{name} II"
+    assert own.get(at).status_code == 404
+    assert own.delete(f"{API}/people/{quote(name + ' II', safe='')}").status_code == 204
+    assert own.get(f"{API}/people").json() == {"people": []}
+
+
+def test_a_face_of_an_upload_becomes_a_person_with_a_picture(
+    own: TestClient, portrait: Callable[[str], bytes]
+) -> None:
+    answer = own.post(f"{API}/faces", content=portrait("P001"), headers={"Content-Type": "image/jpeg"}).json()
+    own.post(f"{API}/people", json={"name": "Ann", "faces": [answer["faces"][0]["id"]]})
+    assert own.get(f"{API}/people/Ann/picture").content[:2] == b"\xff\xd8"
+    hits = own.post(f"{API}/search", json={"people": [{"saved": "ann"}]}).json()["hits"]
+    assert hits[0]["matches"][0]["name"] == "Ann"
+    photo = own.get(f"{API}/photos/{hits[0]['photo']['id']}").json()
+    assert "Ann" in [face["person"] for face in photo["faces"]]
+
+
+def test_merging_two_people_adds_up_their_examples(own: TestClient) -> None:
+    for number, name in enumerate(("Ann", "Anna"), 1):
+        own.post(f"{API}/people", json={"name": name, "descriptors": [vector(own, number)]})
+    assert own.post(f"{API}/people/Ann/merge", json={"others": ["Anna"]}).json()["examples"] == 2
+    assert own.get(f"{API}/people/Anna").status_code == 404
+    assert own.post(f"{API}/people/Ann/merge", json={"others": ["Ann"]}).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "body", [{"name": "X"}, {"name": " ", "descriptors": [[1.0] * 128]}, {"name": "..", "descriptors": []}]
+)
+def test_a_person_without_face_or_name_is_refused(own: TestClient, body: dict[str, Any]) -> None:
+    assert own.post(f"{API}/people", json=body).status_code == 422
+
+
+def test_index_run_reports_live_and_finds_new_photos(own: TestClient, made: Any, tmp_path: Path) -> None:
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "new.jpg").write_bytes((made.photos / "2016/one.jpg").read_bytes())
+    started = own.post(f"{API}/index", json={"folders": [str(tmp_path / "more")]})
+    assert started.status_code == 202
+    events = own.get(f"{API}/index/events?once=true").text
+    assert "event: index" in events
+    assert '"state": "done"' in events
+    assert own.get(f"{API}/index").json()["report"]["copied"] == 1
+    assert own.get(f"{API}/status").json()["photos"] == 6
+    assert own.post(f"{API}/index", json={"folders": [str(tmp_path / "absent")]}).status_code == 422
+    assert own.post(f"{API}/forget/folder", json={"folder": str(tmp_path / "more")}).json() == {"photos": 1}
+
+
+def test_forgetting_everything_needs_the_words_and_leaves_photos(
+    own: TestClient, made: Any, tmp_path: Path
+) -> None:
+    assert own.post(f"{API}/forget/everything", json={"confirm": "yes"}).status_code == 422
+    assert own.post(f"{API}/forget/everything", json={"confirm": "forget everything"}).json() == {"photos": 5}
+    assert own.get(f"{API}/status").json()["photos"] == 0
+    assert own.get(f"{API}/photos").json()["photos"] == []
+    assert (made.photos / "2016/one.jpg").exists()
+
+
+def test_a_stopped_run_keeps_what_it_found_and_can_go_on(own: TestClient, made: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    data = (made.photos / "2019/all.jpg").read_bytes()
+    for number in range(30):
+        (folder / f"{number}.jpg").write_bytes(
+            data + bytes([number])
+        )  # other content, so faces must be found
+    own.post(f"{API}/index", json={"folders": [str(folder)]})
+    assert own.post(f"{API}/index", json={}).status_code == 409
+    assert own.post(f"{API}/forget/everything", json={"confirm": "forget everything"}).status_code == 409
+    deadline = time.monotonic() + 60
+    while own.get(f"{API}/index").json()["progress"] is None and time.monotonic() < deadline:
+        assert (
+            own.post(f"{API}/search", json={"people": [{"descriptors": [vector(own, 0)]}]}).status_code == 200
+        )
+        time.sleep(0.1)
+    own.delete(f"{API}/index")
+    own.get(f"{API}/index/events?once=true")
+    state = own.get(f"{API}/index").json()
+    assert state["state"] == "stopped"
+    assert state["report"]["interrupted"]
+    assert 0 < state["report"]["added"] < 30

@@ -1,0 +1,146 @@
+"""A real server in a process of its own: large and slow clients, tokens, stopping."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+pytestmark = pytest.mark.xdist_group("web-process")
+API = "/api/v1"
+
+
+def test_200_megabytes_are_refused_before_they_are_sent(running: Any) -> None:
+    sent = 0
+
+    def body() -> Iterator[bytes]:
+        nonlocal sent
+        for _ in range(200):
+            sent += 1 << 20
+            yield bytes(1 << 20)
+
+    for headers in (
+        {"Content-Type": "image/jpeg", "Content-Length": str(200 << 20)},
+        {"Content-Type": "image/jpeg"},
+    ):
+        sent, start = 0, time.monotonic()
+        try:
+            answer = httpx.post(f"{running.url}{API}/faces", content=body(), headers=headers, timeout=60)
+            assert answer.status_code == 413
+            assert "MB" in answer.json()["detail"]
+        except httpx.TransportError:
+            pass  # the server closed while we were still sending: that is how the rest is refused
+        assert sent < 120 << 20
+        assert time.monotonic() - start < 30
+    assert httpx.get(f"{running.url}/healthz").status_code == 200
+
+
+def test_slow_clients_do_not_hold_up_others(running: Any) -> None:
+    place = urlsplit(running.url)
+    lines = [f"POST {API}/faces HTTP/1.1", f"Host: {place.netloc}", "Content-Type: image/jpeg"]
+    half = "\r\n".join([*lines, "Content-Length: 1000", "", "abc"])
+    slow = [socket.create_connection((place.hostname, place.port)) for _ in range(60)]
+    try:
+        for number, connection in enumerate(slow):
+            connection.sendall((half if number % 2 else "GET / HT").encode())
+        start = time.monotonic()
+        for _ in range(10):
+            assert httpx.get(f"{running.url}{API}/status").status_code == 200
+        assert time.monotonic() - start < 10
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_many_clients_at_once_get_right_answers(running: Any) -> None:
+    dim = httpx.get(f"{running.url}{API}/status").json()["dim"]
+    failures: list[str] = []
+
+    def ask(number: int) -> None:
+        with httpx.Client(base_url=running.url, timeout=60) as client:
+            for turn in range(10):
+                vector = [0.0] * dim
+                vector[(number * 10 + turn) % dim] = 1.0
+                answer = client.post(
+                    f"{API}/search", json={"people": [{"descriptors": [vector]}], "at_least": 0}
+                )
+                if answer.status_code != 200 or answer.json()["searched"] != 5:
+                    failures.append(answer.text)
+
+    threads = [threading.Thread(target=ask, args=(n,)) for n in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_an_open_host_prints_a_token_and_stops_cleanly_under_an_open_stream(
+    made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with start_server(tmp_path / "library", tmp_path / "sets", "--host", "0.0.0.0") as server:
+        token = re.search(r"#token=(\S+)", server.banner)
+        assert token is not None
+        assert len(token[1]) >= 24
+        assert httpx.get(f"{server.url}{API}/status").status_code == 401
+        auth = {"Authorization": f"Bearer {token[1]}"}
+        assert httpx.get(f"{server.url}{API}/status", headers=auth).json()["token"] is True
+        with httpx.stream("GET", f"{server.url}{API}/index/events", headers=auth, timeout=30) as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "event: index"
+            start = time.monotonic()
+            assert server.stop() in (0, -15)
+            assert time.monotonic() - start < 20
+            list(lines)  # the stream came to its end, it was not cut
+
+
+def test_an_index_run_that_is_stopped_with_the_server_leaves_a_sound_library(
+    made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    from setnet.library import Library
+
+    shutil.copytree(made.library, tmp_path / "library")
+    data = (made.photos / "2019/all.jpg").read_bytes()
+    (tmp_path / "many").mkdir()
+    for number in range(40):
+        (tmp_path / "many" / f"{number}.jpg").write_bytes(data + bytes([number]))
+    with start_server(
+        tmp_path / "library", tmp_path / "sets", SETNET_TOKEN="a-token-from-the-environment"
+    ) as server:
+        auth = {"Authorization": "Bearer a-token-from-the-environment"}
+        assert httpx.get(f"{server.url}{API}/status").status_code == 401
+        answer = httpx.post(
+            f"{server.url}{API}/index", json={"folders": [str(tmp_path / "many")]}, headers=auth
+        )
+        assert answer.status_code == 202
+        time.sleep(1.0)
+        assert server.stop(60) in (0, -15)
+    with Library.open(tmp_path / "library") as library:
+        assert library.check() == []
+
+
+def test_a_taken_port_is_told_in_a_sentence(running: Any, tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    port = str(urlsplit(running.url).port)
+    done = subprocess.run(
+        [sys.executable, "-m", "setnet.cli", "serve", "--library", str(tmp_path / "l"), "--port", port],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "--port" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "l").exists()
