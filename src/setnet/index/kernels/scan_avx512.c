@@ -1,0 +1,162 @@
+/* The scans in AVX-512 with VNNI: a register is a line, and a dot over four dimensions one instruction. */
+#include "scan.h"
+
+#if HAVE_X86
+#define TARGET512 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
+#define AVX512 __attribute__((target(TARGET512), always_inline)) static inline
+#define AVX512_ENTRY __attribute__((target(TARGET512)))
+
+AVX512 __m512 exp512(__m512 x) {
+  __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)), 8);
+  __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693359375f), x);
+  r = _mm512_fnmadd_ps(n, _mm512_set1_ps(-2.12194440e-4f), r);
+  __m512 y = _mm512_set1_ps(1.0f / 720);
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f / 120));
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f / 24));
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f / 6));
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(0.5f));
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f));
+  y = _mm512_fmadd_ps(y, r, _mm512_set1_ps(1.0f));
+  return _mm512_scalef_ps(y, n);
+}
+
+AVX512 __m512 probability512(__m512 s, const Query *q) {
+  __m512 z = _mm512_fmadd_ps(_mm512_sub_ps(s, _mm512_set1_ps(q->threshold)), _mm512_set1_ps(q->w),
+                             _mm512_set1_ps(q->inflate));
+  z = _mm512_min_ps(_mm512_max_ps(z, _mm512_set1_ps(-80.0f)), _mm512_set1_ps(80.0f));
+  __m512 e = exp512(_mm512_sub_ps(_mm512_setzero_ps(), z));
+  return _mm512_div_ps(_mm512_set1_ps(1.0f), _mm512_add_ps(_mm512_set1_ps(1.0f), e));
+}
+
+AVX512 __m512i broadcast4_512(const int8_t *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
+
+/* sums += nibbles . query over all dimensions of a row; two chains per person hide the latency of the dot */
+AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+                           __m512i *sum) {
+  const __m512i low = _mm512_set1_epi8(15);
+  __m512i odd[4];
+  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g++) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH), _MM_HINT_T0);
+    __m512i a = _mm512_and_si512(x, low), b = _mm512_and_si512(_mm512_srli_epi16(x, 4), low);
+    for (int i = 0; i < people; i++) {
+      sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + g * 8));
+      odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + g * 8 + 4));
+    }
+  }
+  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
+AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+                         __m512i *sum) {
+  __m512i odd[4];
+  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  int64_t g = 0;
+  for (; g + 2 <= groups; g += 2) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(row + g * LINE + LINE);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH), _MM_HINT_T0);
+    _mm_prefetch((const char *)(row + g * LINE + PREFETCH + LINE), _MM_HINT_T0);
+    for (int i = 0; i < people; i++) {
+      sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
+      odd[i] = _mm512_dpbusd_epi32(odd[i], y, broadcast4_512(code + i * stride + g * 4 + 4));
+    }
+  }
+  if (g < groups) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE);
+    for (int i = 0; i < people; i++) sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
+  }
+  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
+AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, __m512 *out) {
+  __m512 best[4];
+  for (int i = 0; i < people; i++) best[i] = _mm512_set1_ps(-INFINITY);
+  const int64_t end = row_of(c, block + 1);
+  for (int64_t r = row_of(c, block); r < end; r++) {
+    const int64_t at = r * c->groups * LINE;
+    const int8_t *code = q->codes + p * q->stride;
+    __m512i sum[4];
+    for (int i = 0; i < people; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
+    if (bits == 8) {
+      bytes_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
+    } else {
+      nibbles_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
+    }
+    __m512 scale = _mm512_loadu_ps(c->scales + r * LANES);
+    for (int i = 0; i < people; i++) {
+      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
+                                 _mm512_set1_ps(q->slack[p + i]));
+      best[i] = _mm512_max_ps(best[i], _mm512_mul_ps(s, scale));
+    }
+  }
+  for (int i = 0; i < people; i++) {
+    if (block >= c->first_wide) best[i] = _mm512_set1_ps(_mm512_reduce_max_ps(best[i]));
+    *out = _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p + i]), probability512(best[i], q), *out);
+  }
+}
+
+AVX512 void scan_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int bits) {
+  for (int64_t block = first; block < last; block++) {
+    __m512 out = _mm512_setzero_ps();
+    int64_t p = 0;
+    for (; p + 4 <= q->rows; p += 4) block_avx512(c, q, block, p, 4, bits, &out);
+    if (q->rows - p == 3) block_avx512(c, q, block, p, 3, bits, &out);
+    if (q->rows - p == 2) block_avx512(c, q, block, p, 2, bits, &out);
+    if (q->rows - p == 1) block_avx512(c, q, block, p, 1, bits, &out);
+    _mm512_storeu_ps(bounds + block * LANES, out);
+  }
+}
+
+AVX512_ENTRY void scan8_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+  scan_avx512(c, q, first, last, bounds, 8);
+}
+
+AVX512_ENTRY void scan4_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+  scan_avx512(c, q, first, last, bounds, 4);
+}
+
+AVX512 int32_t dot_avx512(const uint8_t *codes, const int8_t *query, int64_t width) {
+  __m512i sum = _mm512_setzero_si512();
+  int64_t d = 0;
+  for (; d + 64 <= width; d += 64)
+    sum = _mm512_dpbusd_epi32(sum, _mm512_loadu_si512(codes + d), _mm512_loadu_si512(query + d));
+  if (d < width) {
+    __mmask64 rest = ~0ull >> (64 - (width - d));
+    sum = _mm512_dpbusd_epi32(sum, _mm512_maskz_loadu_epi8(rest, codes + d), _mm512_maskz_loadu_epi8(rest, query + d));
+  }
+  return _mm512_reduce_add_epi32(sum);
+}
+
+AVX512_ENTRY void refine_avx512(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
+  refine_with(r, q, items, n, bounds, dot_avx512);
+}
+
+/* Four items at a time share each load of the query. */
+AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+  const __m512i ones = _mm512_set1_epi8(1);
+  for (int64_t i = first; i < last; i += 4) {
+    const int items = last - i < 4 ? (int)(last - i) : 4;
+    const uint64_t *words[4];
+    for (int k = 0; k < 4; k++) words[k] = (const uint64_t *)(c->codes + (i + (k < items ? k : 0)) * c->groups * 8);
+    for (int64_t ahead = 0; ahead < c->groups * 32; ahead += LINE)
+      _mm_prefetch((const char *)words[0] + PREFETCH + ahead, _MM_HINT_T0);
+    float total[4] = {0, 0, 0, 0};
+    for (int64_t p = 0; p < q->rows; p++) {
+      const int8_t *code = q->codes + p * q->stride;
+      __m512i sum[4];
+      for (int k = 0; k < 4; k++) sum[k] = _mm512_setzero_si512();
+      for (int64_t g = 0; g < c->groups; g++) {
+        __m512i y = _mm512_loadu_si512(code + g * 64);
+        for (int k = 0; k < 4; k++) sum[k] = _mm512_dpbusd_epi32(sum[k], ones, _mm512_maskz_mov_epi8(words[k][g], y));
+      }
+      for (int k = 0; k < items; k++) {
+        float s = c->scales[i + k] *
+                  (q->step[p] * (float)(2 * _mm512_reduce_add_epi32(sum[k]) + q->start[p]) + q->slack[p]);
+        total[k] += q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
+      }
+    }
+    for (int k = 0; k < items; k++) bounds[i + k] = total[k];
+  }
+}
+#endif
