@@ -45,10 +45,8 @@ with SetIndex.create(folder / "outfits", dim=64) as index:
     wanted = np.stack([shop["dress"][7], shop["handbag"][42]])
     print("a dress and a handbag:")
     for hit in index.search(wanted, k=5):
-        seen = [
-            f"{['dress', 'handbag'][m.person]} {m.similarity:.2f}" for m in hit.matches if m.similarity > 0.4
-        ]
-        print(f"  {hit.id:12} score {hit.score:.2f}  {', '.join(seen)}")
+        seen = [f"{match.similarity:.2f}" for match in hit.matches if match.similarity > 0.4]
+        print(f"  {hit.id:12} score {hit.score:.2f}  similarities {', '.join(seen)}")
 
     print("the dress without that handbag, in summer:")
     for hit in index.search(wanted[:1], k=3, without=wanted[1:], at_least=1, where={"season": "summer"}):
