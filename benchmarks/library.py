@@ -23,6 +23,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+# As the command line does, before NumPy is imported: see setnet/cli/app.py.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw" / "images"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -35,10 +36,17 @@ COMMANDS: dict[str, str] = {
 }
 
 
+_COMPUTING = ("train", "calibrate", "evaluate")
+
+
 def command(name: str) -> Any:
     """Return the command `name`, importing its file, or None if there is none."""
     if name not in _installed():
         return None
+    if name not in _COMPUTING:
+        # Their work is shared out by processes, or by the engine's own threads: threads of the linear
+        # algebra library would only spin beside them. Must be said before NumPy is imported.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     found = typer.main.get_command(import_module(f"setnet.cli.{name}").app)
     found.name = name
     return found

@@ -76,7 +76,7 @@ def search(
     if all_people:
         at_least = len(people)
     elif at_least is None:
-        at_least = 0 if mode == "set" else 1
+        at_least = 1
     with open_library(library) as opened:
         answer = opened.find(
             people,

@@ -162,5 +162,6 @@ def _head(settings: FaceSettings, dim: int) -> Aggregator:
     from setnet.sets import Mean, SetNet, heads
 
     fitting = [h for h in heads() if h.descriptor == settings.descriptor and h.element_dim == dim]
-    best = sorted(fitting, key=lambda h: (abs(h.bytes_per_item - 512), h.name))
+    # At the same bytes, more dimensions of fewer bits keep more people apart.
+    best = sorted(fitting, key=lambda h: (abs(h.bytes_per_item - 512), -h.dim, h.name))
     return SetNet.load(best[0].name) if best else Mean(dim)
