@@ -53,6 +53,7 @@ class Methods:
     train: People
     seed: int = 0
     heads: Sequence[str] = field(default_factory=tuple)
+    fitting_sets: int = 6000
 
     def names(self) -> list[str]:
         """Return all names: baselines, then heads, and heads whitened where that is possible."""
@@ -98,7 +99,7 @@ class Methods:
         world = stress_world(
             self.train.descriptors,
             self.train.labels,
-            sets=6000,
+            sets=self.fitting_sets,
             queries=80,
             repeats=2,
             seed=self.seed + 1,

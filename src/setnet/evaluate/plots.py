@@ -15,7 +15,7 @@ from setnet.evaluate.stress_scores import FACES
 __all__ = ["pareto", "plots_of"]
 
 # Told apart by colour (after Okabe and Ito 2008), marker and dashes alike.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
 

@@ -109,7 +109,10 @@ def run_tradeoff(
 def default_head(methods: Methods) -> str:
     """Return the largest head at hand; the mean when there is none."""
     names = [name for name in methods.names() if name not in BASELINES and not name.endswith("+W after")]
-    return max(names, key=lambda name: SetNet.load(name).bytes_per_item) if names else "mean"
+    if not names:
+        return "mean"
+    loaded = {name: SetNet.load(name) for name in names}
+    return max(names, key=lambda name: (loaded[name].bytes_per_item, loaded[name].dim))
 
 
 def row_count(heads: Sequence[str], baseline: str) -> int:
