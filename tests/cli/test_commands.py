@@ -191,6 +191,12 @@ def test_wrong_use_is_told_without_a_traceback(place: Path, arguments: list[str]
     assert done.stdout == ""
 
 
+def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> None:
+    done = inside("search", place / "P001.jpg", "--library", "/" + "x" * 300)
+    assert done.returncode == 2
+    assert "too long" in done.stderr
+
+
 def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -> None:
     library = place / "library"
     added = setnet("people", "add", "Ann", place / "P001.jpg", library=library)

@@ -96,3 +96,8 @@ def test_an_index_that_lost_its_library_is_not_thrown_away(tmp_path: Path) -> No
         index.add(["a"], [[1.0, 0.0]], [1])
     with pytest.raises(InvalidInputError, match="without its library"):
         Library.create(tmp_path / "library")
+
+
+def test_a_new_library_is_for_its_owner_alone(tmp_path: Path) -> None:
+    Library.create(tmp_path / "library").close()
+    assert (tmp_path / "library").stat().st_mode & 0o777 == 0o700

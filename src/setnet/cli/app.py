@@ -108,6 +108,11 @@ def run() -> NoReturn:
 
         say(f"setnet: {error}")
         sys.exit(2)
+    except OSError as error:  # a folder or file that this user may not use
+        from setnet.cli.output import say
+
+        say(f"setnet: {error.filename or 'the system'}: {error.strerror or error}")
+        sys.exit(2)
     except MemoryError:
         sys.stderr.write("setnet: not enough memory\n")
         sys.exit(2)

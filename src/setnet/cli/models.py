@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import Annotated
 
@@ -42,7 +43,7 @@ def models(
                     m.dim or "",
                     m.licence,
                     {True: "right", False: "WRONG", None: "-" if m.found else "not here"}[m.hash_ok],
-                    m.where,
+                    _folder(m.where),
                 )
                 for m in known
             ],
@@ -53,3 +54,9 @@ def models(
                 say(f"{model.name}: {model.problem}")
     if any(model.hash_ok is False for model in known):
         raise typer.Exit(1)
+
+
+def _folder(where: str) -> str:
+    """Return one place for a model of several files."""
+    files = where.split(", ")
+    return os.path.commonpath(files) if len(files) > 1 and all(map(os.path.isabs, files)) else where

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "print_json", "print_table", "say"]
+__all__ = ["console", "print_facts", "print_json", "print_table", "say"]
 
 
 def say(text: str) -> None:
@@ -43,6 +43,17 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(_printable(str(cell))) for cell in row))
+    console().print(table)
+
+
+def print_facts(rows: Iterable[tuple[str, str]]) -> None:
+    """Print names and values side by side."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for name, value in rows:
+        table.add_row(Text(name, style="bold"), Text(_printable(value)))
     console().print(table)
 
 

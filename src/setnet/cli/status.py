@@ -20,7 +20,7 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.cli.output import print_json, print_table
+    from setnet.cli.output import print_facts, print_json, print_table
     from setnet.library.paths import shown
 
     with open_library(library) as opened:
@@ -44,7 +44,7 @@ def status(
         rows.append(("unfinished", f"{counts.unfinished:,} photos: `setnet index` completes them"))
     if counts.failed:
         rows.append(("not readable", f"{counts.failed:,} files: `setnet index --retry` tries them again"))
-    print_table(["", ""], rows)
+    print_facts(rows)
     if counts.failed and failures:
         print_table(
             ["not readable", "why"],

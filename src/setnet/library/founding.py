@@ -44,7 +44,7 @@ def found(path: Path, settings: FaceSettings | None) -> None:
     model_paths(entry)
     model_paths(model_entry(settings.detector, "detector"))
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
         if set(os.listdir(path)) - {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}:
             raise InvalidInputError(
                 f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
