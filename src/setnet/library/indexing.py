@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
@@ -53,7 +53,7 @@ class IndexRun:
         self._should_stop = should_stop or (lambda: False)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
-        self._by_size: dict[int, list[bytes]] = {}
+        self._by_size: dict[int, tuple[bytes, ...]] = {}
         self._seen: set[bytes] = set()
         self._moved: set[int] = set()
         self._batch: list[PhotoResult] = []
@@ -67,9 +67,7 @@ class IndexRun:
         """Bring the library up to date with the folders `roots`."""
         self._writer.recover()
         self._known = self._catalog.known_files()
-        for known in self._known.values():
-            if known.hash is not None and known.state == "ready":
-                self._by_size.setdefault(known.size, []).append(known.hash)
+        self._by_size = _contents_by_size(self._known.values())
         scan = Scan(roots, skipped)
         work = self._work(scan)
         self._scan_seconds = perf_counter() - self._start
@@ -114,7 +112,7 @@ class IndexRun:
             and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
         ):
             return None
-        return PhotoTask(file.path, tuple(self._by_size.get(file.size, ())))
+        return PhotoTask(file.path, self._by_size.get(file.size, ()))
 
     def _look_at(self, work: Sequence[PhotoTask]) -> None:
         if not work:
@@ -225,6 +223,15 @@ class IndexRun:
             describe_seconds=self._describe,
             workers=self._workers,
         )
+
+
+def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]]:
+    """Return the contents of finished photos by size in bytes: only a file of that size can be one of them."""
+    found: dict[int, list[bytes]] = {}
+    for file in files:
+        if file.hash is not None and file.state == "ready":
+            found.setdefault(file.size, []).append(file.hash)
+    return {size: tuple(contents) for size, contents in found.items()}
 
 
 def _both(pool: WorkerPool, work: Sequence[PhotoTask], redo: list[PhotoTask]) -> Iterator[PhotoResult]:
