@@ -92,9 +92,9 @@ def test_difficulty_pulls_one_persons_faces_apart() -> None:
 
 def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
     half = virtual_halves(MODEL, 1.3, seed=1, people=250).train
-    fit = fit_virtual(half.descriptors, half.labels)
-    assert fit.same.wasserstein < 0.02
-    assert fit.different.wasserstein < 0.02
+    fit = fit_virtual(half.descriptors, half.labels, evaluations=40)
+    assert fit.same.wasserstein < 0.03
+    assert fit.different.wasserstein < 0.03
     fit.model.save(tmp_path / "people.npz")
     again = VirtualPeople.load(tmp_path / "people.npz")
     assert again.face_spread == fit.model.face_spread

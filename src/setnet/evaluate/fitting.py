@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.errors import one_of
 from setnet.evaluate.people import People, divided
 from setnet.evaluate.record import Row, Run
-from setnet.evaluate.similarity import Distance, Similarities, distance, similarities
+from setnet.evaluate.similarity import Distance, Similarities, distance, quantile_distance, similarities
 from setnet.sets.aggregator import unit
 from setnet.sets.virtual import VirtualPeople
 
@@ -34,15 +34,19 @@ class Fit:
     different: Distance
 
 
-def sampled(model: VirtualPeople, seed: int, people: int = PEOPLE, each: int = FACES_EACH) -> Similarities:
+def sampled(
+    model: VirtualPeople, seed: int, people: int = PEOPLE, each: int = FACES_EACH, pairs: int = 100_000
+) -> Similarities:
     """Return similarities among virtual people; the same random numbers for the same seed."""
     rng = np.random.default_rng(seed)
     owner = np.repeat(np.arange(people), each)
     rows = model.faces(rng, model.people(rng, people), owner)
-    return similarities(rows, owner, rng)
+    return similarities(rows, owner, rng, pairs)
 
 
-def fit_virtual(descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0) -> Fit:
+def fit_virtual(
+    descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, evaluations: int = 120
+) -> Fit:
     """Return virtual people like the labelled ones.
 
     Moments alone miss what normalisation and poor photos do to similarities. Five numbers (scales of mean,
@@ -69,16 +73,16 @@ def fit_virtual(descriptors: NDArray[np.floating], labels: NDArray[np.str_], see
         )
 
     def cost(numbers: NDArray[np.float64]) -> float:
-        drawn = sampled(at(numbers), seed, people=1000)
-        return (
-            distance(real.same, drawn.same).wasserstein
-            + distance(real.different, drawn.different).wasserstein
-        )
+        drawn = sampled(at(numbers), seed, people=1000, pairs=20_000)
+        return quantile_distance(real.same, drawn.same) + quantile_distance(real.different, drawn.different)
 
     start = np.array([0.0, 0.0, 0.0, np.log(0.15), np.log(0.25)])
     simplex = np.vstack([start, start + np.diag([0.1, 0.1, 0.1, 0.5, 0.5])])
     found = minimize(
-        cost, start, method="Nelder-Mead", options={"initial_simplex": simplex, "maxfev": 120, "xatol": 2e-3}
+        cost,
+        start,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "maxfev": evaluations, "xatol": 2e-3},
     )
     model = at(found.x)
     drawn = sampled(model, seed + 1)
