@@ -226,7 +226,7 @@ class IndexRun:
 
 
 def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]]:
-    """Return the contents of finished photos by size in bytes: only a file of that size can be one of them."""
+    """Return the contents of finished photos by size: only a file of that size can be one of them."""
     found: dict[int, list[bytes]] = {}
     for file in files:
         if file.hash is not None and file.state == "ready":
