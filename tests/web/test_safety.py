@@ -47,9 +47,16 @@ def test_an_open_address_without_a_token_is_refused() -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}, {"X-Setnet-Token": "ä"},
-     {"Cookie": f"{COOKIE}=wrong"}, {"Cookie": 'x="; ; =='}],
-)  # fmt: skip
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": TOKEN},
+        {"Authorization": "Bearer "},
+        {"X-Setnet-Token": "ä"},
+        {"Cookie": f"{COOKIE}=wrong"},
+        {"Cookie": 'x="; ; =='},
+    ],
+)
 def test_wrong_tokens_get_nothing(guarded: TestClient, headers: dict[str, str]) -> None:
     encoded = {name: value.encode() for name, value in headers.items()}
     for path in (
@@ -134,10 +141,20 @@ def test_every_answer_carries_the_safety_headers(shared: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2f..%2f..%2fetc/passwd", "/static//etc/passwd", f"{API}/photos/../../etc/passwd",
-     f"{API}/photos/..%2F..%2Fetc%2Fpasswd/file", f"{API}/photos/1%00/file", f"{API}/photos/-1/file", f"{API}/photos/1e3/file",
-     f"{API}/photos/{'9' * 18}/file", f"{API}/photos/\u0661/file"],
-)  # fmt: skip
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2f..%2f..%2fetc/passwd",
+        "/static//etc/passwd",
+        f"{API}/photos/../../etc/passwd",
+        f"{API}/photos/..%2F..%2Fetc%2Fpasswd/file",
+        f"{API}/photos/1%00/file",
+        f"{API}/photos/-1/file",
+        f"{API}/photos/1e3/file",
+        f"{API}/photos/{'9' * 18}/file",
+        f"{API}/photos/\u0661/file",
+    ],
+)
 def test_paths_lead_nowhere(shared: TestClient, path: str) -> None:
     answer = shared.get(path)
     assert answer.status_code in (404, 422)
@@ -249,10 +266,25 @@ def _files(folder: Path) -> dict[Path, int]:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"null", b"[]", b'"x"', b"\xff\xfe", b'{"people": NaN}', b"[" * 100_000, b'{"people":[{"saved":"\\ud800"}]}',
-     b'{"people":[{"descriptors":[[NaN]]}]}', b'{"people":[{}]}', b'{"people":[{"faces":["gone"]}]}', b'{"people":[{"saved":"x"}],"k":1e9}',
-     b'{"people":[{"saved":"x"}],"unknown":1}', b'{"people":[{"photo_faces":[{"photo":"1","face":99}]}]}', b'{"people":[{"images":["%%%"]}]}'],
-)  # fmt: skip
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"people": NaN}',
+        b"[" * 100_000,
+        b'{"people":[{"saved":"\\ud800"}]}',
+        b'{"people":[{"descriptors":[[NaN]]}]}',
+        b'{"people":[{}]}',
+        b'{"people":[{"faces":["gone"]}]}',
+        b'{"people":[{"saved":"x"}],"k":1e9}',
+        b'{"people":[{"saved":"x"}],"unknown":1}',
+        b'{"people":[{"photo_faces":[{"photo":"1","face":99}]}]}',
+        b'{"people":[{"images":["%%%"]}]}',
+    ],
+)
 def test_bodies_that_make_no_sense_get_a_sentence(shared: TestClient, body: bytes) -> None:
     answer = shared.post(f"{API}/search", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 404, 422)

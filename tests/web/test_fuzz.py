@@ -1,0 +1,81 @@
+"""Requests made up from the API's own description: whatever comes, it is answered, and never with a 500."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import response_schema_conformance
+
+from setnet.web import create_app
+
+pytestmark = pytest.mark.xdist_group("web-fuzz")
+
+schemathesis.serializer.alias("application/x-npz", "application/octet-stream")
+
+_SOAK = bool(os.environ.get("SETNET_SOAK"))
+# A stream that does not end by itself is no matter for a fuzzer.
+_ENDLESS = "/api/v1/index/events"
+
+
+@pytest.fixture(scope="module")
+def schema(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    place: Path = tmp_path_factory.mktemp("fuzz")
+    shutil.copytree(made.library, place / "library")
+    app = create_app(place / "library", place / "sets")
+    loaded = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers={"Host": "localhost"})
+    yield loaded
+    import asyncio
+
+    asyncio.run(app.state.server.close())
+
+
+def _limits(examples: int) -> settings:
+    return settings(
+        max_examples=examples,
+        deadline=None,
+        derandomize=not _SOAK,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.explicit, Phase.generate],
+    )
+
+
+def _fuzz(schema: Any, examples: int) -> int:
+    """Ask each operation `examples` times with what its description allows, and with what it does not."""
+    asked = 0
+    for found in schema.get_all_operations():
+        operation = found.ok()
+        if operation.path == _ENDLESS:
+            continue
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+
+            @_limits(examples)
+            @given(case=operation.as_strategy(generation_mode=mode))
+            def ask(case: Any) -> None:
+                nonlocal asked
+                asked += 1
+                case.call_and_validate(checks=[not_a_server_error, response_schema_conformance], timeout=60)
+
+            with suppress(Unsatisfiable):  # an operation without parameters cannot be asked wrongly
+                ask()
+    return asked
+
+
+def test_no_request_ends_in_a_server_error(schema: Any) -> None:
+    assert _fuzz(schema, 3) > 100
+
+
+@pytest.mark.soak
+def test_no_request_ends_in_a_server_error_for_long(schema: Any) -> None:
+    assert _fuzz(schema, 400) > 10_000
