@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -37,6 +38,11 @@ def serve(
 
     With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
     """
+    web_server()(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()))
+
+
+def web_server() -> Callable[..., None]:
+    """Return the function that serves a library, or say which package it lacks."""
     from setnet.errors import ModelError
 
     try:
@@ -45,4 +51,4 @@ def serve(
         raise ModelError(
             f"the web page needs the package {error.name}: pip install 'setnet[serve]'"
         ) from None
-    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()))
+    return run

@@ -127,7 +127,13 @@ class IndexJob:
     def _run(self, folders: list[str], prune: bool, retry: bool) -> None:
         try:
             with self._library.reading() as library:
-                report = library.index(folders or None, prune=prune, retry=retry, progress=self._tell)
+                report = library.index(
+                    folders or None,
+                    prune=prune,
+                    retry=retry,
+                    progress=self._tell,
+                    should_stop=self._stop.is_set,
+                )
         except SetNetError as error:
             self._change(replace(self.state, state="failed", error=str(error)))
         except Exception as error:  # told to the user; the log has the rest
@@ -139,8 +145,6 @@ class IndexJob:
 
     def _tell(self, progress: IndexProgress) -> None:
         self._change(replace(self.state, progress=progress))
-        if self._stop.is_set() and progress.stage == "finding faces":
-            raise KeyboardInterrupt  # how a run is told to end: it stores what it has and reports
 
     def _change(self, state: JobState) -> None:
         self.state = replace(state, version=self.state.version + 1)

@@ -29,6 +29,9 @@ def demo(
         Path | None,
         typer.Option(metavar="DIR", help="Where to put it all [default: in the user's data folder]."),
     ] = None,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Then open the album as a web page, with the ten people saved.")
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """See it work: make an album of synthetic people, index it, ask it three questions.
@@ -50,8 +53,12 @@ def demo(
     report, answers = _indexed_and_asked(place, photos, portraits, three_questions(photos), said)
     if json:
         print_json({"album": str(place / "album"), "library": str(place / "library"), **report, **answers})
-    else:
+    elif not serve:
         _say_next(place)
+    if serve:
+        from setnet.cli.demo.serving import serve_album
+
+        serve_album(place / "library", portraits)
 
 
 class _Said:

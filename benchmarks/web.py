@@ -1,0 +1,277 @@
+"""Load on the server: `POST /search` with descriptors on a large library, beside direct calls of the engine.
+
+    python benchmarks/web.py                      # builds a world of 549,000 photos once, then measures
+    python benchmarks/web.py --world /tmp/world   # where it is kept and found again
+
+Prints, measured in one run: the time of a request from one client against the time of the engine alone, the
+requests per second that 16 clients get and those that 16 threads get from the engine directly, and the memory
+of the server over 10,000 requests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index import SetIndex
+from setnet.library import Library
+from setnet.library.worker import FaceRow, PhotoResult
+from setnet.library.writer import PhotoWriter
+
+DIM = 128
+IDENTITIES = 30_000
+BATCH = 20_000
+K = 50
+
+Vectors = NDArray[np.float32]
+
+
+def unit(rows: NDArray[Any]) -> Vectors:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+def identities() -> Vectors:
+    return unit(np.random.default_rng(7).normal(size=(IDENTITIES, DIM)))
+
+
+def views(people: Vectors, chance: np.random.Generator) -> Vectors:
+    """Return other photos of the same people: similarity about 0.8."""
+    return unit(people + chance.normal(size=people.shape) * (0.75 / np.sqrt(DIM)))
+
+
+def build(world: Path, items: int) -> None:
+    """Make a library of photos that were never taken, through the writer that indexing uses."""
+    if (world / "complete").exists():
+        return
+    chance = np.random.default_rng(11)
+    people = identities()
+    start = time.perf_counter()
+    with Library.create(world / "library") as library, library._writing() as index:
+        writer = PhotoWriter(library._database, index)
+        for at in range(0, items, BATCH):
+            n = min(BATCH, items - at)
+            counts = chance.choice([2, 3, 4, 5, 7], size=n, p=[0.58, 0.22, 0.10, 0.05, 0.05])
+            faces = views(people[chance.integers(0, IDENTITIES, counts.sum())], chance)
+            parts = np.split(faces, np.cumsum(counts)[:-1])
+            writer.store([_photo(at + i, part) for i, part in enumerate(parts)])
+            print(f"\r  {at + n:,} photos, {time.perf_counter() - start:.0f} s", end="", flush=True)
+    print()
+    (world / "complete").touch()
+
+
+_QUALITY = json.dumps({"size": 90.0, "score": 0.99, "sharpness": 0.2, "yaw": 0.0, "pitch": 0.0, "roll": 0.0})
+
+
+def _photo(number: int, descriptors: Vectors) -> PhotoResult:
+    rows = tuple(
+        FaceRow((100.0 * i, 50.0, 100.0 * i + 80, 150.0), bytes(40), 0.99, _QUALITY)
+        for i in range(len(descriptors))
+    )
+    return PhotoResult(
+        path=f"/photos/{number // 1000:04}/{number}.jpg".encode(),
+        hash=number.to_bytes(16, "big"),
+        taken=1.4e9 + number,
+        width=1600,
+        height=1200,
+        faces=rows,
+        descriptors=descriptors,
+    )
+
+
+def queries(number: int) -> list[Vectors]:
+    """Return queries of two and three people in turn."""
+    chance = np.random.default_rng(13)
+    people = identities()
+    return [views(people[chance.integers(0, IDENTITIES, 2 + n % 2)], chance) for n in range(number)]
+
+
+@contextmanager
+def serving(world: Path) -> Iterator[tuple[str, int]]:
+    """Run `setnet serve`; yield its address and process id."""
+    command = [
+        sys.executable,
+        "-m",
+        "setnet.cli",
+        "serve",
+        "--port",
+        "0",
+        "--library",
+        str(world / "library"),
+    ]
+    process = subprocess.Popen(
+        [*command, "--sets", str(world / "sets")], stderr=subprocess.PIPE, text=True, env=os.environ
+    )
+    assert process.stderr is not None
+    banner = ""
+    while "\n  stop " not in banner:
+        line = process.stderr.readline()
+        if not line:
+            raise SystemExit(banner)
+        banner += line
+    try:
+        yield next(word for word in banner.split() if word.startswith("http")), process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+class Client:
+    """One connection that is kept open."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
+
+    def search(self, body: bytes) -> dict[str, Any]:
+        self._connection.request("POST", "/api/v1/search", body, {"Content-Type": "application/json"})
+        answer = self._connection.getresponse()
+        data = answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{answer.status}: {data[:200]!r}")
+        found: dict[str, Any] = json.loads(data)
+        return found
+
+
+def bodies(asked: list[Vectors]) -> list[bytes]:
+    return [
+        json.dumps(
+            {"people": [{"descriptors": [row.tolist()]} for row in q], "k": K, "mode": "exact"}
+        ).encode()
+        for q in asked
+    ]
+
+
+def one_client(url: str, engine: SetIndex, asked: list[Vectors]) -> None:
+    """Ask the engine and the server in turn, so that both see the same machine."""
+    client = Client(url)
+    direct: list[float] = []
+    served: list[float] = []
+    inside: list[float] = []
+    for number, (query, body) in enumerate(zip(asked, bodies(asked), strict=True)):
+        start = time.perf_counter()
+        hits = engine.search(query, k=K, at_least=1)
+        middle = time.perf_counter()
+        answer = client.search(body)
+        end = time.perf_counter()
+        if [h.id for h in hits] != [h["photo"]["id"] for h in answer["hits"]]:
+            raise SystemExit("the server answers something else than the engine")
+        if number >= 5:  # the first ones read the files into memory
+            direct.append(middle - start)
+            served.append(end - middle)
+            inside.append(answer["seconds"]["search"])
+    a, b, c = (statistics.median(times) * 1000 for times in (direct, served, inside))
+    print(
+        f"one client: engine {a:.1f} ms, request {b:.1f} ms, ratio {b / a:.2f} (search inside the server {c:.1f} ms)"
+    )
+
+
+def sustained(what: str, call: Callable[[int, int], None], clients: int, seconds: float) -> float:
+    """Let `clients` threads call for `seconds`; print and return the rate."""
+    times: list[float] = []
+    failures: list[str] = []
+    until = time.perf_counter() + seconds
+
+    def work(client: int) -> None:
+        turn = 0
+        while time.perf_counter() < until:
+            start = time.perf_counter()
+            try:
+                call(client, turn)
+            except Exception as error:
+                failures.append(str(error))
+            times.append(time.perf_counter() - start)
+            turn += 1
+
+    start = time.perf_counter()
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(clients)))
+    rate = len(times) / (time.perf_counter() - start)
+    p50, p95 = np.percentile(times, [50, 95]) * 1000
+    print(f"{what}: {rate:.1f} a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(failures)} errors")
+    if failures:
+        print("  first error:", failures[0])
+    return rate
+
+
+def memory(pid: int) -> float:
+    """Return the private memory of a process in MB; mapped index files are the system's to keep or drop."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("RssAnon"):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def flat_memory(url: str, pid: int, asked: list[bytes], requests: int, clients: int) -> None:
+    """Print the server's memory while it answers `requests`."""
+    done = 0
+    lock = threading.Lock()
+    marks: list[str] = []
+    step = max(1, requests // 10)
+
+    def work(client: int) -> None:
+        nonlocal done
+        connection = Client(url)
+        while True:
+            with lock:
+                done += 1
+                number = done
+            if number > requests:
+                return
+            connection.search(asked[number % len(asked)])
+            if number % step == 0:
+                marks.append(f"{number:,}: {memory(pid):.0f}")
+
+    with ThreadPoolExecutor(clients) as pool:
+        list(pool.map(work, range(clients)))
+    print("memory of the server in MB after requests:", ", ".join(marks))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--world", type=Path, default=Path("/tmp/setnet-web-world"))
+    parser.add_argument("--items", type=int, default=549_000)
+    parser.add_argument("--clients", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--requests", type=int, default=10_000)
+    options = parser.parse_args()
+    build(options.world, options.items)
+    asked = queries(64)
+    with SetIndex.open(options.world / "library" / "index", read_only=True) as engine:
+        print(f"{len(engine):,} photos, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        with serving(options.world) as (url, pid):
+            one_client(url, engine, asked)
+            sent = bodies(asked)
+            clients = [Client(url) for _ in range(options.clients)]
+
+            def direct(client: int, turn: int) -> None:
+                engine.search(asked[(client * 7 + turn) % len(asked)], k=K, at_least=1)
+
+            def served(client: int, turn: int) -> None:
+                clients[client].search(sent[(client * 7 + turn) % len(sent)])
+
+            seconds = options.seconds
+            by_engine = sustained(f"engine, {options.clients} threads", direct, options.clients, seconds)
+            by_server = sustained(f"server, {options.clients} clients", served, options.clients, seconds)
+            print(f"server / engine: {by_server / by_engine:.2f}; load {os.getloadavg()[0]:.1f}")
+            flat_memory(url, pid, sent, options.requests, options.clients)
+
+
+if __name__ == "__main__":
+    main()
