@@ -12,7 +12,7 @@ from safetensors.numpy import save_file
 import setnet.sets
 from setnet.errors import InvalidInputError, ModelError, VersionError
 from setnet.sets import Head, Logistic, SetNet
-from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Pairs, Product
+from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.sets.shipped import path_of
 
 
@@ -29,11 +29,10 @@ def every_part() -> Head:
         logistic=Logistic(12.5, -3.25),
         branches=(
             NetVLAD(floats(6, 2), floats(2), floats(2, 6), share=0.5),
-            Pairs(floats(6)),
             Product((floats(6, 7), floats(6, 7), floats(6, 7)), share=2.0),
         ),
         input=Input(floats(8), floats(8, 6), unit_first=False),
-        output=(Affine(floats(40, 12), floats(12)), Blocks(floats(3, 4, 4)), Affine(bias=floats(12))),
+        output=(Affine(floats(19, 12), floats(12)), Blocks(floats(3, 4, 4)), Affine(bias=floats(12))),
         descriptor="sface",
         about={"trained_on": "nothing"},
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.measures import ndcg
+from setnet.evaluate.measures import dcg, ndcg
 from setnet.evaluate.stress_world import StressWorld
 from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator, unit
@@ -101,21 +101,67 @@ def calibrated(
     """Return the (w, b) that ranks ``world`` best on average over the numbers of faces.
 
     Likelihood alone misjudges (w, b): most pairs are easy, the first ten ranks live in the tail. The search
-    is a grid over threshold and slope, in units of the spread of similarities of strangers, refined once.
+    is a grid over threshold and slope, in units of the spread of similarities of strangers, refined twice.
+    Only sets that some (w, b) could place among the first are ranked; a steep slope ranks by the larger of
+    the two similarities and by both being high, a gentle one by their sum.
     """
-    tables = list(_similarities(aggregator, world, faces))
-    pooled = np.concatenate([similarity[::16].ravel() for similarity, _ in tables])
+    tables, sample = [], []
+    for similarity, places in _similarities(aggregator, world, faces):
+        tables.append(_contenders(world, similarity, places, depth))
+        sample.append(similarity[::16].ravel())
+    pooled = np.concatenate(sample)
     middle, spread = float(np.median(pooled)), float(pooled.std())
+    known: dict[tuple[float, float], float] = {}
 
     def quality(candidate: tuple[float, float]) -> float:
-        score = _logistic(candidate, middle, spread)
-        return float(
-            np.mean([_repeat_scores(world, score.probability(s), places, depth) for s, places in tables])
-        )
+        if candidate not in known:
+            score = _logistic(candidate, middle, spread)
+            known[candidate] = float(np.mean([table.ndcg(score, depth) for table in tables]))
+        return known[candidate]
 
-    best = max(((t, k) for t in (3.0, 4.5, 6.0, 8.0) for k in (0.7, 1.5, 3.0)), key=quality)
-    near = [(best[0] + dt, best[1] * dk) for dt in (-0.7, 0.0, 0.7) for dk in (0.7, 1.0, 1.4)]
-    return _logistic(max(near, key=quality), middle, spread)
+    best = max(
+        ((t, k) for t in (0.0, 1.5, 3.0, 4.5, 6.0, 8.0) for k in (0.1, 0.2, 0.4, 0.8, 1.6)), key=quality
+    )
+    for step, factor in ((0.7, 1.4), (0.35, 1.2)):
+        shifts = [(step * a, factor**b) for a in (-1, 0, 1) for b in (-1, 0, 1)]
+        best = max(((best[0] + shift, best[1] * times) for shift, times in shifts), key=quality)
+    return _logistic(best, middle, spread)
+
+
+@dataclass(frozen=True)
+class _Contenders:
+    """Per query the sets worth ranking: similarities (Q, 2, C), relevance (Q, C), ideal DCG (Q,)."""
+
+    similarity: Floats
+    relevance: NDArray[np.int64]
+    ideal: NDArray[np.float64]
+
+    def ndcg(self, score: Logistic, depth: int) -> float:
+        total = score.probability(self.similarity).sum(axis=1)
+        order = np.argsort(-total, axis=1, kind="stable")[:, :depth]
+        ranked = np.take_along_axis(self.relevance, order, axis=1)
+        return float((100.0 * dcg(ranked, depth) / self.ideal).mean())
+
+
+def _contenders(world: StressWorld, similarity: Floats, places: NDArray[np.int64], depth: int) -> _Contenders:
+    columns = np.ascontiguousarray(similarity.T)
+    keep = min(15 * depth, columns.shape[1])
+    rows: list[tuple[Floats, NDArray[np.int64], float]] = []
+    for query in range(places.shape[1]):
+        relevance = world.relevance(query)
+        ideal = float(dcg(-np.sort(-relevance)[:depth], depth))
+        for first, second in np.unique(places[:, query], axis=0):
+            pair = columns[[first, second]]
+            tops = [
+                np.argpartition(-by, keep - 1)[:keep] for by in (*pair, pair.sum(axis=0), pair.min(axis=0))
+            ]
+            chosen = np.unique(np.concatenate(tops))
+            # padded with copies of the worst, which no score can lift among the first
+            last = chosen[pair[:, chosen].sum(axis=0).argmin()]
+            chosen = np.concatenate([chosen, np.full(4 * keep - len(chosen), last)])
+            rows.append((pair[:, chosen], relevance[chosen], ideal))
+    similarities, relevances, ideals = zip(*rows, strict=True)
+    return _Contenders(np.stack(similarities), np.stack(relevances), np.array(ideals))
 
 
 def _logistic(candidate: tuple[float, float], middle: float, spread: float) -> Logistic:

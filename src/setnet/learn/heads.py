@@ -1,10 +1,10 @@
 """Trains the heads that come with the package, on descriptors of training people.
 
-Two shapes. *Lift*: x = unit((x - mean) A), A from a shrunk linear discriminant analysis; all products x_i x_j
-and, with a smaller share, x itself are summed, projected and rotated by random orthogonal blocks, one bit per
-dimension. *Vlad*: the paper's NetVLAD and fully connected layer, in float. Gradient training draws virtual
-people who stand where real training people stand: a few hundred real people with two photos or more are
-learnt by heart within a hundred steps.
+Two shapes. *Lift*: products of pairs of discriminant directions and, with a smaller share, the directions
+themselves are summed, rotated, and stored at one bit per dimension; the directions come from a strongly
+shrunk linear discriminant analysis. *Vlad*: the paper's NetVLAD and fully connected layer, in float. Gradient
+training draws virtual people who stand where real training people stand: a few hundred real people with two
+photos or more are learnt by heart within a hundred steps.
 
 The loss is ranking-minded: each query against its own set and all others of the batch, softplus of the
 log-sum-exp of how far the others score above it. `setnet.evaluate.shipping` calibrates, judges and writes.
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from torch.nn.functional import normalize, softplus
 
 from setnet.errors import TrainingError
 from setnet.sets.head import Head
-from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Pairs, Product
+from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.sets.logistic import SET_LOGISTIC
 from setnet.sets.virtual import Crowd, VirtualPeople
 
@@ -49,8 +49,8 @@ class Recipe:
     summary: str
     steps: int = 0
     sets_per_batch: int = 192
-    linear_share: float = 0.15
-    power: float = 2.0
+    linear_share: float = 0.3
+    power: float = 1.0
     shrink: float = 0.7
     rate: float = 0.001
     seed: int = 0
@@ -59,9 +59,16 @@ class Recipe:
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe("sface-512", "lift", 4096, 1, "degree-2 lift, 4096 dimensions at one bit: 512 bytes"),
-        Recipe("sface-128", "lift", 1024, 1, "degree-2 lift, 1024 dimensions at one bit: 128 bytes"),
-        Recipe("sface-128d", "vlad", 128, 32, "NetVLAD and a fully connected layer, 128 floats: 512 bytes"),
+        Recipe(
+            "sface-512",
+            "lift",
+            4096,
+            1,
+            "products of directions, 4096 dimensions at one bit",
+            linear_share=0.15,
+        ),
+        Recipe("sface-128", "lift", 1024, 1, "products of directions, 1024 dimensions at one bit"),
+        Recipe("sface-128d", "vlad", 128, 32, "NetVLAD and a fully connected layer, 128 floats"),
     )
 }
 
@@ -86,7 +93,9 @@ class TrainingPeople:
         np.add.at(centres, owner, rows)
         centres /= photos[:, None]
         self.mean = centres.mean(axis=0)
-        self.moments = (fitted.between.T @ fitted.between, fitted.within.T @ fitted.within)
+        spread = fitted.within.T @ fitted.within
+        # unlike the fit, counts people of one photo too; a centre of n photos carries 1 / n of their spread
+        self.moments = (np.cov(centres.T) - spread * np.mean(1.0 / photos), spread)
         between, within = (shrunk(covariance, self.SHRINK) for covariance in self.moments)
         self.model = replace(
             fitted,
@@ -121,45 +130,44 @@ class TrainingPeople:
 
 
 class Lift(nn.Module):
-    """The exact degree-2 lift with a linear share, projected and rotated, for one-bit codes.
+    """A degree-2 lift with a linear share, rotated, for one-bit codes.
 
-    The projection of all De (De + 1) / 2 products and De plain dimensions has orthonormal columns: strangers'
-    similarity then has the least variance that D dimensions allow, 1 / D. (Random products of projections
-    come to 1 / D + 2 / De^2, half as much again at 4096.)
+    The products are those of two different discriminant directions, the most reliable pairs first, as many
+    as there is room for beside the plain directions. Being orthogonal to one another, they let strangers'
+    similarity vary as little as D dimensions allow: variance 1 / D, where random products of projections come
+    to 1 / D + 2 / De^2. The rotation makes a sum's entries Gaussian, for which a sign loses least.
     """
 
     def __init__(self, people: TrainingPeople, recipe: Recipe) -> None:
         super().__init__()
         rng = np.random.default_rng(recipe.seed)
-        inner, dim = len(people.mean), recipe.dim
+        axes, reliability = _discriminant(*people.moments, recipe)
+        inner, dim = len(axes), recipe.dim
+        if dim % SIDE or not inner < dim <= inner + inner * (inner - 1) // 2:
+            raise TrainingError(
+                f"a lift of {inner} dimensions cannot have {dim}: a multiple of {SIDE} up to "
+                f"{inner + inner * (inner - 1) // 2} is wanted"
+            )
+        first, second = np.triu_indices(inner, 1)
+        best = np.argsort(-reliability[first] * reliability[second], kind="stable")[: dim - inner]
         self.mean = torch.tensor(people.mean, dtype=torch.float32)
-        self.prepare = nn.Parameter(torch.from_numpy(_discriminant(*people.moments, recipe)))
+        self.left, self.right, self.direct = (
+            nn.Parameter(torch.from_numpy(np.ascontiguousarray(columns)))
+            for columns in (axes[:, first[best]], axes[:, second[best]], axes)
+        )
         self.share = recipe.linear_share
-        lifted = inner * (inner + 1) // 2 + inner
-        groups = lifted // SIDE
-        if groups * SIDE != lifted or dim % SIDE:
-            raise TrainingError(f"a lift of {inner} to {dim} dimensions: both must divide into {SIDE}")
-        self.mix = [_orthogonal(rng, groups, SIDE, SIDE), _orthogonal(rng, SIDE, groups, dim // SIDE)]
-        with torch.no_grad():
-            self.squares = (self._prepared(torch.from_numpy(people.faces)) ** 2).mean(0)
+        groups = dim // SIDE
+        self.mix = [_orthogonal(rng, groups, SIDE), _orthogonal(rng, SIDE, groups)]
         self.dim, self.coded = dim, True
 
-    def _prepared(self, faces: Tensor) -> Tensor:
-        return normalize((faces - self.mean) @ self.prepare, dim=1)
-
     def lift(self, faces: Tensor) -> Tensor:
-        """Return each face's contribution, before rotation: squares, shifted products, plain dimensions."""
-        x = self._prepared(faces)
-        inner = x.shape[1]
-        products = [x * x - self.squares]
-        for shift in range(1, inner // 2 + 1):
-            count = inner if 2 * shift < inner else inner // 2
-            products.append(math.sqrt(2.0) * x[:, :count] * x.roll(-shift, 1)[:, :count])
-        lifted = normalize(torch.cat(products, 1), dim=1)
-        return torch.cat([lifted * math.sqrt(1 - self.share), x * math.sqrt(self.share)], 1)
+        """Return each face's contribution, before rotation: products, then plain directions."""
+        x = normalize(faces - self.mean, dim=1)
+        products = normalize((x @ self.left) * (x @ self.right), dim=1) * math.sqrt(1 - self.share)
+        return torch.cat([products, normalize(x @ self.direct, dim=1) * math.sqrt(self.share)], 1)
 
     def finish(self, sums: Tensor) -> Tensor:
-        """Return projected and rotated unit vectors."""
+        """Return rotated unit vectors."""
         for blocks in self.mix:
             groups, side, _ = blocks.shape
             sums = torch.einsum("ngi,gij->njg", sums.reshape(len(sums), groups, side), blocks).flatten(1)
@@ -167,17 +175,16 @@ class Lift(nn.Module):
 
     def head(self, recipe: Recipe, about: dict[str, Any]) -> Head:
         """Return the run-time head."""
-        inner = len(self.mean)
         return Head(
             name=recipe.name,
-            element_dim=inner,
+            element_dim=len(self.mean),
             bits=recipe.bits,
             logistic=SET_LOGISTIC,
             branches=(
-                Pairs(_array(self.squares), share=math.sqrt(1 - self.share)),
-                Product((np.eye(inner, dtype=np.float32),), share=math.sqrt(self.share)),
+                Product((_array(self.left), _array(self.right)), share=math.sqrt(1 - self.share)),
+                Product((_array(self.direct),), share=math.sqrt(self.share)),
             ),
-            input=Input(_array(self.mean), _array(self.prepare)),
+            input=Input(_array(self.mean)),
             output=tuple(Blocks(_array(blocks)) for blocks in self.mix),
             descriptor="sface",
             about=about,
@@ -194,7 +201,7 @@ class Vlad(nn.Module):
         rng = np.random.default_rng(recipe.seed)
         mean = people.mean
         inner, k = len(mean), self.CLUSTERS
-        start = torch.from_numpy(rng.standard_normal((inner, k)).astype(np.float32))
+        start = torch.from_numpy(0.1 * rng.standard_normal((inner, k)).astype(np.float32))
         centre = torch.tensor(mean, dtype=torch.float32)
         self.a = nn.Parameter(start)
         self.b = nn.Parameter(torch.zeros(k))
@@ -253,10 +260,8 @@ def train_head(
             report(f"{recipe.name} step {step + 1}/{recipe.steps} loss {np.mean(recent[-50:]):.4f}")
     about = {
         "summary": recipe.summary,
-        "trained_on": f"{len(np.unique(labels))} people, {len(labels)} faces, as virtual people around them",
-        "steps": recipe.steps,
-        "sets_per_batch": recipe.sets_per_batch,
-        "seed": recipe.seed,
+        "trained_on": f"{len(np.unique(labels))} people, {len(labels)} faces",
+        "recipe": asdict(recipe),
         "final_loss": round(float(np.mean(recent[-50:])), 4) if recent else None,
     }
     return net.head(recipe, about)
@@ -283,21 +288,22 @@ def shrunk(covariance: NDArray[np.floating], share: float) -> Doubles:
     return np.asarray((1 - share) * covariance.astype(np.float64) + share * level * np.eye(len(covariance)))
 
 
-def _discriminant(between: Floats, within: Floats, recipe: Recipe) -> Floats:
-    """Return the linear discriminant basis, each direction scaled by reliability to ``recipe.power``.
+def _discriminant(between: Floats, within: Floats, recipe: Recipe) -> tuple[Floats, Doubles]:
+    """Return the linear discriminant directions as columns, most reliable first, and their reliability.
 
-    Reliability is the share of a direction's variance that lies between people. In so isotropic a space a
-    strong shrinkage is needed; directions that repeat from photo to photo then weigh a little more.
+    Reliability is the share of a direction's variance that lies between people; a direction is scaled to unit
+    variance times its reliability to ``recipe.power``. In so isotropic a space much shrinkage is needed.
     """
     between_, within_ = shrunk(between, recipe.shrink), shrunk(within, recipe.shrink)
     values, axes = eigh(between_, between_ + within_)
+    values, axes = values[::-1], axes[:, ::-1]
     scaled = axes * (values / values.mean()) ** recipe.power
-    return np.asarray(scaled / np.linalg.norm(scaled, axis=0).mean(), dtype=np.float32)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=0).mean(), dtype=np.float32), values
 
 
-def _orthogonal(rng: np.random.Generator, groups: int, rows: int, columns: int) -> Tensor:
-    """Return random blocks whose columns are orthonormal; rounded as they will be stored."""
-    blocks = [np.linalg.qr(rng.standard_normal((rows, columns)))[0] for _ in range(groups)]
+def _orthogonal(rng: np.random.Generator, groups: int, side: int) -> Tensor:
+    """Return random rotations; rounded as they will be stored."""
+    blocks = [np.linalg.qr(rng.standard_normal((side, side)))[0] for _ in range(groups)]
     return torch.from_numpy(np.array(blocks).astype(np.float16).astype(np.float32))
 
 

@@ -19,7 +19,6 @@ input.weight                (De, Dx)
 branches.J.a, .b, .c        (Dx, K) (K,) (K, Dx)   kind "netvlad": softmax(x a + b)_k (x - c_k), k-major
 branches.J.factors.I        (Dx, Dj)               kind "product": the elementwise product of all x R_I;
                                                    one factor is a plain projection
-branches.J.mean             (Dx,)                  kind "pairs": all x_i x_j, see `layers.Pairs`
 output.J.weight, .bias      (in, out) (out,)       kind "affine": v W + b (FC, batch norm folded; whitening)
 output.J.blocks             (G, m, p)              kind "blocks": block-diagonal, then groups and dims swapped
 ==========================  =====================  ==========================================================
@@ -53,7 +52,7 @@ from safetensors.numpy import save_file
 
 from setnet.errors import ModelError, VersionError
 from setnet.sets import codec
-from setnet.sets.layers import Affine, Blocks, Branch, Input, Layer, NetVLAD, Pairs, Product
+from setnet.sets.layers import Affine, Blocks, Branch, Input, Layer, NetVLAD, Product
 from setnet.sets.logistic import Logistic
 
 __all__ = ["FORMAT", "Head"]
@@ -200,8 +199,6 @@ def _branch_tensors(branch: Branch) -> tuple[str, dict[str, NDArray[np.floating]
         return "netvlad", {"a": branch.a, "b": branch.b, "c": branch.c}
     if isinstance(branch, Product):
         return "product", {f"factors.{i}": factor for i, factor in enumerate(branch.factors)}
-    if isinstance(branch, Pairs):
-        return "pairs", {"mean": branch.mean}
     raise ModelError(f"a head file cannot hold a branch of type {type(branch).__name__}")
 
 
@@ -213,9 +210,7 @@ def _branch(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[s
     if spec["kind"] == "product":
         count = sum(key.startswith(prefix + "factors.") for key in tensors)
         return Product(tuple(tensors[f"{prefix}factors.{i}"] for i in range(count)), share=spec["share"])
-    if spec["kind"] == "pairs":
-        return Pairs(tensors[prefix + "mean"], share=spec["share"])
-    raise ModelError(f"unknown kind of branch {spec['kind']!r}: valid are 'netvlad', 'pairs', 'product'")
+    raise ModelError(f"unknown kind of branch {spec['kind']!r}: valid are 'netvlad', 'product'")
 
 
 def _layer_tensors(layer: Layer) -> tuple[str, dict[str, NDArray[np.floating] | None]]:

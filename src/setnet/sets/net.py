@@ -10,17 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.sets import codec
-from setnet.sets.aggregator import unit
 from setnet.sets.head import Head
+from setnet.sets.layers import to_unit
 from setnet.sets.logistic import Logistic
 
 __all__ = ["SetNet"]
 
 Floats = NDArray[np.float32]
 
-# Elements lifted at once: small enough that a chunk of 4096-D contributions (1 MB) stays in the L2 cache,
-# large enough for the matrix product to run at full rate.
-CHUNK = 64
+# Elements lifted at once: enough for the matrix products to run at full rate, few enough for the cache.
+CHUNK = 256
+# Elements summed at once: the matrix of memberships is mostly zeros, and more so the larger it is.
+STRIP = 32
 
 
 class SetNet:
@@ -44,6 +45,8 @@ class SetNet:
         self.dim = head.dim
         self.bits = head.bits
         self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
+        shares = np.array([branch.share for branch in head.branches], dtype=np.float32)
+        self._shares = shares / np.linalg.norm(shares)
 
     def __repr__(self) -> str:
         return f"SetNet({self.name!r}, dim={self.dim}, bytes_per_item={self.bytes_per_item})"
@@ -160,23 +163,31 @@ class SetNet:
         for start in range(0, len(rows), CHUNK):
             piece = slice(start, start + CHUNK)
             self._add_contributions(total, rows[piece], owner[piece])
-        return unit(total)
+        return to_unit(total)
 
     def _add_contributions(self, total: Floats, rows: Floats, owner: NDArray[np.int64]) -> None:
-        """Add each row's normalised contribution to its owner's row of ``total``.
-
-        Normalising and summing are one small matrix product: row i of the (sets, elements) matrix holds
-        1 / length at the elements of set i.
-        """
+        """Add each row's normalised contribution to its owner's row of ``total``."""
         prepared = self.head.input.apply(rows)
-        shares = np.array([branch.share for branch in self.head.branches])
-        shares /= np.linalg.norm(shares)
         column = 0
-        for branch, share in zip(self.head.branches, shares, strict=True):
+        for branch, share in zip(self.head.branches, self._shares, strict=True):
             lifted = branch.lift(prepared)
             length = np.sqrt(np.einsum("ij,ij->i", lifted, lifted))
-            membership = np.zeros((len(total), len(rows)), dtype=np.float32)
-            membership[owner, np.arange(len(rows))] = share / np.maximum(length, np.finfo(np.float32).tiny)
-            into = slice(column, column + branch.width)
-            total[:, into] += membership @ lifted
+            weights = share / np.maximum(length, np.finfo(np.float32).tiny)
+            into = total[:, column : column + branch.width]
+            for start in range(0, len(rows), STRIP):
+                strip = slice(start, start + STRIP)
+                _add_weighted(into, lifted[strip], weights[strip], owner[strip])
             column += branch.width
+
+
+def _add_weighted(
+    total: Floats, lifted: Floats, weights: NDArray[np.floating], owner: NDArray[np.int64]
+) -> None:
+    """Add ``weights * lifted`` to the rows of ``total`` that ``owner``, which ascends, names.
+
+    Weighting and summing are one small matrix product: (sets, elements), weights at a set's own elements.
+    """
+    first, last = int(owner[0]), int(owner[-1]) + 1
+    membership = np.zeros((last - first, len(owner)), dtype=np.float32)
+    membership[owner - first, np.arange(len(owner))] = weights
+    total[first:last] += membership @ lifted
