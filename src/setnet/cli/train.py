@@ -137,19 +137,22 @@ def trial(
     json: JsonOption = False,
 ) -> None:
     """Train on one fixed batch, both phases: does the loss fall, how long does a step take?"""
+    from dataclasses import asdict
+
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
     from setnet.cli.output import print_json, say
     from setnet.learn.trial import fixed_batch_trial
 
     phases = dict(zip(("pretrain", "sets"), fixed_batch_trial(settings, steps, data, say), strict=True))
     if json:
-        facts = {name: {"losses": done.losses, "seconds": done.seconds} for name, done in phases.items()}
+        facts = {name: asdict(done) for name, done in phases.items()}
         print_json({"backbone": backbone, "faces": 2 * settings.sets.identities} | facts)
         return
     for name, done in phases.items():
         typer.echo(
             f"{backbone}, {name}: loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {steps} steps on "
-            f"{2 * settings.sets.identities} faces, {done.seconds_per_step:.1f} s per step"
+            f"{2 * settings.sets.identities} faces, {done.seconds_per_step:.1f} s per step "
+            f"({sum(done.processor_seconds) / steps:.1f} s of processor time)"
         )
 
 

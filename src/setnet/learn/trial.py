@@ -32,10 +32,11 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Trial:
-    """The loss before each step and the seconds each took."""
+    """The loss before each step, and the seconds it took: by the clock, and of processor time."""
 
     losses: tuple[float, ...]
     seconds: tuple[float, ...]
+    processor_seconds: tuple[float, ...]
 
     @property
     def seconds_per_step(self) -> float:
@@ -97,9 +98,9 @@ def _repeat(
     title: str, module: nn.Module, loss_of: Callable[[], Tensor], schedule: Schedule, steps: int, say: Say
 ) -> Trial:
     optimiser = make_optimiser(module, schedule)
-    losses, seconds = [], []
+    losses, seconds, processor = [], [], []
     for step in range(steps):
-        started = time.perf_counter()
+        started, spent = time.perf_counter(), time.process_time()
         for group in optimiser.param_groups:
             group["lr"] = learning_rate(schedule, step)
         optimiser.zero_grad(set_to_none=True)
@@ -110,8 +111,9 @@ def _repeat(
         optimiser.step()
         losses.append(loss.item())
         seconds.append(time.perf_counter() - started)
+        processor.append(time.process_time() - spent)
         say(f"{title} {step + 1}/{steps}  loss {losses[-1]:.4f}  {seconds[-1]:.1f} s")
-    return Trial(tuple(losses), tuple(seconds))
+    return Trial(tuple(losses), tuple(seconds), tuple(processor))
 
 
 def _noise(spec: InputSpec, people: int, seed: int) -> tuple[Tensor, Tensor]:
