@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,8 @@ def open_session(path: Path) -> Any:
 
 @cache
 def _session(path: str, changed: int) -> Any:
+    # Some of its releases report usage to their maker unless told otherwise before they are imported.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
