@@ -92,7 +92,7 @@ def stress(
 
     source = Source(descriptors, difficulty=difficulty, seed=seed)
     halves = source.halves()
-    methods = Methods(halves.train, seed, tuple(head or ()))
+    methods = Methods(halves.train, seed, tuple(head or ()), fitting_sets=min(6000, sets))
     names = methods.chosen(method)
     settings = source.settings() | {"sets": sets, "queries": queries, "repeats": repeats}
     with _running("stress", settings, json, plots, len(names) + 2) as (run, say):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +20,7 @@ from setnet.evaluate.stress_world import stress_world
 from setnet.sets import Mean, SetNet
 from setnet.sets.aggregator import Aggregator, unit
 from setnet.sets.logistic import Logistic
-from setnet.sets.shipped import shipped_names
+from setnet.sets.shipped import path_of, shipped_names
 
 __all__ = ["BASELINES", "Method", "Methods"]
 
@@ -82,7 +83,7 @@ class Methods:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
         logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
-        return Method(name, aggregator, logistic, BASELINES.get(name, "head"))
+        return Method(name, aggregator, logistic, BASELINES.get(name) or _head_note(name))
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -141,3 +142,10 @@ class Methods:
                 f"head {head.name!r} takes {head.element_dim}-D descriptors, these are {self.train.dim}-D: "
                 "leave it out, or describe the photos with the descriptor it was made for"
             )
+
+
+def _head_note(name: str) -> str:
+    """Return which head it is, to the bit: heads of one name may be trained anew."""
+    head = name.removesuffix(" +W after")
+    path = path_of(head) if head in shipped_names() else Path(head)
+    return f"head {path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"

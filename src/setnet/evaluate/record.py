@@ -90,6 +90,7 @@ class Run:
         self.rows: dict[str, Row] = {}
         self.extra: dict[str, Any] = {}
         self._started, self._before = time.monotonic(), 0.0
+        self._cpu_started, self._cpu_before = time.process_time(), 0.0
         if path is not None and path.is_file():
             stored = read_record(path)
             if (stored.experiment, stored.settings) != (experiment, self.settings):
@@ -100,6 +101,7 @@ class Run:
             self.rows = {row.name: row for row in stored.rows}
             self.extra = dict(stored.extra)
             self._before = float(stored.machine.get("seconds", 0.0))
+            self._cpu_before = float(stored.machine.get("cpu_seconds", 0.0))
 
     def has(self, name: str) -> bool:
         """Whether a row is there already."""
@@ -118,9 +120,8 @@ class Run:
     def record(self) -> Record:
         """Return what there is so far."""
         seconds = self._before + time.monotonic() - self._started
-        return Record(
-            self.experiment, self.settings, tuple(self.rows.values()), _machine(seconds), dict(self.extra)
-        )
+        machine = _machine(seconds, self._cpu_before + time.process_time() - self._cpu_started)
+        return Record(self.experiment, self.settings, tuple(self.rows.values()), machine, dict(self.extra))
 
     def save(self) -> None:
         """Write the file, whole or not at all."""
@@ -160,7 +161,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no place in a result")
 
 
-def _machine(seconds: float) -> dict[str, Any]:
+def _machine(seconds: float, cpu: float) -> dict[str, Any]:
     """Return what the numbers depend on besides the settings."""
     versions = {"setnet": __version__, "python": platform.python_version()}
     for name in ("numpy", "scipy", "onnxruntime"):
@@ -177,6 +178,7 @@ def _machine(seconds: float) -> dict[str, Any]:
         "kernels": backend.level(),
         "load": round(load, 1),
         "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
         "peak_bytes": _peak_bytes(),
         "date": time.strftime("%Y-%m-%d"),
     }

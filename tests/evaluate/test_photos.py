@@ -1,0 +1,39 @@
+"""The whole road on a few composed photos of LFW pictures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.composing import compose_album, read_album
+from setnet.evaluate.photo_road import DETECTED, run_photos, write_examples
+from setnet.evaluate.record import Run, mean_and_error
+
+LFW = Path("/work/shared/data/lfw")
+needs_lfw = pytest.mark.skipif(not LFW.is_dir(), reason=f"LFW is not at {LFW}")
+
+
+def test_a_folder_that_is_not_lfw_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="LFW's folders"):
+        compose_album(tmp_path, tmp_path / "none.json", tmp_path / "out", 3)
+    with pytest.raises(InvalidInputError, match="setnet evaluate photos"):
+        read_album(tmp_path)
+
+
+@needs_lfw
+def test_photos_are_composed_searched_and_shown(tmp_path: Path) -> None:
+    run = Run("photos", {})
+    lists = LFW / "lists" / "multi_person_photos.json"
+    run_photos(run, LFW / "images", lists, tmp_path, count=14, queries=5, repeats=1)
+    at = {name: mean_and_error(row.values["ndcg10"])[0] for name, row in run.rows.items()}
+    assert set(at) == {DETECTED, "exact", "fast", "set"}
+    assert at["exact"] > 80
+    assert run.extra["losses"]["detector: faces not found"] == pytest.approx(100 - at[DETECTED])
+    assert run.extra["faces_found"] > 0.8 * run.extra["faces_placed"]
+    [(sheet, quality)] = write_examples(tmp_path, tmp_path / "sheets", count=1)
+    assert sheet.stat().st_size > 20_000
+    assert 0 <= quality <= 100
+    with pytest.raises(InvalidInputError, match="choose another folder"):
+        compose_album(LFW / "images", lists, tmp_path, 15)
