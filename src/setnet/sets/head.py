@@ -48,7 +48,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from setnet.errors import ModelError, VersionError
 from setnet.sets import codec
@@ -145,7 +145,7 @@ class Head:
         }
         kind_on_disk = np.float16 if half else np.float32
         stored = {key: np.ascontiguousarray(value, dtype=kind_on_disk) for key, value in tensors.items()}
-        save_file(stored, str(path), metadata={"setnet": json.dumps(meta, sort_keys=True)})
+        Path(path).write_bytes(save(stored, metadata={"setnet": json.dumps(meta, sort_keys=True)}))
 
     @classmethod
     def load(cls, path: str | Path) -> Head:
