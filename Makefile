@@ -4,17 +4,24 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/setnet/index/kernels/*)
 
-.PHONY: demo test install soak bench docs clean
+.PHONY: browser demo test install soak bench docs clean
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
-test: install
+test: install browser
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -m "not soak"
 
 install: .venv/.test
+
+# The page is tested in a real browser; where none can be had those tests are skipped, and say so.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	|| { echo "installing chromium for the tests of the web page"; \
+	     apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
+	|| echo "no browser can be installed here: the tests of the page in a browser will be skipped"
 
 soak: install
 	SETNET_SOAK=1 $(BIN)/pytest -m soak --timeout 7200
