@@ -89,10 +89,17 @@ def score_elements(
 ) -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's people."""
     out = _empty(query.people, sum(len(which) for _, which in rows))
-    at = 0
+    logistic, at = query.logistic, 0
     for s, which in rows:
-        _score_segment(snapshot, s, which, query, out.take(slice(at, at + len(which))))
-        at += len(which)
+        segment, part = snapshot.segments[s], slice(at, at + len(which))
+        backend.kernels.evaluate(
+            segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
+            query.rows, query.person_start, query.combine, query.without, logistic.w, logistic.b, which,
+            out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
+            out.matched[part], out.strangers[part], out.unwanted[part],
+        )  # fmt: skip
+        out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
+        at = part.stop
     return _optimal(snapshot, out, query) if matching == "optimal" else out
 
 
@@ -102,18 +109,6 @@ def _empty(people: int, n: int) -> Scored:
         np.zeros((n, people)), np.full((n, people), -1, np.int32), np.zeros(n, np.int32),
         np.zeros(n, bool), np.zeros(n, bool),
     )  # fmt: skip
-
-
-def _score_segment(snapshot: Snapshot, s: int, rows: NDArray[np.int64], query: Query, out: Scored) -> None:
-    segment = snapshot.segments[s]
-    logistic = query.logistic
-    backend.kernels.evaluate(
-        segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets, query.rows,
-        query.person_start, query.combine, query.without, logistic.w, logistic.b, np.ascontiguousarray(rows),
-        out.score, out.similarity_sum, out.similarity, out.element, out.matched,
-        out.strangers.view(np.uint8), out.unwanted.view(np.uint8),
-    )  # fmt: skip
-    out.segment[:], out.row[:], out.seq[:] = s, rows, segment.seq[rows]
 
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
@@ -159,7 +154,7 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
         groups = codes.shape[1] // 8 if sets.bits == 1 else codes.shape[1]
         backend.kernels.set_similarities(
             sets.bits, codes, file.array("set_scales").reshape(-1), sets.dim, groups, query.rows, people,
-            np.ascontiguousarray(which), sims[part],
+            which, sims[part],
         )  # fmt: skip
         out.segment[part], out.row[part], out.seq[part] = s, which, snapshot.segments[s].seq[which]
         at += len(which)

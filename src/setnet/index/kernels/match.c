@@ -25,16 +25,32 @@ static float half_to_float(uint16_t h) {
   return f;
 }
 
-/* Eight fixed chains: the same pair of vectors gives the same bits wherever it is stored. */
+typedef double double8 __attribute__((vector_size(64)));
+typedef float float8 __attribute__((vector_size(32)));
+
+__attribute__((always_inline)) static inline void add_products(double8 *sum, const float *row, const double *q) {
+  float8 x;
+  double8 y;
+  memcpy(&x, row, sizeof x);
+  memcpy(&y, q, sizeof y);
+  *sum += __builtin_convertvector(x, double8) * y;
+}
+
+/* Sums in a fixed order: the same pair of vectors gives the same bits wherever it is stored. */
 VECTOR_CLONES static void dots(const float *row, int64_t dim, const double *query, int64_t count, int64_t padded,
                                double *out, int64_t stride) {
   int64_t whole = dim / 8 * 8;
   for (int64_t p = 0; p < count; p++) {
     const double *q = query + p * padded;
-    double s[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-    for (int64_t d = 0; d < whole; d += 8)
-      for (int j = 0; j < 8; j++) s[j] += (double)row[d + j] * q[d + j];
-    for (int64_t d = whole; d < dim; d++) s[d - whole] += (double)row[d] * q[d];
+    double8 s = {0}, t = {0};
+    int64_t d = 0;
+    for (; d + 16 <= whole; d += 16) {
+      add_products(&s, row + d, q + d);
+      add_products(&t, row + d + 8, q + d + 8);
+    }
+    if (d < whole) add_products(&s, row + d, q + d);
+    s += t;
+    for (d = whole; d < dim; d++) s[d - whole] += (double)row[d] * q[d];
     out[p * stride] = ((s[0] + s[4]) + (s[1] + s[5])) + ((s[2] + s[6]) + (s[3] + s[7]));
   }
 }
@@ -149,6 +165,7 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
   for (int64_t i = 0; i < n && !failed; i++) {
     if (i == 0)
       for (int64_t j = 1; j < AHEAD && j < n; j++) prefetch_item(e, items[j]);
+    if (i + 2 * AHEAD < n) __builtin_prefetch(e->offsets + items[i + 2 * AHEAD]);
     if (i + AHEAD < n) prefetch_item(e, items[i + AHEAD]);
     int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
     for (int64_t f = 0; f < faces; f++)
@@ -238,7 +255,16 @@ int pack_rows(const Elements *e, int64_t first, int64_t n, uint8_t *out, double 
 
 /* ---- set vectors --------------------------------------------------------------------------------------- */
 
-/* The levels of a coded row, or the floats of a plain one. */
+/* The eight signs of a byte as floats; filled by set_similarities' first caller, all of whom write the same. */
+static float SIGNS[256][8];
+
+static void fill_signs(void) {
+  if (SIGNS[255][7] == 1.0f) return;
+  for (int byte = 0; byte < 256; byte++)
+    for (int bit = 0; bit < 8; bit++) SIGNS[byte][bit] = byte >> bit & 1 ? 1.0f : -1.0f;
+}
+
+/* The levels of a coded row, or the floats of a plain one. `space` is rounded up to whole groups. */
 static const float *set_row_of(const SetRows *rows, int64_t i, float *space) {
   const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE + i % LANES * 4;
   const uint8_t *bits = rows->codes + i * rows->groups * 8;
@@ -246,11 +272,15 @@ static const float *set_row_of(const SetRows *rows, int64_t i, float *space) {
     Elements plain = {rows->codes, rows->bits == 16, rows->dim, NULL};
     return row_of(&plain, i, space);
   }
-  for (int64_t d = 0; d < rows->dim; d++) {
-    if (rows->bits == 8) space[d] = (float)(block[d / 4 * LINE + d % 4] - 128);
-    if (rows->bits == 4) space[d] = (float)(block[d / 8 * LINE + d % 4] >> (d & 4) & 15) - 7.5f;
-    if (rows->bits == 1) space[d] = bits[d >> 3] >> (d & 7) & 1 ? 1.0f : -1.0f;
-  }
+  if (rows->bits == 1)
+    for (int64_t byte = 0; byte < rows->groups * 8; byte++) memcpy(space + byte * 8, SIGNS[bits[byte]], 32);
+  for (int64_t g = 0; g < rows->groups && rows->bits == 8; g++, block += LINE)
+    for (int j = 0; j < 4; j++) space[g * 4 + j] = (float)(block[j] - 128);
+  for (int64_t g = 0; g < rows->groups && rows->bits == 4; g++, block += LINE)
+    for (int j = 0; j < 4; j++) {
+      space[g * 8 + j] = (float)(block[j] & 15) - 7.5f;
+      space[g * 8 + 4 + j] = (float)(block[j] >> 4) - 7.5f;
+    }
   return space;
 }
 
@@ -266,8 +296,9 @@ static void prefetch_set_row(const SetRows *rows, int64_t i) {
 
 int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
                      int64_t n, double *out) {
-  float *row = malloc(sizeof(float) * (size_t)rows->dim);
+  float *row = malloc(sizeof(float) * (size_t)(rows->dim + 64));
   if (!row) return -1;
+  fill_signs();
   for (int64_t i = 0; i < n; i++) {
     if (i + AHEAD < n) prefetch_set_row(rows, items[i + AHEAD]);
     dots(set_row_of(rows, items[i], row), rows->dim, query, people, padded, out + i * people, 1);

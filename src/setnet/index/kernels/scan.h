@@ -31,6 +31,7 @@ __attribute__((always_inline)) static inline void refine_with(const Rows8 *r, co
                                                               int64_t n, float *bounds, dot_function dot) {
   enum { AHEAD = 8 };
   for (int64_t i = 0; i < n; i++) {
+    if (i + 2 * AHEAD < n) __builtin_prefetch(r->offsets + items[i + 2 * AHEAD]);
     if (i + AHEAD < n) prefetch_rows(r, items[i + AHEAD]);
     bounds[i] = 0;
     for (int64_t p = 0; p < q->rows; p++) {
