@@ -31,7 +31,8 @@ def conditions(record: Record) -> str:
     return (
         f"{record.extra.get('world', record.experiment)}. Settings: {'; '.join(parts)}. "
         f"{machine['processor']}, {machine['cores']} cores, kernels {machine['kernels']}, load "
-        f"{machine['load']}; {machine['seconds']:g} s ({machine.get('cpu_seconds', 0):g} s of CPU), peak {machine['peak_bytes'] / 1e9:.1f} GB; "
+        f"{machine['load']}; {machine['seconds']:g} s ({machine.get('cpu_seconds', 0):g} s of CPU), "
+        f"peak {machine['peak_bytes'] / 1e9:.1f} GB; "
         f"{versions}; {machine['date']}."
     )
 
