@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from setnet.cli.evaluate_output import print_result, running
 from setnet.cli.options import make_app
-
-if TYPE_CHECKING:
-    from setnet.evaluate.record import Record, Run
-    from setnet.evaluate.tables import Table
 
 app = make_app()
 
@@ -95,7 +91,7 @@ def stress(
     methods = Methods(halves.train, seed, tuple(head or ()), fitting_sets=min(6000, sets))
     names = methods.chosen(method)
     settings = source.settings() | {"sets": sets, "queries": queries, "repeats": repeats}
-    with _running("stress", settings, json, plots, len(names) + 2) as (run, say):
+    with running("stress", settings, json, plots, len(names) + 2) as (run, say):
         run_stress(
             run, halves, methods, names, sets=sets, queries=queries, repeats=repeats, seed=seed, say=say
         )
@@ -132,7 +128,7 @@ def retrieval(
     settings = source.settings() | {"queries": queries, "repeats": repeats}
     variants = len(VARIANTS) if merging else 2
     asker = Asker(made, queries // 2, queries - queries // 2, repeats)
-    with _running("retrieval", settings, json, plots, variants * len(names)) as (run, say):
+    with running("retrieval", settings, json, plots, variants * len(names)) as (run, say):
         run_retrieval(run, made, methods, names, asker, merging=merging, say=say)
 
 
@@ -177,7 +173,7 @@ def tradeoff(
     methods.chosen([baseline])
     settings = source.settings() | {"queries": queries, "repeats": repeats, "timed": timed}
     asker = Asker(made, queries // 2, queries - queries // 2, repeats, timed)
-    with _running("tradeoff", settings, json, plots, row_count(names, baseline)) as (run, say):
+    with running("tradeoff", settings, json, plots, row_count(names, baseline)) as (run, say):
         run_tradeoff(run, made, methods, names, baseline, asker, work=work, say=say)
 
 
@@ -231,7 +227,7 @@ def fit(
 
     people = read_people(descriptors)
     settings = {"descriptors": descriptors.name, "half": half, "seed": seed}
-    with _running("fit", settings, json, plots, 2) as (run, say):
+    with running("fit", settings, json, plots, 2) as (run, say):
         run_fit(run, people, half, out, seed, say)
 
 
@@ -252,7 +248,7 @@ def photos(
     from setnet.evaluate.photo_road import run_photos
 
     settings = {"count": count, "queries": queries, "repeats": repeats, "seed": seed}
-    with _running("photos", settings, json, None, 5) as (run, say):
+    with running("photos", settings, json, None, 5) as (run, say):
         run_photos(run, lfw, lists, work, count=count, queries=queries, repeats=repeats, seed=seed, say=say)
 
 
@@ -280,7 +276,7 @@ def compare(
 
     for path in results:
         for table in compared(read_record(path)):
-            _print(table)
+            print_result(table)
 
 
 @app.command()
@@ -320,80 +316,6 @@ def _on_people(
     # of one face, the baselines are the descriptor itself
     names = [n for n in methods.chosen(method) if n not in BASELINES and not n.endswith("+W after")]
     settings = source.settings() | {"repeats": repeats}
-    with _running(name, settings, json, plots, len(names) + 1) as (run, say):
+    with running(name, settings, json, plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)
         experiment(run, halves.test, methods, names, repeats=repeats, seed=seed, say=say)
-
-
-@contextmanager
-def _running(
-    name: str, settings: dict[str, Any], path: Path | None, plots: Path | None, total: int
-) -> Iterator[tuple[Run, Callable[[str], None]]]:
-    """Show progress, then the table; after Ctrl-C the table of the finished rows."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from setnet.cli.output import say as remark
-    from setnet.evaluate.plain_scan import one_blas_thread
-    from setnet.evaluate.record import Run
-
-    run = Run(name, settings, path)
-    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
-    stopped = False
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(name, total=total, completed=len(run.rows))
-
-        def say(text: str) -> None:
-            progress.update(task, description=text, completed=len(run.rows), total=max(total, len(run.rows)))
-            if not progress.console.is_terminal:
-                remark(text)
-
-        try:
-            with (
-                one_blas_thread()
-            ):  # same sums to the last bit on any number of cores, and no threads that spin
-                yield run, say
-        except KeyboardInterrupt:
-            stopped = True
-    run.save()
-    record = run.record()
-    _show(record, plots)
-    if stopped:
-        kept = (
-            f"kept in {path}; the same command goes on from there" if path else "not kept: give --json FILE"
-        )
-        remark(f"setnet: stopped after {len(record.rows)} rows, {kept}")
-        raise typer.Exit(130)
-
-
-def _show(record: Record, plots: Path | None) -> None:
-    from setnet.evaluate.layouts import conditions, tables_of
-
-    for table in tables_of(record):
-        _print(table)
-    if record.rows:
-        typer.echo(conditions(record))
-    if plots is not None:
-        from setnet.evaluate.plots import plots_of
-
-        for file in plots_of(record, plots):
-            typer.echo(str(file))
-
-
-def _print(table: Table) -> None:
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    from setnet.cli.output import console
-
-    shown = RichTable(
-        title=table.title, caption=table.note or None, box=box.SIMPLE_HEAD, title_justify="left"
-    )
-    for i, name in enumerate(table.columns):
-        shown.add_column(name, justify="left" if i == 0 else "right")
-    for r, row in enumerate(table.cells):
-        shown.add_row(
-            *(Text(cell, style="bold" if (r, c) in table.bold else "") for c, cell in enumerate(row))
-        )
-    console().print(shown)

@@ -12,6 +12,7 @@ from setnet.errors import InvalidInputError
 __all__ = ["Distance", "Similarities", "distance", "quantile_distance", "similarities"]
 
 Floats = NDArray[np.float32]
+PAIRS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,11 +60,19 @@ def similarities(
     first = rng.integers(counts[person])
     second = (first + rng.integers(1, counts[person])) % counts[person]
     i, j = order[start[person] + first], order[start[person] + second]
-    same = np.einsum("ij,ij->i", rows[i], rows[j])
+    same = _dots(rows, i, j)
     i, j = rng.integers(len(rows), size=(2, pairs))
     other = owner[i] != owner[j]
-    different = np.einsum("ij,ij->i", rows[i[other]], rows[j[other]])
-    return Similarities(same, different)
+    return Similarities(same, _dots(rows, i[other], j[other]))
+
+
+def _dots(rows: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
+    """Return the dot product of each pair, some pairs at a time: wide vectors of all would fill the memory."""
+    parts = [
+        np.einsum("ij,ij->i", rows[i[at : at + PAIRS_AT_ONCE]], rows[j[at : at + PAIRS_AT_ONCE]])
+        for at in range(0, len(i), PAIRS_AT_ONCE)
+    ]
+    return np.concatenate(parts)
 
 
 def quantile_distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> float:
