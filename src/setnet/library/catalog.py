@@ -186,7 +186,7 @@ class Catalog:
 
 
 def _face(row: Sequence[Any]) -> StoredFace:
-    from setnet.faces import Box
+    from setnet.faces.face import Box  # the room itself looks names up, for each face
 
     ordinal, x0, y0, x1, y1, landmarks, score, quality = row
     return StoredFace(
