@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson
 from setnet.web.models import Examples, PersonQuery, PhotoFace
-from setnet.web.problems import not_found
+from setnet.web.photo_files import real_path
+from setnet.web.problems import Problem, not_found
 
 if TYPE_CHECKING:
     from setnet.web.face_pool import SeenFace
@@ -85,8 +86,8 @@ def _example(library: Library, face: PhotoFace) -> Example:
     photo = library.photo(face.photo)
     box = photo.faces[face.face].box
     try:
-        picture = face_picture(open_photo(photo.path).pixels, box)
-    except PhotoError:  # the file is gone; the person can be kept all the same
+        picture = face_picture(open_photo(real_path(library, photo)).pixels, box)
+    except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
     return Example(descriptor, shown(photo.path), box, picture)
 

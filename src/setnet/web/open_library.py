@@ -43,11 +43,12 @@ class OpenLibrary:
             self._changed.wait_for(lambda: not self._replacing)
             self._replacing = True
             self._changed.wait_for(lambda: self._readers == 0)
+        settings = self._library.settings  # the process that finds faces goes on with these
         try:
             photos = self._library.forget_everything()
         finally:
             self._library.close()
-            self._library = Library.open_or_create(self.path)
+            self._library = Library.open_or_create(self.path, **settings.to_dict())
             self._library.set_index  # noqa: B018
             with self._changed:
                 self._replacing = False

@@ -79,6 +79,8 @@ export class Gallery {
   draw() {
     const width = this.element.clientWidth;
     if (!width) return;
+    this.before = this.drawn; // rows that look as before are used again; those no longer shown are let go
+    this.drawn = new Map();
     this.element.replaceChildren(...this.groups.map((group) => this.group(group, width)));
   }
 
@@ -87,9 +89,10 @@ export class Gallery {
     return h("section", { class: "group" },
       group.title && h("h2", {}, group.title, " ", h("small", {}, group.note)),
       rows(group.hits.map((hit) => hit.photo), width).map((row) => {
-        const key = `${width}/${group.title}/${row.photos.map((p) => `${p.id}:${hits.get(p).matches.map((m) => `${m.face}${m.name}`)}`)}`;
-        if (!this.drawn.has(key)) this.drawn.set(key, this.row(row, hits));
-        return this.drawn.get(key);
+        const key = `${width}/${group.title}/${row.photos.map((p) => `${p.id}:${hits.get(p).matches.map((m) => `${m.person}.${m.face}.${m.name}.${m.similarity}`)}`)}`;
+        const element = this.before.get(key) ?? this.row(row, hits);
+        this.drawn.set(key, element);
+        return element;
       }));
   }
 
