@@ -8,7 +8,9 @@ setup(
     ext_modules=[
         Extension(
             "setnet.index._kernels",
-            sources=[f"{KERNELS}/{name}.c" for name in ("module", "scan", "scan_avx2", "scan_avx512", "match")],
+            sources=[
+                f"{KERNELS}/{name}.c" for name in ("module", "scan", "scan_avx2", "scan_avx512", "match")
+            ],
             depends=[f"{KERNELS}/{name}.h" for name in ("kernels", "scan", "match")],
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,  # without a compiler the NumPy reference answers, slower

@@ -138,7 +138,10 @@ class Catalog:
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             raise StorageError(f"{self.path} is damaged: setting {key!r} is missing")
-        return json.loads(row[0])
+        try:
+            return json.loads(row[0])
+        except ValueError:
+            raise StorageError(f"{self.path} is damaged: setting {key!r} cannot be read") from None
 
     def set(self, key: str, value: Any) -> None:
         """Write a setting."""

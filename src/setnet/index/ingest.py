@@ -16,10 +16,9 @@ from setnet.index.query import check_vectors
 from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator
 
-__all__ = ["ID_LIMIT", "MAX_SET_DIM", "check_ids", "checked_batch"]
+__all__ = ["ID_LIMIT", "check_ids", "checked_batch"]
 
 ID_LIMIT = 512  # bytes
-MAX_SET_DIM = 4096
 CHECKED_AT_ONCE = 65536  # rows: keeps temporaries small
 
 

@@ -5,25 +5,29 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.contents import SetSpec, Shape
 from setnet.index.query import EXAMPLES
+from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator, Mean
-from setnet.sets.logistic import Logistic
+from setnet.sets.logistic import SET_LOGISTIC, Logistic
 
 __all__ = [
     "GIVEN",
     "MATCHINGS",
     "MAX_DIM",
+    "MAX_SET_DIM",
     "MODES",
     "PRECISIONS",
+    "MoreOptions",
     "Options",
     "Settings",
     "as_logistic",
+    "chosen_head",
     "head_named",
     "whole",
 ]
@@ -32,6 +36,7 @@ MODES = ("exact", "fast", "set", "tags")
 MATCHINGS = ("greedy", "optimal")
 PRECISIONS = ("float32", "float16")
 MAX_DIM = 4096
+MAX_SET_DIM = 4096
 GIVEN = "given"  # the name of set vectors that the caller makes
 
 
@@ -42,6 +47,26 @@ class Settings:
     shape: Shape
     logistic: Logistic
     set_logistic: Logistic
+
+    @classmethod
+    def new(
+        cls,
+        dim: int,
+        precision: str,
+        logistic: tuple[float, float] | Logistic,
+        head: Aggregator | None,
+        set_dim: int | None,
+        set_bits: int,
+        set_logistic: tuple[float, float] | Logistic | None,
+    ) -> Settings:
+        """Return checked settings; `setnet.index.SetIndex.create` says what each means."""
+        if precision not in PRECISIONS:
+            raise one_of("precision", precision, PRECISIONS)
+        sets = SetSpec(head.name, head.dim, head.bits) if head else None
+        if head is None and set_dim is not None:
+            sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_SET_DIM), set_bits)
+        of_sets = as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
+        return cls(Shape(int(dim), precision, sets), as_logistic(logistic), of_sets)
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the catalogue keeps them."""
@@ -57,9 +82,12 @@ class Settings:
     @classmethod
     def of_json(cls, stored: dict[str, Any]) -> Settings:
         """Return settings read from the catalogue."""
-        sets = SetSpec(**stored["sets"]) if stored["sets"] else None
-        shape = Shape(stored["dim"], stored["precision"], sets)
-        return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
+        try:
+            sets = SetSpec(**stored["sets"]) if stored["sets"] else None
+            shape = Shape(stored["dim"], stored["precision"], sets)
+            return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
+        except (KeyError, TypeError) as error:
+            raise StorageError(f"the index's settings are damaged: {error!r}") from None
 
     def meta(self) -> dict[str, Any]:
         """Return the catalogue's entries: the settings and their checksum."""
@@ -68,6 +96,18 @@ class Settings:
             "settings": settings,
             "settings_crc": zlib.crc32(json.dumps(settings, sort_keys=True).encode()),
         }
+
+
+class MoreOptions(TypedDict, total=False):
+    """The options of a search that have defaults, by name."""
+
+    candidates: int
+    at_least: int
+    only: bool
+    aggregate_query: bool
+    examples: str
+    matching: str
+    threads: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +162,22 @@ def as_logistic(value: tuple[float, float] | Logistic) -> Logistic:
     except (TypeError, ValueError):
         raise InvalidInputError(f"logistic must be a pair (w, b), not {value!r}") from None
     return Logistic(w, b)
+
+
+def chosen_head(
+    head: Aggregator | str | None, dim: int, set_dim: int | None, set_bits: int
+) -> Aggregator | None:
+    """Return what makes the set vectors of a new index; None when nobody does or the caller will."""
+    whole("dim", dim, 1, MAX_DIM)
+    codec.row_bytes(dim, set_bits)
+    if head is None:
+        return Mean(dim, bits=set_bits) if set_dim is None else None
+    made = head_named(head, dim, set_bits) if isinstance(head, str) else head
+    if made is not None and made.element_dim not in (None, dim):
+        raise InvalidInputError(
+            f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
+        )
+    return made
 
 
 def head_named(name: str, dim: int, bits: int) -> Aggregator | None:

@@ -7,27 +7,35 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index import backend, tags
 from setnet.index import search as modes
 from setnet.index.catalog import Catalog
 from setnet.index.check import check_index
 from setnet.index.contents import SetSpec, Shape
-from setnet.index.ingest import MAX_SET_DIM, check_ids, checked_batch
-from setnet.index.options import GIVEN, MAX_DIM, PRECISIONS, Options, Settings, as_logistic, head_named, whole
+from setnet.index.ingest import check_ids, checked_batch
+from setnet.index.options import (
+    GIVEN,
+    MAX_SET_DIM,
+    MoreOptions,
+    Options,
+    Settings,
+    chosen_head,
+    head_named,
+    whole,
+)
 from setnet.index.query import Query, aggregated, as_people
 from setnet.index.ranking import hits_of
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.snapshot import Snapshot
 from setnet.index.writer import Writer
-from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator, Mean
-from setnet.sets.logistic import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic
+from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
 __all__ = ["SetIndex"]
 
@@ -59,7 +67,8 @@ class SetIndex:
         self._writer = None if read_only else Writer(path)
         try:
             self._catalog = Catalog(path / "catalog.sqlite", read_only=True)
-            self._load_settings()
+            with self._catalog.reading():
+                self._load_settings()
             self._head = self._checked_head(head)
             self._snapshot: Snapshot | None = None
         except BaseException:
@@ -104,25 +113,8 @@ class SetIndex:
             (w, b) for set vectors; the head's own by default.
         """
         root = Path(path)
-        whole("dim", dim, 1, MAX_DIM)
-        if precision not in PRECISIONS:
-            raise one_of("precision", precision, PRECISIONS)
-        codec.row_bytes(dim, set_bits)
-        made = head_named(head, dim, set_bits) if isinstance(head, str) else head
-        if made is None and head is None:
-            made = Mean(dim, bits=set_bits) if set_dim is None else None
-        if made is not None and made.element_dim not in (None, dim):
-            raise InvalidInputError(
-                f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
-            )
-        sets: SetSpec | None = None
-        if made is not None:
-            sets = SetSpec(made.name, made.dim, made.bits)
-        elif set_dim is not None:
-            whole("set_dim", set_dim, 1, MAX_SET_DIM)
-            sets = SetSpec(GIVEN, set_dim, set_bits)
-        of_sets = as_logistic(set_logistic or (made.logistic if made else SET_LOGISTIC))
-        settings = Settings(Shape(int(dim), precision, sets), as_logistic(logistic), of_sets)
+        made = chosen_head(head, dim, set_dim, set_bits)
+        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
         if root.exists() and (not root.is_dir() or any(root.iterdir())):
             raise InvalidInputError(
                 f"{root} exists already: open it with SetIndex.open, or choose another path"
@@ -171,8 +163,8 @@ class SetIndex:
         self.close()
 
     def _load_settings(self) -> None:
-        with self._lock, self._open_catalog().reading():
-            settings = Settings.of_json(self._catalog.get("settings"))
+        """Read the settings, inside a transaction of the caller's."""
+        settings = Settings.of_json(self._catalog.get("settings"))
         self.shape, self.logistic, self.set_logistic = (
             settings.shape,
             settings.logistic,
@@ -254,8 +246,8 @@ class SetIndex:
         whole("the set vectors' dimension", shape[1], 1, MAX_SET_DIM)
         given = Shape(self.shape.dim, self.shape.precision, SetSpec(GIVEN, shape[1], sets.bits))
         self._open_writer().change_settings(Settings(given, self.logistic, self.set_logistic).meta())
-        self._head, self._snapshot = None, None
-        self._load_settings()
+        self._head = None
+        self._fresh()
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; an id that is not stored is an error, and then nothing is deleted."""
@@ -350,19 +342,13 @@ class SetIndex:
         queries: Sequence[Any],
         k: int = 100,
         mode: str = "exact",
-        candidates: int = 2000,
+        *,
         where: Mapping[str, Any] | None = None,
-        at_least: int = 0,
-        only: bool = False,
         without: Any = None,
-        aggregate_query: bool = False,
-        examples: str = "aggregate",
-        matching: str = "greedy",
-        threads: int | None = None,
+        **options: Unpack[MoreOptions],
     ) -> list[list[Hit]]:
-        """Answer several queries at once, each as `search` does, passing over the vectors together."""
-        options = Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
-        return self._search(list(queries), options, where, without)
+        """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
+        return self._search(list(queries), Options(k, mode, **options), where, without)
 
     def _search(
         self, queries: list[Any], options: Options, where: Mapping[str, Any] | None, without: Any
@@ -415,6 +401,7 @@ class SetIndex:
             try:
                 with self._lock, self._open_catalog().reading():
                     if self._snapshot is None or self._snapshot.generation != self._catalog.get("generation"):
+                        self._load_settings()
                         known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
                         self._snapshot = Snapshot(self._catalog, self.path, self.shape, known)
                     allowed = self._snapshot.allowed(self._catalog, where) if where else None
