@@ -102,7 +102,7 @@ sets, two or three worlds; nDCG@10 at 2 / 3 / 4 / 5 faces per set).
 - Gradient training lowered its loss on unseen people and still ranked worse, presumably because it leans on
   directions that look-alikes share. The descriptors are so isotropic that little more than the reliability
   of directions can be learnt, and a shrunk linear discriminant analysis learns that from few people.
-- Gentle logistic slopes suit the lifts: about 0.4 in units of the spread of strangers, against 1 for the mean.
+- Gentle logistic slopes suit the lifts: about 0.4 per spread of strangers, against 1 for the mean.
 """
 
 
