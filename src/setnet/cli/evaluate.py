@@ -90,7 +90,7 @@ def stress(
     halves = source.halves()
     methods = Methods(halves.train, seed, tuple(head or ()), fitting_sets=min(6000, sets))
     names = methods.chosen(method)
-    settings = source.settings() | {"sets": sets, "queries": queries, "repeats": repeats}
+    settings = source.people_settings() | {"sets": sets, "queries": queries, "repeats": repeats}
     with running("stress", settings, json, plots, len(names) + 2) as (run, say):
         run_stress(
             run, halves, methods, names, sets=sets, queries=queries, repeats=repeats, seed=seed, say=say
@@ -315,7 +315,7 @@ def _on_people(
     methods = Methods(halves.train, seed, tuple(head or ()))
     # of one face, the baselines are the descriptor itself
     names = [n for n in methods.chosen(method) if n not in BASELINES and not n.endswith("+W after")]
-    settings = source.settings() | {"repeats": repeats}
+    settings = source.people_settings() | {"repeats": repeats}
     with running(name, settings, json, plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)
         experiment(run, halves.test, methods, names, repeats=repeats, seed=seed, say=say)

@@ -67,7 +67,7 @@ def similarities(
 
 
 def _dots(rows: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """Return the dot product of each pair, some pairs at a time: wide vectors of all would fill the memory."""
+    """Return the dot product of each pair, some pairs at a time: all wide vectors would fill the memory."""
     parts = [
         np.einsum("ij,ij->i", rows[i[at : at + PAIRS_AT_ONCE]], rows[j[at : at + PAIRS_AT_ONCE]])
         for at in range(0, len(i), PAIRS_AT_ONCE)

@@ -63,8 +63,14 @@ class Source:
             return self._press()
         return composed_world(halves.test, self.descriptors.name, self.items, self.seed)
 
+    def people_settings(self) -> dict[str, object]:
+        """Return what the numbers of an experiment on people alone depend on."""
+        if self.descriptors is None:
+            return {"people": "virtual", "difficulty": self.difficulty, "seed": self.seed}
+        return {"descriptors": self.descriptors.name, "seed": self.seed}
+
     def settings(self) -> dict[str, object]:
-        """Return what the numbers depend on."""
+        """Return what the numbers of an experiment on items depend on."""
         shown: dict[str, object] = {"world": self.kind, "seed": self.seed}
         if self.kind == "simulated":
             shown |= {"scale": self.scale, "difficulty": self.difficulty}
