@@ -150,10 +150,14 @@ def _compose(
         cut = 0.16  # the margin of LFW's pictures shows other people's shoulders and ears
         w, h = picture.size
         picture = picture.crop((round(cut * w), round(cut * h), round((1 - cut) * w), round((1 - cut) * h)))
-        side = int(min(room * rng.uniform(0.75, 0.98), HEIGHT * 0.62 * rng.uniform(0.45, 1.0)))
+        # from people far back, whose faces have some 30 pixels, to people close by
+        far = float(np.exp(rng.uniform(np.log(0.12), 0.0)))
+        side = int(min(room * rng.uniform(0.75, 0.98), HEIGHT * 0.62 * far))
         picture = picture.resize((side, side), Image.Resampling.LANCZOS)
-        picture = ImageEnhance.Brightness(picture).enhance(float(rng.uniform(0.65, 1.3)))
-        picture = ImageEnhance.Color(picture).enhance(float(rng.uniform(0.6, 1.2)))
+        picture = ImageEnhance.Brightness(picture).enhance(float(rng.uniform(0.35, 1.5)))
+        picture = ImageEnhance.Contrast(picture).enhance(float(rng.uniform(0.5, 1.2)))
+        if rng.random() < 0.3:  # moved, or out of focus
+            picture = picture.filter(ImageFilter.GaussianBlur(float(rng.uniform(0.5, 2.0))))
         left = int(room * place + (room - side) * rng.uniform(0.1, 0.9))
         top = int(rng.uniform(0.05, 0.95) * (HEIGHT - side))
         mask = Image.new("L", (side, side), 0)
