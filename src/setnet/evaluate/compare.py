@@ -92,7 +92,7 @@ def compared(record: Record) -> list[Table]:
 
 
 def _shown(value: float | None) -> str:
-    return "" if value is None else f"{value:g}"
+    return "" if value is None else str(value)
 
 
 def _has(key: str, row: Row) -> bool:

@@ -115,13 +115,13 @@ def _retrieval(record: Record, plt: Any) -> list[tuple[str, Any]]:
     for number, each in enumerate((1, 3)):
         pairs = [mean_and_error(row.values.get(f"ndcg10 n{each}") or [np.nan]) for row in record.rows]
         means, errors = zip(*pairs, strict=True)
-        axes.barh(
-            places + (number - 0.5) * 0.38, means, 0.36, xerr=np.nan_to_num(errors), color=COLOURS[number],
-            hatch="//" if number else None, edgecolor="white", label=f"{each} example{'s' * (each > 1)}",
+        axes.errorbar(
+            means, places + (number - 0.5) * 0.3, xerr=np.nan_to_num(errors), ls="", capsize=2, ms=6,
+            color=COLOURS[number], marker=MARKERS[number], label=f"{each} example{'s' * (each > 1)}",
         )  # fmt: skip
     axes.set(yticks=places, yticklabels=[row.name for row in record.rows], xlabel="nDCG@10 (%)")
     axes.invert_yaxis()
-    axes.grid(alpha=0.25, axis="x")
+    axes.grid(alpha=0.25)
     _legend(figure, axes)
     return [("retrieval", figure)]
 
@@ -130,7 +130,7 @@ def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
     figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     for number, row in enumerate(record.rows):
         curve = row.facts["curve"]
-        look = _look(number, row) | {"marker": ""}
+        look = _look(number, row) | {"marker": "", "ls": DASHES[number % len(DASHES)]}
         axes.plot(curve["far"], curve["tar"], label=row.name, **look)
     axes.set(
         xscale="log",
