@@ -37,7 +37,7 @@ export class Filters {
     const count = (name, label, placeholder) => h("input", { type: "number", min: 0, max: 1000, value: f[name], "aria-label": label, placeholder,
       oninput: (e) => this.set(name, e.target.value) });
     this.grid.replaceChildren(
-      this.segments("need", "Photos with", { any: "Any of them", some: "At least", all: "All" }, (value) => this.set("need", value), this.atLeast),
+      this.segments("need", "Photos with", { any: "Any", some: "At least", all: "All" }, (value) => this.set("need", value), this.atLeast),
       h("div", { class: "field" }, h("span", { class: "label" }, "Others"),
         h("label", { class: "check" }, h("input", { type: "checkbox", id: "only", checked: f.only, onchange: (e) => this.set("only", e.target.checked) }), "Only these people")),
       h("fieldset", { class: "field" }, h("legend", {}, "Taken"), h("div", { class: "row" }, date("after", "Taken from"), h("span", {}, "to"), date("before", "Taken until"))),

@@ -21,7 +21,7 @@ export function tagPlaces(tags, photo, width, height) {
   return tags.map(({ box, text }) => {
     const scale = [width / photo.width, height / photo.height];
     const size = Math.min(text.length * 6.7 + (PHONE.matches ? 12 : 22), PHONE.matches ? 120 : 180, width);
-    const left = Math.min(Math.max(((box[0] + box[2]) / 2) * scale[0] - size / 2, 2), Math.max(width - size - 2, 0));
+    const left = Math.min(Math.max(((box[0] + box[2]) / 2) * scale[0] - size / 2, 2), Math.max(width - size - (PHONE.matches ? 2 : 18), 0)); // room for "not this person"
     const [under, over] = [box[3] * scale[1] + 3, box[1] * scale[1] - LINE];
     const fits = (top) => top >= 0 && top + LINE <= height + 2
       && taken.every((t) => left + size < t.left || t.left + t.size < left || top + LINE <= t.top || t.top + LINE <= top);

@@ -88,7 +88,7 @@ export class Viewer {
     this.tags = photo.faces.flatMap((face, number) => {
       const named = matches.get(number) ?? (known[number]?.person ? { name: known[number].person, similarity: known[number].similarity } : null);
       const text = named && `${named.name} ${named.similarity.toFixed(2)}`;
-      return named ? [{ box: face.box, text, element: h("span", { class: "tag" }, h("span", { class: "who" }, named.name), h("span", { class: "how" }, named.similarity.toFixed(2))) }] : [];
+      return named ? [{ box: face.box, text, element: h("span", { class: matches.has(number) ? "tag" : "tag known" }, h("span", { class: "who" }, named.name), h("span", { class: "how" }, named.similarity.toFixed(2))) }] : [];
     });
     this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
     this.placeTags();
