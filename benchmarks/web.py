@@ -4,8 +4,8 @@
     python benchmarks/web.py --world /tmp/world   # where it is kept and found again
 
 Prints, measured in one run: the time of a request from one client against the time of the engine alone, the
-requests per second that 16 clients get and those that 16 threads get from the engine directly, and the memory
-of the server over 10,000 requests.
+requests per second that 16 clients get beside those that a thread per core gets from the engine directly, the
+processor time of a request, and the memory of the server over 10,000 requests.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ DIM = 128
 IDENTITIES = 30_000
 BATCH = 20_000
 K = 50
+ROUNDS = 5
 
 Vectors = NDArray[np.float32]
 
@@ -184,32 +185,52 @@ def one_client(url: str, engine: SetIndex, asked: list[Vectors]) -> None:
     )
 
 
-def sustained(what: str, call: Callable[[int, int], None], clients: int, seconds: float) -> float:
-    """Let `clients` threads call for `seconds`; print and return the rate."""
-    times: list[float] = []
-    failures: list[str] = []
-    until = time.perf_counter() + seconds
+class Load:
+    """Threads that call as fast as they are answered, in slices of time."""
 
-    def work(client: int) -> None:
-        turn = 0
-        while time.perf_counter() < until:
-            start = time.perf_counter()
-            try:
-                call(client, turn)
-            except Exception as error:
-                failures.append(str(error))
-            times.append(time.perf_counter() - start)
-            turn += 1
+    def __init__(self, call: Callable[[int, int], None], threads: int) -> None:
+        self._call = call
+        self._threads = threads
+        self.times: list[float] = []
+        self.failures: list[str] = []
+        self.seconds = 0.0
 
-    start = time.perf_counter()
-    with ThreadPoolExecutor(clients) as pool:
-        list(pool.map(work, range(clients)))
-    rate = len(times) / (time.perf_counter() - start)
-    p50, p95 = np.percentile(times, [50, 95]) * 1000
-    print(f"{what}: {rate:.1f} a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(failures)} errors")
-    if failures:
-        print("  first error:", failures[0])
-    return rate
+    def run(self, seconds: float) -> None:
+        """Call for some seconds."""
+        start = time.perf_counter()
+        until = start + seconds
+
+        def work(thread: int) -> None:
+            turn = 0
+            while (began := time.perf_counter()) < until:
+                try:
+                    self._call(thread, turn)
+                except Exception as error:
+                    self.failures.append(str(error))
+                self.times.append(time.perf_counter() - began)
+                turn += 1
+
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(work, range(self._threads)))
+        self.seconds += time.perf_counter() - start
+
+    @property
+    def rate(self) -> float:
+        return len(self.times) / self.seconds
+
+    def tell(self, what: str) -> None:
+        p50, p95 = np.percentile(self.times, [50, 95]) * 1000
+        print(
+            f"{what}: {self.rate:.1f} a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(self.failures)} errors"
+        )
+        if self.failures:
+            print("  first error:", self.failures[0])
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the processor time a process has used, its threads included."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> float:
@@ -270,10 +291,20 @@ def main() -> None:
             def served(client: int, turn: int) -> None:
                 clients[client].search(sent[(client * 7 + turn) % len(sent)])
 
-            seconds = options.seconds
-            by_engine = sustained(f"engine, {options.clients} threads", direct, options.clients, seconds)
-            by_server = sustained(f"server, {options.clients} clients", served, options.clients, seconds)
-            print(f"server / engine: {by_server / by_engine:.2f}; load {os.getloadavg()[0]:.1f}")
+            # In turns, so that both see the same machine; the engine alone with a thread per core.
+            by_engine, by_server = Load(direct, os.cpu_count() or 1), Load(served, options.clients)
+            used = 0.0
+            for _ in range(ROUNDS):
+                by_engine.run(options.seconds / ROUNDS)
+                before = cpu_seconds(pid)
+                by_server.run(options.seconds / ROUNDS)
+                used += cpu_seconds(pid) - before
+            by_engine.tell("engine alone")
+            by_server.tell(f"server, {options.clients} clients")
+            each = used / len(by_server.times) * 1000
+            print(
+                f"server / engine {by_server.rate / by_engine.rate:.2f}; {each:.1f} ms of processor per request"
+            )
             flat_memory(url, pid, sent, options.requests, options.clients)
 
 
