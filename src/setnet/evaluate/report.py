@@ -26,6 +26,13 @@ TITLES = {
     "identify": "Identification of single faces",
     "photos": "The whole road, detector included",
 }
+INTRODUCTION = """# Results
+
+Each part between `begin generated` and `end generated` was written by a command, which it names with its
+settings, machine, versions and seed; [evaluate.md](evaluate.md) says how to run them and how to read the
+tables. Simulated and LFW numbers are not the paper's: where both stand in one table, its first column says
+which is which.
+"""
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:76rem;padding:0 1rem}
 body{color:#111;background:#fff}
@@ -80,7 +87,7 @@ def write_markdown(folder: Path, out: Path) -> Path:
 
     Plots are drawn into the folder ``results`` beside the page.
     """
-    text = out.read_text(encoding="utf-8") if out.is_file() else "# Results\n"
+    text = out.read_text(encoding="utf-8") if out.is_file() else INTRODUCTION
     for name, record in read_folder(folder):
         parts = [f"## {_title(name, record)}\n"]
         parts += [table.markdown() for table in tables_of(record)]
