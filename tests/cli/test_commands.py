@@ -72,7 +72,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, name in enumerate(selfies):
         together.paste(selfies[name], (424 * number, 0))
         selfies[name].save(place / "photos" / f"{name}.jpg")
-        (place / f"{name}.jpg").write_bytes(portrait_path(name).read_bytes())
+        Image.open(portrait_path(name)).resize((512, 512)).save(place / f"{name}.jpg")
     exif = Image.Exif()
     exif[0x0132] = "2019:07:14 12:00:00"
     together.save(place / "photos" / "trip" / "both.jpg", exif=exif)

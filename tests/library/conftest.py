@@ -58,10 +58,20 @@ def compose() -> Callable[..., None]:
 
 
 @pytest.fixture(scope="session")
-def portrait() -> Callable[[str], str]:
+def portrait(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return the function that gives the path of a person's portrait, smaller than it comes: time matters."""
     from setnet.cli.demo.cutouts import portrait_path
 
-    return lambda person: str(portrait_path(person))
+    place = tmp_path_factory.mktemp("portraits")
+
+    def path_of(person: str) -> str:
+        path = place / person / "studio_portrait.jpg"
+        if not path.is_file():
+            path.parent.mkdir()
+            Image.open(portrait_path(person)).resize((512, 512)).save(path)
+        return str(path)
+
+    return path_of
 
 
 @pytest.fixture(scope="session")
