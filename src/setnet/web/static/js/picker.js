@@ -105,7 +105,7 @@ class Picker {
 
   // Three photos may show three people or one: how alike the faces are tells, and the user may differ.
   async group() {
-    const ids = [...this.chosen.keys()];
+    const ids = this.inOrder();
     if (ids.length < 2) return;
     try {
       const { groups } = await api.groups(ids);
@@ -113,6 +113,11 @@ class Picker {
       this.groups = groups;
       this.update();
     } catch { /* then it is for the user alone to say */ }
+  }
+
+  // Photos are ready in any order; people keep the order in which they were given.
+  inOrder() {
+    return [...this.chosen].sort((a, b) => a[1] - b[1]).map(([id]) => id);
   }
 
   update() {
@@ -136,7 +141,7 @@ class Picker {
   }
 
   finish() {
-    const examples = [...this.chosen.keys()].map((id) => ({ id }));
+    const examples = this.inOrder().map((id) => ({ id }));
     try {
       if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
       else if (this.as.value === "one") addPerson({ examples });
