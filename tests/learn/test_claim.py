@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from learn_people import pattern
 
+from setnet.errors import TrainingError
 from setnet.evaluate.claim import run_claim
 from setnet.evaluate.claim_report import table, write_report
 from setnet.evaluate.splits import read_split
@@ -54,6 +56,8 @@ def test_every_network_of_the_paper_is_trained_judged_and_kept(tmp_path: Path) -
     assert {p.name for p in (out / "variants").iterdir()} == {v.folder for v in VARIANTS}
     again = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(10, 40)])
     assert again.rows == result.rows
+    with pytest.raises(TrainingError, match="other settings"):
+        run_claim(tmp_path / "no-photos-needed", out, settings.override(["sets.rate=0.5"]), worlds=[(10, 40)])
 
     page = tmp_path / "docs" / "results.md"
     page.parent.mkdir()

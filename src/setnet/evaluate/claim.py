@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setnet.errors import TrainingError
 from setnet.evaluate.splits import half_of
 from setnet.evaluate.stress import calibrated, stress, stress_elements
 from setnet.evaluate.stress_world import StressWorld, stress_world
@@ -93,7 +94,7 @@ def run_claim(
 
     `worlds` are sizes of the test (people, sets) to try, the largest first.
     """
-    done = _Done(out / "rows.json")
+    done = _Done(out / "rows.json", settings)
     backbone_file = out / "backbone.safetensors"
     parts = _divide(aligned_crops(data, settings.augment.short_side, out / "crops.npz"), settings)
     if not backbone_file.is_file():
@@ -272,13 +273,15 @@ def _row(name: str, ten: NDArray[np.float64], thirty: NDArray[np.float64], logis
 class _Done:
     """The rows judged so far, in a file, so that a run goes on where it stopped."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, settings: Settings) -> None:
+        self.path, self._settings = path, settings
         self._rows: dict[str, ClaimRow] = {}
         self._before, self._started = 0.0, time.monotonic()
         self.size: tuple[int, int] | None = None
         if path.is_file():
             stored = json.loads(path.read_text(encoding="utf-8"))
+            if Settings.from_dict(stored["settings"]) != settings:
+                raise TrainingError(f"{path} was made with other settings: use another folder, or remove it")
             self._before = stored["seconds"]
             self.size = stored["size"] and (stored["size"][0], stored["size"][1])
             for row in stored["rows"]:
@@ -305,14 +308,14 @@ class _Done:
     def _write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         fresh = self.path.with_suffix(".tmp")
-        text = json.dumps(
-            {
-                "seconds": self.seconds,
-                "size": self.size,
-                "rows": [asdict(row) for row in self._rows.values()],
-            },
-            indent=1,
-        )
+        rows = [asdict(row) for row in self._rows.values()]
+        facts = {
+            "settings": self._settings.as_dict(),
+            "seconds": self.seconds,
+            "size": self.size,
+            "rows": rows,
+        }
+        text = json.dumps(facts, indent=1)
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(self.path)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from setnet.errors import TrainingError
 from setnet.learn.face_source import FaceSource
 from setnet.learn.model_file import load_backbone, load_network, save_network
 from setnet.learn.network import SetNetwork, make_aggregator
@@ -53,14 +54,17 @@ def trained_variant(
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
     stored = folder / "network.safetensors"
-    if stored.is_file():
-        return load_network(stored).network
     sizes = (variant.size or 2,)
     own = replace(
         settings,
         aggregator=replace(settings.aggregator, name=variant.aggregator),
         sets=replace(settings.sets, sizes=sizes),
     )
+    if stored.is_file():
+        known = load_network(stored)
+        if known.settings != own:
+            raise TrainingError(f"{stored} was trained with other settings: use another folder, or remove it")
+        return known.network
     torch.manual_seed(settings.seed)
     backbone = load_backbone(backbone_file, settings)
     wanted = own.aggregator
