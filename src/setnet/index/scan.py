@@ -17,7 +17,7 @@ from setnet.index.contents import Segment
 from setnet.index.query import Codes, Query
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["Bounds", "ElementScan", "SetScan", "best_first", "thread_count"]
+__all__ = ["Bounds", "CandidateScan", "ElementScan", "SetScan", "best_first", "thread_count"]
 
 NO_STARTS = np.empty(0, np.int64)
 TILE = 768 * 1024  # bytes of codes that stay in the cache while several queries pass over them
@@ -79,13 +79,38 @@ class ElementScan:
         for s, rows, places in self.snapshot.elements.split(which):
             segment = self.snapshot.segments[s]
             if segment.coded:
-                codes = segment.file.array("codes")
+                args = _whole_codes(segment, q)
                 for at in range(0, len(rows), REFINED):
                     part = slice(at, at + REFINED)
-                    args = (codes, codes.shape[1] - 4, segment.offsets, q.codes, q.start, q.step, q.slack,
-                            q.weight, q.w, q.threshold, q.inflate, rows[part])  # fmt: skip
-                    work.append(partial(_refine, self.bounds[i], which[places[part]], args))
+                    work.append(partial(_refine, self.bounds[i], which[places[part]], (*args, rows[part])))
         _drain(work, self.threads)
+
+
+class CandidateScan:
+    """Bounds of chosen items' scores for one query, from all eight bits of their elements."""
+
+    reach = 1
+
+    def __init__(self, snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query) -> None:
+        q = Codes.of(query, "bytes", snapshot.norms("norms"))
+        bounds = np.full(sum(len(which) for _, which in rows), query.people + 1.0, np.float32)
+        at = 0
+        for s, which in rows:
+            segment = snapshot.segments[s]
+            if segment.coded:
+                backend.kernels.refine(*_whole_codes(segment, q), which, bounds[at : at + len(which)])
+            at += len(which)
+        self.bounds = [bounds]
+
+    def refine(self, i: int, which: NDArray[np.int64]) -> None:
+        """Do nothing: these bounds are as tight as their codes."""
+
+
+def _whole_codes(segment: Segment, q: Codes) -> tuple[Any, ...]:
+    """Return what the kernel needs to know of a segment's whole codes and of a query."""
+    codes = segment.file.array("codes")
+    query = (q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold, q.inflate)
+    return (codes, codes.shape[1] - 4, segment.offsets, *query)
 
 
 def _refine(bounds: Bounds, which: NDArray[np.int64], args: tuple[Any, ...]) -> None:
@@ -177,7 +202,7 @@ def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
 
 
 def best_first(
-    look: ElementScan | SetScan, i: int, wanted: int, floor: Callable[[], float]
+    look: ElementScan | SetScan | CandidateScan, i: int, wanted: int, floor: Callable[[], float]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield lanes of query ``i`` in falling order of their bounds until none left can reach ``floor()``.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,7 @@ from setnet.index.query import EXAMPLES, Query
 from setnet.index.ranking import Scored, Top, score_elements, score_sets
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "set_only"]
+__all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "rerank", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 8  # queries whose bounds are held at once
@@ -93,16 +95,40 @@ def fast(
 ) -> list[Scored]:
     """Rank by set vectors, then re-rank the first ``candidates`` by their elements (paper 5.3)."""
     first = set_only(snapshot, set_queries, max(k, candidates), Conditions(conditions.allowed), threads)
-    results = []
-    for found, query in zip(first, queries, strict=True):
-        order = np.lexsort((found.row, found.segment))
-        segment, row = found.segment[order], found.row[order]
-        rows = [(s, row[segment == s]) for s in sorted(set(segment.tolist()))]
-        top = Top(k)
-        scored = score_elements(snapshot, rows, query, conditions.matching)
+    return [
+        rerank(snapshot, found, query, k, conditions) for found, query in zip(first, queries, strict=True)
+    ]
+
+
+def rerank(snapshot: Snapshot, found: Scored, query: Query, k: int, conditions: Conditions) -> Scored:
+    """Return the best k of the items found, by the matching of their elements.
+
+    Their 8-bit codes tell which of them can be among the best k; only these are scored exactly.
+    """
+    order = np.lexsort((found.row, found.segment))
+    segment, row = found.segment[order], found.row[order]
+    top = Top(k, conditions.least_score(query))
+    batches: Iterable[Any] = [slice(None)]
+    if len(row) > _some(k):
+        look = scan.CandidateScan(snapshot, _grouped(segment, row), query)
+        batches = scan.best_first(look, 0, _some(k), top.floor)
+    for batch in batches:
+        scored = score_elements(snapshot, _grouped(segment[batch], row[batch]), query, conditions.matching)
         top.add(scored.take(scored.passing(conditions.at_least, conditions.only)))
-        results.append(top.best_found())
-    return results
+    if top.best is None:
+        top.add(score_elements(snapshot, [], query))
+    return top.best_found()
+
+
+def _grouped(segment: NDArray[np.int64], row: NDArray[np.int64]) -> Rows:
+    """Return rows by segment, from parallel arrays sorted by segment."""
+    cuts = np.flatnonzero(np.diff(segment, prepend=-1))
+    return [(int(segment[a]), row[a:z]) for a, z in pairwise([*cuts.tolist(), len(segment)])]
+
+
+def _some(k: int) -> int:
+    """Return how many items to score first when k are wanted: a few more, since bounds are not scores."""
+    return k + k // 8 + 64
 
 
 def _ranked(
@@ -131,7 +157,7 @@ def _ranked(
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
                 look.bounds[i][closed] = -1.0
-            for found in scan.best_first(look, i, k + k // 8 + 64, top.floor):
+            for found in scan.best_first(look, i, _some(k), top.floor):
                 for batch in _batches(found):
                     top.add(second_look(query, _rows(field, batch)))
             if top.best is None:
