@@ -162,7 +162,7 @@ class PhotoFaceAnswer(BaseModel):
     """A face of a photo in the library; `person` is a saved person it looks like."""
 
     box: Box
-    score: float
+    score: float | None = None
     quality: dict[str, float] | None = None
     person: str | None = None
     similarity: float | None = None

@@ -56,6 +56,7 @@ def serve(
         ws="none",
         log_level="warning",
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         limit_concurrency=512,
         timeout_keep_alive=30,

@@ -26,7 +26,7 @@ def photo_record(photo: LibraryPhoto) -> dict[str, Any]:
         "width": photo.width,
         "height": photo.height,
         "bytes": photo.size,
-        "faces": [{"box": _box(f.box), "score": round(f.score, 4)} for f in photo.faces],
+        "faces": [{"box": _box(f.box)} for f in photo.faces],
     }
 
 
@@ -65,5 +65,6 @@ def hit_record(hit: PhotoHit, numbers: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def _box(box: Any) -> list[float]:
-    return [round(box.x0, 1), round(box.y0, 1), round(box.x1, 1), round(box.y1, 1)]
+def _box(box: Any) -> list[int]:
+    # Whole pixels: a page of hits has hundreds of boxes, and fractions would be half of its bytes.
+    return [round(box.x0), round(box.y0), round(box.x1), round(box.y1)]
