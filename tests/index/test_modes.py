@@ -241,3 +241,15 @@ def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path
         index.add(["a"], np.eye(4)[:1], [1])
         with pytest.raises(ValueError, match="no set vectors"):
             index.search(np.eye(4)[:1], mode="set")
+
+
+def test_a_head_of_the_same_name_with_other_weights_is_refused(tmp_path):
+    class Marked(Mean):
+        def __init__(self, dim, fingerprint):
+            super().__init__(dim)
+            self.name, self.fingerprint = "marked", fingerprint
+
+    SetIndex.create(tmp_path / "i", 4, head=Marked(4, "a")).close()
+    SetIndex.open(tmp_path / "i", head=Marked(4, "a")).close()
+    with pytest.raises(ValueError, match="build it anew"):
+        SetIndex.open(tmp_path / "i", head=Marked(4, "b"))

@@ -23,11 +23,15 @@ SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no
 
 @dataclass(frozen=True, slots=True)
 class SetSpec:
-    """The set vectors of an index: who made them, their dimension and bits per dimension."""
+    """The set vectors of an index: who made them, their dimension and bits per dimension.
+
+    ``fingerprint`` tells apart makers of one name; empty where the maker has none.
+    """
 
     name: str
     dim: int
     bits: int
+    fingerprint: str = ""
 
     @property
     def row_bytes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, TypedDict
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "as_logistic",
     "chosen_head",
     "head_named",
+    "spec_of",
     "whole",
 ]
 
@@ -62,7 +63,7 @@ class Settings:
         """Return checked settings; `setnet.index.SetIndex.create` says what each means."""
         if precision not in PRECISIONS:
             raise one_of("precision", precision, PRECISIONS)
-        sets = SetSpec(head.name, head.dim, head.bits) if head else None
+        sets = spec_of(head) if head else None
         if head is None and set_dim is not None:
             sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_SET_DIM), set_bits)
         of_sets = as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
@@ -75,7 +76,7 @@ class Settings:
             "dim": self.shape.dim,
             "precision": self.shape.precision,
             "logistic": [self.logistic.w, self.logistic.b],
-            "sets": {"name": sets.name, "dim": sets.dim, "bits": sets.bits} if sets else None,
+            "sets": asdict(sets) if sets else None,
             "set_logistic": [self.set_logistic.w, self.set_logistic.b],
         }
 
@@ -178,6 +179,11 @@ def chosen_head(
             f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
         )
     return made
+
+
+def spec_of(head: Aggregator) -> SetSpec:
+    """Return what an index notes of the maker of its set vectors."""
+    return SetSpec(head.name, head.dim, head.bits, getattr(head, "fingerprint", ""))
 
 
 def head_named(name: str, dim: int, bits: int) -> Aggregator | None:

@@ -27,6 +27,7 @@ from setnet.index.options import (
     Settings,
     chosen_head,
     head_named,
+    spec_of,
     whole,
 )
 from setnet.index.query import Query, aggregated, as_people
@@ -175,11 +176,10 @@ class SetIndex:
         sets = self.shape.sets
         if head is None:
             return Mean(self.shape.dim, bits=sets.bits) if sets and sets.name == "mean" else None
-        if sets is None or (head.name, head.dim, head.bits) != (sets.name, sets.dim, sets.bits):
-            has = f"{sets.name!r} ({sets.dim}-D, {sets.bits} bit)" if sets else "none"
+        if (made := spec_of(head)) != sets:
             raise InvalidInputError(
-                f"head {head.name!r} ({head.dim}-D, {head.bits} bit) did not make the set vectors of "
-                f"{self.path}: they are {has}"
+                f"head {head.name!r} did not make the set vectors of {self.path}: it is {made}, they are "
+                f"{sets or 'none'}. Open the index with the head that made them, or build it anew"
             )
         return head
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,8 +39,11 @@ class SetNet:
     True
     """
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: Head, fingerprint: str = "") -> None:
         self.head = head
+        self.fingerprint = (
+            fingerprint  # of the file it came from: an index tells heads of one name apart by it
+        )
         self.name = head.name
         self.element_dim: int | None = head.element_dim
         self.dim = head.dim
@@ -56,11 +60,13 @@ class SetNet:
         """Return a shipped head by name (see `heads`), or one from a file."""
         from setnet.sets.shipped import path_of, shipped_names
 
-        if isinstance(name_or_path, Path) or Path(name_or_path).suffix == ".safetensors":
-            return cls(Head.load(name_or_path))
-        if name_or_path not in shipped_names():
-            raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
-        return cls(Head.load(path_of(name_or_path)))
+        path = Path(name_or_path)
+        if not isinstance(name_or_path, Path) and path.suffix != ".safetensors":
+            if name_or_path not in shipped_names():
+                raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
+            path = path_of(name_or_path)
+        head = Head.load(path)
+        return cls(head, f"{zlib.crc32(path.read_bytes()):08x}")
 
     def save(self, path: str | Path, *, half: bool = True) -> None:
         """Write the head to a file that `load` reads; weights as float16 unless ``half`` is false."""
