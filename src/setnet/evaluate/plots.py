@@ -103,6 +103,8 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
             axes.plot(x, y, label=f"{number + 1}. {row.name}", **look)
             axes.annotate(str(number + 1), (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7.5)
         axes.set(xscale="log", xlabel=words, ylabel="nDCG@10 (%)")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "235" else "")
         axes.grid(alpha=0.25, which="both")
         _legend(figure, axes)
         figures.append((f"tradeoff-{'time' if fact == 'mean_ms' else 'bytes'}", figure))
