@@ -36,7 +36,7 @@ bench: install
 
 .venv/.demo: .venv/.made $(SETUP)
 	@echo "setting up .venv for the demo (once; a minute or two)"
-	$(PIP) --editable '.[demo]'
+	$(PIP) --editable '.[demo,serve]'
 	touch $@
 
 .venv/.test: .venv/.made $(SETUP)

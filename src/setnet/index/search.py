@@ -18,7 +18,8 @@ from setnet.index.snapshot import Field, Snapshot
 __all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "rerank", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
-TOGETHER = 8  # queries whose bounds are held at once
+TOGETHER = 16  # queries that pass over the vectors together, at most
+BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
 AT_ONCE = 65536  # items whose scores are held at once
 NO_LANES = np.empty(0, np.int64)
 
@@ -149,10 +150,11 @@ def _ranked(
             for batch in _batches(lanes if k and lanes is not None else NO_LANES):
                 top.add(second_look(query, _rows(field, batch)))
         return [top.best_found() for top in tops]
-    for at in range(0, len(queries), TOGETHER):
-        group = queries[at : at + TOGETHER]
+    together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
+    for at in range(0, len(queries), together):
+        group = queries[at : at + together]
         look = first_look(group)
-        for i, (query, top) in enumerate(zip(group, tops[at : at + TOGETHER], strict=True)):
+        for i, (query, top) in enumerate(zip(group, tops[at : at + together], strict=True)):
             if lanes is not None:
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
