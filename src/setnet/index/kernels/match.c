@@ -308,33 +308,21 @@ int set_similarities(const SetRows *rows, const double *query, int64_t people, i
   return 0;
 }
 
-typedef float float16 __attribute__((vector_size(64)));
-typedef int32_t int16x __attribute__((vector_size(64)));
-
-/* Whether any of 64 values reaches `low`. */
-__attribute__((always_inline)) static inline int any_of_64(const float *values, float low) {
-  int16x hits = {0};
-  for (int k = 0; k < 4; k++) {
-    float16 x;
-    memcpy(&x, values + k * 16, sizeof x);
-    hits |= x >= low;
-  }
-  int64_t words[8], any = 0;
-  memcpy(words, &hits, sizeof words);
-  for (int k = 0; k < 8; k++) any |= words[k];
-  return any != 0;
-}
-
 VECTOR_CLONES int64_t collect(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
-  int64_t found = 0;
-  for (int64_t i = 0; i < n; i += 64) {
-    int64_t end = i + 64 < n ? i + 64 : n;
-    if (end - i == 64 && !any_of_64(bounds + i, low)) continue;
-    for (int64_t j = i; j < end; j++)
+  int64_t found = 0, i = 0;
+  for (; i + 16 <= n; i += 16) {
+    int any = 0;
+    for (int j = 0; j < 16; j++) any |= bounds[i + j] >= low;
+    for (int64_t j = i; any && j < i + 16; j++)
       if (bounds[j] >= low) {
         if (found < room) out[found] = j;
         found++;
       }
   }
+  for (; i < n; i++)
+    if (bounds[i] >= low) {
+      if (found < room) out[found] = i;
+      found++;
+    }
   return found;
 }
