@@ -298,10 +298,10 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
     expect(page.locator(".person")).to_have_count(0)
 
     surface.open("people")
-    page.get_by_label("Remove Zoë O'Hara").click()
+    page.get_by_role("button", name="Remove Zoë O'Hara").click()
     page.get_by_role("button", name="Cancel").click()
     expect(card).to_have_count(1)
-    page.get_by_label("Remove Zoë O'Hara").click()
+    page.get_by_role("button", name="Remove Zoë O'Hara").click()
     page.get_by_role("button", name="Remove", exact=True).click()
     expect(page.locator(".empty h2")).to_have_text("Nobody saved yet")
 
