@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +11,7 @@ import numpy.typing as npt
 __all__ = ["Box", "Face", "Quality"]
 
 
-@dataclass(frozen=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle in pixels of the upright photo; it may reach over the photo's edge.
 
     >>> Box(10, 20, 30, 60).width, Box(10, 20, 30, 60).height

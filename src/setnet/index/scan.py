@@ -215,12 +215,12 @@ def best_first(
     reach, done = look.reach * wanted, 0
     while True:
         enough = floor()
-        low = enough if enough > 0 else _cut(bounds[::stride], reach, stride)
+        low = enough if done and enough > 0 else max(enough, _cut(bounds[::stride], reach, stride))
         found = _collect(bounds, low)
         look.refine(i, found)
         values = bounds[found]
         if enough > 0:
-            found, values = found[values >= np.float32(low)], values[values >= np.float32(low)]
+            found, values = found[values >= np.float32(enough)], values[values >= np.float32(enough)]
         most = max(wanted, 4 * done)
         if len(found) > most:  # take the best of them and see how far the floor rises
             found = found[values >= np.partition(values, len(values) - most)[len(values) - most]]

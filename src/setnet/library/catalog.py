@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-
-import numpy as np
 
 from setnet.errors import InvalidInputError
 from setnet.library.database import Database
@@ -68,13 +66,13 @@ class Catalog:
             for start in range(0, len(wanted), _CHUNK):
                 chunk = wanted[start : start + _CHUNK]
                 marks = ",".join("?" * len(chunk))
-                faces: dict[int, list[StoredFace]] = {}
+                faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
                 for row in db.execute(
-                    "SELECT photo, ordinal, x0, y0, x1, y1, landmarks, score, quality FROM faces "
+                    "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
                     f"WHERE photo IN ({marks}) ORDER BY photo, ordinal",
                     chunk,
                 ):
-                    faces.setdefault(row[0], []).append(_face(row[1:]))
+                    faces[row[0]].append(StoredFace._make(row[1:]))
                 for row in db.execute(
                     "SELECT id, path, size, hash, taken, width, height FROM photos "
                     f"WHERE id IN ({marks}) AND state = 'ready'",
@@ -185,28 +183,6 @@ class Catalog:
         return None if row is None else str(row[0])
 
 
-def _face(row: Sequence[Any]) -> StoredFace:
-    from setnet.faces.face import Box  # the room itself looks names up, for each face
-
-    ordinal, x0, y0, x1, y1, landmarks, score, quality = row
-    return StoredFace(
-        ordinal=ordinal,
-        box=Box(x0, y0, x1, y1),
-        landmarks=np.frombuffer(landmarks, "<f4").reshape(5, 2),
-        score=score,
-        quality=json.loads(quality),
-    )
-
-
 def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:
     photo_id, path, size, content, taken, width, height = row
-    return LibraryPhoto(
-        id=str(photo_id),
-        path=as_path(path),
-        size=size,
-        content=content.hex(),
-        taken=taken_time(taken),
-        width=width,
-        height=height,
-        faces=faces,
-    )
+    return LibraryPhoto(str(photo_id), path, size, content, taken_time(taken), width, height, faces)

@@ -14,6 +14,7 @@ from setnet.library.schema import migrate
 __all__ = ["Database"]
 
 _PATIENCE_SECONDS = 10.0
+_MAPPED = 1 << 30  # bytes read without a copy or a system call per page
 
 
 class Database:
@@ -51,6 +52,7 @@ class Database:
                 db.execute("PRAGMA synchronous = FULL")
                 db.execute("PRAGMA secure_delete = ON")
                 db.execute("PRAGMA foreign_keys = ON")
+                db.execute(f"PRAGMA mmap_size = {_MAPPED}")
         return db
 
     @contextmanager

@@ -201,11 +201,12 @@ class Library:
         only: bool = False,
         without: Sequence[PersonLike] = (),
         conditions: Conditions | None = None,
+        threads: int | None = None,
     ) -> Answer:
         """Return the photos that contain these people, best first, with timings and warnings.
 
         `people` and `without` are saved names, paths of photos or of folders of photos, descriptors
-        ((dim,) or (n, dim) for n examples), or `QueryPerson`.
+        ((dim,) or (n, dim) for n examples), or `QueryPerson`. `threads` is one per core by default.
         """
         start = perf_counter()
         wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
@@ -224,6 +225,7 @@ class Library:
             at_least=at_least,
             only=only,
             conditions=conditions or Conditions(),
+            threads=threads,
         )
         notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
         return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})

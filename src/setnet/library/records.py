@@ -2,48 +2,74 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from setnet.faces import Box
+from setnet.faces.face import Box
+from setnet.library.paths import as_path
 
 __all__ = ["FailedPhoto", "LibraryPhoto", "PersonMatch", "PhotoHit", "StoredFace"]
 
 
-@dataclass(frozen=True, slots=True)
-class StoredFace:
-    """A face of a photo in the library; `ordinal` is its element number in the index."""
+class StoredFace(NamedTuple):
+    """A face of a photo in the library, as its row; `ordinal` is its element number in the index."""
 
     ordinal: int
-    box: Box
-    landmarks: NDArray[np.float32]
+    x0: float
+    y0: float
+    x1: float
+    y1: float
     score: float
-    quality: Mapping[str, float]
+    stored_landmarks: bytes
+    stored_quality: str
+
+    @property
+    def box(self) -> Box:
+        """Where it is."""
+        return Box(self.x0, self.y0, self.x1, self.y1)
+
+    @property
+    def landmarks(self) -> NDArray[np.float32]:
+        """Eyes, nose and corners of the mouth: (5, 2) in pixels."""
+        return np.frombuffer(self.stored_landmarks, "<f4").reshape(5, 2)
+
+    @property
+    def quality(self) -> Mapping[str, float]:
+        """How well it can be recognised: size, score, sharpness, yaw, pitch, roll."""
+        known: dict[str, float] = json.loads(self.stored_quality)
+        return known
 
 
-@dataclass(frozen=True, slots=True)
-class LibraryPhoto:
-    """A photo of the library with its faces, in pixels of the upright photo; `content` is its hash."""
+class LibraryPhoto(NamedTuple):
+    """A photo of the library with its faces, in pixels of the upright photo."""
 
     id: str
-    path: Path
+    stored_path: bytes
     size: int
-    content: str
+    stored_hash: bytes
     taken: datetime | None
     width: int
     height: int
     faces: tuple[StoredFace, ...]
 
+    @property
+    def path(self) -> Path:
+        """Where the file is."""
+        return as_path(self.stored_path)
 
-@dataclass(frozen=True, slots=True)
-class FailedPhoto:
+    @property
+    def content(self) -> str:
+        """The hash of the file's bytes."""
+        return self.stored_hash.hex()
+
+
+class FailedPhoto(NamedTuple):
     """A file that could not be read as a photo, and why."""
 
     id: str
@@ -51,8 +77,7 @@ class FailedPhoto:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class PersonMatch:
+class PersonMatch(NamedTuple):
     """A person of the query who is in the photo, and the face they were matched with."""
 
     person: str
@@ -61,8 +86,7 @@ class PersonMatch:
     box: Box
 
 
-@dataclass(frozen=True, slots=True)
-class PhotoHit:
+class PhotoHit(NamedTuple):
     """A photo of an answer; `matches` has the people who are in it, in the order of the query."""
 
     photo: LibraryPhoto

@@ -50,6 +50,7 @@ def answer(
     at_least: int,
     only: bool,
     conditions: Conditions,
+    threads: int | None = None,
 ) -> Answer:
     """Search and join the hits with the photos' records."""
     if not people:
@@ -70,6 +71,7 @@ def answer(
             at_least=at_least,
             only=only,
             without=[p.descriptors for p in without] or None,
+            threads=threads,
         )
     )
     searched = perf_counter()

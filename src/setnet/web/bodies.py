@@ -67,11 +67,11 @@ class _WatchedBody:
     async def receive(self) -> Message:
         if self._complete:  # what follows is the client's going away, for which one waits as long as needed
             return await self._receive()
-        loop = asyncio.get_running_loop()
         if self._deadline is None:
-            self._deadline = loop.time() + self._seconds
+            self._deadline = asyncio.get_running_loop().time() + self._seconds
         try:
-            message = await asyncio.wait_for(self._receive(), max(self._deadline - loop.time(), 0.001))
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
         except TimeoutError:
             raise Problem(
                 408, f"the body did not arrive within {self._seconds:.0f} s", {"Connection": "close"}

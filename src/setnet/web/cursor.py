@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
-from typing import Any
 
 from setnet.errors import InvalidInputError
 
@@ -15,10 +13,9 @@ __all__ = ["MOST_HITS", "cursor_at", "digest_of", "offset_in"]
 MOST_HITS = 20_000  # the engine ranks all hits up to the page: further down nobody looks
 
 
-def digest_of(query: Any) -> str:
+def digest_of(query: str) -> str:
     """Return a short digest of everything in a query but its page."""
-    text = json.dumps(query, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.blake2b(text.encode(), digest_size=9).hexdigest()
+    return hashlib.blake2b(query.encode("utf-8", "surrogatepass"), digest_size=9).hexdigest()
 
 
 def cursor_at(offset: int, digest: str) -> str:

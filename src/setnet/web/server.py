@@ -87,6 +87,7 @@ def _bound(settings: WebSettings) -> socket.socket:
         listening = socket.socket(family, kind, proto)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(where)
+        listening.listen(128)  # from here on nobody is turned away, though the first may wait
     except OSError as error:
         raise StorageError(
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}; "

@@ -10,13 +10,14 @@ from setnet.library.paths import shown
 if TYPE_CHECKING:
     from setnet.library import LibraryPhoto, PhotoHit
     from setnet.library.naming import NamedPeople
+    from setnet.library.records import StoredFace
 
 __all__ = ["hit_record", "photo_record"]
 
 
 def photo_record(photo: LibraryPhoto) -> dict[str, Any]:
     """Return a photo with the boxes of its faces."""
-    folder, name = os.path.split(os.fsencode(photo.path))
+    folder, name = os.path.split(photo.stored_path)
     return {
         "id": photo.id,
         "name": shown(name),
@@ -26,7 +27,7 @@ def photo_record(photo: LibraryPhoto) -> dict[str, Any]:
         "width": photo.width,
         "height": photo.height,
         "bytes": photo.size,
-        "faces": [{"box": _box(f.box)} for f in photo.faces],
+        "faces": [{"box": _box(face)} for face in photo.faces],
     }
 
 
@@ -37,7 +38,7 @@ def named_faces(photo: LibraryPhoto, descriptors: Any, people: NamedPeople) -> l
         name, similarity = people.name_of(descriptor)
         told.append(
             {
-                "box": _box(face.box),
+                "box": _box(face),
                 "score": round(face.score, 4),
                 "quality": dict(face.quality),
                 "person": name or None,
@@ -49,8 +50,9 @@ def named_faces(photo: LibraryPhoto, descriptors: Any, people: NamedPeople) -> l
 
 def hit_record(hit: PhotoHit, numbers: dict[str, int]) -> dict[str, Any]:
     """Return a hit; `numbers` are the places of the people in the query."""
+    photo = photo_record(hit.photo)
     return {
-        "photo": photo_record(hit.photo),
+        "photo": photo,
         "score": round(hit.score, 6),
         "matches": [
             {
@@ -58,13 +60,13 @@ def hit_record(hit: PhotoHit, numbers: dict[str, int]) -> dict[str, Any]:
                 "name": match.person,
                 "face": match.face,
                 "similarity": round(match.similarity, 4),
-                "box": _box(match.box),
+                "box": photo["faces"][match.face]["box"],
             }
             for match in hit.matches
         ],
     }
 
 
-def _box(box: Any) -> list[int]:
+def _box(face: StoredFace) -> list[int]:
     # Whole pixels: a page of hits has hundreds of boxes, and fractions would be half of its bytes.
-    return [round(box.x0), round(box.y0), round(box.x1), round(box.y1)]
+    return [round(face.x0), round(face.y0), round(face.x1), round(face.y1)]

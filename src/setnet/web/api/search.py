@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Depends, Response
-from fastapi.responses import JSONResponse
+from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions
@@ -30,11 +28,11 @@ async def search(query: SearchQuery, state: State) -> Response:
     """
     uploads = [await uploads_of(state, person) for person in (*query.people, *query.without)]
     answer = await state.searching.run(_answer, state, query, uploads)
-    return JSONResponse(answer)
+    return Response(answer, media_type="application/json")
 
 
-def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]]) -> dict[str, Any]:
-    digest = digest_of(query.model_dump(exclude={"cursor", "k"}))
+def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]]) -> bytes:
+    digest = digest_of(query.model_dump_json(exclude={"cursor", "k"}))
     offset = offset_in(query.cursor, digest)
     k = min(query.k, MOST_HITS - offset)
     if k <= 0:
@@ -55,11 +53,12 @@ def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]
             at_least=at_least,
             only=query.only,
             conditions=_conditions(query),
+            threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
         )
     state.metrics.observe("search_duration_seconds", found.seconds["search"])
     numbers = {person.name: number for number, person in enumerate(found.people)}
     more = len(found.hits) > k and offset + k < MOST_HITS
-    return {
+    answer = {
         "hits": [hit_record(hit, numbers) for hit in found.hits[:k]],
         "people": [person.name for person in found.people],
         "searched": found.searched,
@@ -67,6 +66,7 @@ def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]
         "warnings": list(found.warnings),
         "cursor": cursor_at(offset + k, digest) if more else None,
     }
+    return to_json(answer)
 
 
 def _conditions(query: SearchQuery) -> Conditions:

@@ -12,7 +12,8 @@ from setnet.web.state import ServerState
 __all__ = ["State", "content_type", "require_json"]
 
 
-def _state(request: Request) -> ServerState:
+# Plain functions would cost each request two changes of thread: dependencies here are `async`.
+async def _state(request: Request) -> ServerState:
     state: ServerState = request.app.state.server
     return state
 
@@ -25,7 +26,7 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def require_json(request: Request) -> None:
+async def require_json(request: Request) -> None:
     """Refuse a body that does not say it is JSON: forms of other sites cannot say so."""
     kind = content_type(request)
     if kind != "application/json" and not kind.endswith("+json"):
