@@ -45,10 +45,11 @@ def test_scan_of_elements(level, people, dim):
 
     q = Codes.of(query, "high", tuple(coarse_norms))
     args = (4, codes, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
-            q.step, q.slack, q.weight, q.w, q.threshold, q.inflate, 0, layout.blocks)  # fmt: skip
+            q.step, q.slack, q.weight, q.w, q.threshold, q.inflate, np.zeros(people, np.int64), 0,
+            layout.blocks)  # fmt: skip
     expected, found = np.empty((2, layout.blocks * 16), np.float32)
-    reference.scan(*args, expected)
-    backend.kernels.scan(*args, found)
+    reference.scan(*args, expected, 0, len(expected))
+    backend.kernels.scan(*args, found, 0, len(found))
     np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
     assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
 
@@ -87,10 +88,15 @@ def test_scan_of_set_vectors(level, bits, dim):
     query = query_of(rng, 3, dim)
     coded = Codes.of(query, {8: "bytes", 4: "nibbles", 1: "bits"}[bits], (0.0, norm))
     args = (bits, stored, scales, np.empty(0, np.int64), blocks, groups, coded.codes, coded.start, coded.step,
-            coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate, 0, blocks)  # fmt: skip
+            coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate)  # fmt: skip
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
-    reference.scan(*args, expected)
-    backend.kernels.scan(*args, found)
+    for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
+        scan(*args, np.zeros(3, np.int64), 0, blocks, bounds, 0, out)
+    # as three queries, with room before each one's bounds: what each person adds to the sum
+    each = np.full((3, out + 5), np.nan, np.float32)
+    backend.kernels.scan(*args, np.arange(3), 0, blocks, each, 5, out + 5)
+    np.testing.assert_allclose(each[:, 5:].sum(axis=0), found, rtol=2e-6)
+    assert np.isnan(each[:, :5]).all()
     np.testing.assert_allclose(found, expected, rtol=2e-6)
     sims = codec.decode(codes, dim, bits).astype(np.float64) @ query.rows[:, :dim].T
     truth = query.logistic.probability(sims).sum(axis=1)
@@ -101,8 +107,9 @@ def test_scan_of_set_vectors(level, bits, dim):
 
     similar, plain = np.empty((n, 3)), np.empty((n, 3))
     items = rng.permutation(n).astype(np.int64)
-    backend.kernels.set_similarities(bits, stored, scales, dim, groups, query.rows, 3, items, similar)
-    reference.set_similarities(bits, stored, scales, dim, groups, query.rows, 3, items, plain)
+    args = (bits, codes, scales, dim, codes.shape[1], query.rows, 3, items)
+    backend.kernels.set_similarities(*args, similar)
+    reference.set_similarities(*args, plain)
     np.testing.assert_allclose(similar, plain, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(similar, sims[items], rtol=1e-5, atol=1e-6)
 
@@ -157,7 +164,7 @@ def test_evaluate(combine, precision):
 
 
 @compiled
-def test_collect():
+def test_collect(level):
     rng = np.random.default_rng(0)
     bounds = rng.random(1003).astype(np.float32)
     for low in (0.0, 0.5, 0.999, 2.0):

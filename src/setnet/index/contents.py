@@ -172,12 +172,15 @@ class Segment:
         sets = self.shape.sets
         if sets is None or "set_codes" not in self.file:
             return np.empty((len(rows), 0), np.uint8), np.ones(len(rows), np.float32)
+        stored = self.set_rows[rows]
         if sets.bits >= 16:
-            stored = self.file.array("set_rows")[rows]
             return codec.encode(stored, sets.bits), np.ones(len(rows), np.float32)
-        scales = self.file.array("set_scales").reshape(-1)[rows]
-        codes = self.file.array("set_codes")
-        return (codes[rows] if sets.bits == 1 else lanes.deinterleave(codes, rows)), scales
+        return stored, self.file.array("set_scales").reshape(-1)[rows]
+
+    @property
+    def set_rows(self) -> NDArray[Any]:
+        """The set vectors as stored, one row each; at one bit the scan reads these very rows."""
+        return self.file.array("set_rows" if "set_rows" in self.file else "set_codes")
 
 
 def write_segment(path: Path, parts: list[tuple[Source, NDArray[np.int64]]], shape: Shape) -> int:
@@ -336,9 +339,10 @@ def _write_sets(
                 norm = max(norm, float(np.linalg.norm(levels, axis=1).max(initial=0.0)) * 1.0001)
             yield codes
 
-    def blocks() -> Iterator[NDArray[np.uint8]]:
+    def blocks(stored: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
         # a chunk is a whole number of blocks, so only the last one can be ragged
-        for part in rows():
+        for at in range(0, len(stored), CHUNK):
+            part = stored[at : at + CHUNK]
             padded = np.full((-(-len(part) // lanes.LANES) * lanes.LANES, part.shape[1]), 128, np.uint8)
             padded[: len(part)] = part
             yield lanes.interleave(padded.reshape(-1, lanes.LANES, part.shape[1]))
@@ -356,7 +360,10 @@ def _write_sets(
     if sets.bits == 1:
         writer.array("set_codes", np.uint8, (sets.row_bytes,), rows())
     else:
-        writer.array("set_codes", np.uint8, (sets.row_bytes // 4, lanes.LANES, 4), blocks())
+        # Both row by row and in lane order: the second look at a few thousand would touch a line per group.
+        writer.array("set_rows", np.uint8, (sets.row_bytes,), rows())
+        in_lanes = blocks(writer.read_back("set_rows"))
+        writer.array("set_codes", np.uint8, (sets.row_bytes // 4, lanes.LANES, 4), in_lanes)
     scales = np.concatenate([*all_scales, np.empty(0, np.float32)])
     padding = 0 if sets.bits == 1 else -len(scales) % lanes.LANES
     writer.array("set_scales", np.float32, (), [scales, np.zeros(padding, np.float32)])

@@ -19,7 +19,6 @@ __all__ = [
     "WIDE",
     "Layout",
     "block_ranges",
-    "deinterleave",
     "interleave",
     "layout_of",
     "slots",
@@ -98,9 +97,3 @@ def interleave(codes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Turn (rows, 16, width) codes into (rows, width / 4, 16, 4)."""
     rows, lanes, width = codes.shape
     return np.ascontiguousarray(codes.reshape(rows, lanes, width // 4, 4).transpose(0, 2, 1, 3))
-
-
-def deinterleave(blocks: NDArray[np.uint8], lanes: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """Return the codes of single-row lanes, (len(lanes), width), from (rows, width / 4, 16, 4)."""
-    picked = blocks[lanes // LANES, :, lanes % LANES, :]
-    return picked.reshape(len(lanes), -1)

@@ -36,18 +36,18 @@ class Scored:
 
     def take(self, which: NDArray[np.generic] | slice) -> Scored:
         """Return the chosen entries; a slice shares their memory."""
-        return Scored(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+        return Scored(*(getattr(self, name)[which] for name in _FIELDS))
 
     @staticmethod
     def joined(parts: list[Scored]) -> Scored:
         """Return all entries of several in one."""
         if len(parts) == 1:
             return parts[0]
-        return Scored(**{f.name: np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Scored)})
+        return Scored(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
 
     def ranked(self, k: int) -> Scored:
         """Return the best k: by score, then sum of similarities, then order of insertion."""
-        order = np.argsort(-self.score, kind="stable")
+        order = np.argsort(-self.score)
         score = self.score[order]
         if (score[1:] == score[:-1]).any():
             order = np.lexsort((self.seq, -self.similarity_sum, -self.score))
@@ -57,6 +57,13 @@ class Scored:
         """Return which entries satisfy the conditions on their elements."""
         keep: NDArray[np.bool_] = (self.matched >= at_least) & ~self.unwanted
         return keep & ~self.strangers if only else keep
+
+    def those(self, which: NDArray[np.bool_]) -> Scored:
+        """Return the entries that are True in a mask; all of them without a copy."""
+        return self if which.all() else self.take(which)
+
+
+_FIELDS = tuple(f.name for f in fields(Scored))
 
 
 class Top:
@@ -149,13 +156,11 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
     at = 0
     for s, which in rows:
         part = slice(at, at + len(which))
-        file = snapshot.segments[s].file
-        codes = file.array("set_rows" if sets.bits >= 16 else "set_codes")
-        groups = codes.shape[1] // 8 if sets.bits == 1 else codes.shape[1]
+        segment = snapshot.segments[s]
+        stored, scales = segment.set_rows, segment.file.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(
-            sets.bits, codes, file.array("set_scales").reshape(-1), sets.dim, groups, query.rows, people,
-            which, sims[part],
-        )  # fmt: skip
+            sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, people, which, sims[part]
+        )
         out.segment[part], out.row[part], out.seq[part] = s, which, snapshot.segments[s].seq[which]
         at += len(which)
     scores = query.logistic.probability(sims)
@@ -164,9 +169,9 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
         groups_of = list(pairwise(query.person_start))
         scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
         sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
-    # sorted, so that the same similarities in another order give the same sum to the bit
-    out.score[:] = np.sort(scores, axis=1).sum(axis=1)
-    out.similarity_sum[:] = np.sort(sims, axis=1).sum(axis=1)
+    if query.people > 2:  # the same similarities in another order shall give the same sum to the bit
+        scores, sims = np.sort(scores, axis=1), np.sort(sims, axis=1)
+    out.score[:], out.similarity_sum[:] = scores.sum(axis=1), sims.sum(axis=1)
     return out
 
 
@@ -177,6 +182,8 @@ def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
         places = np.flatnonzero(scored.segment == s)
         for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
             ids[at] = name
+    if not (scored.element >= 0).any():  # by set vectors: no elements were looked at
+        return [Hit(name, score, ()) for name, score in zip(ids, scored.score.tolist(), strict=True)]
     elements, similarities = scored.element.tolist(), scored.similarity.tolist()
     return [
         Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))

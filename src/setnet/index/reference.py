@@ -103,14 +103,21 @@ def scan(
     bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
     first_wide: int, groups: int, query: NDArray[np.int8], start: NDArray[np.int32],
     step: NDArray[np.float32], slack: NDArray[np.float32], weight: NDArray[np.float32],
-    w: float, threshold: float, inflate: float, first: int, last: int, bounds: NDArray[np.float32],
+    w: float, threshold: float, inflate: float, owner: NDArray[np.int64], first: int, last: int,
+    bounds: NDArray[np.float32], offset: int, apart: int,
 ) -> None:  # fmt: skip
-    """Write the bounds of blocks ``first`` to ``last`` (of items, for one bit)."""
+    """Write the bounds of blocks ``first`` to ``last`` (of items, for one bit), each query's in its row.
+
+    ``owner`` is the query of each row of codes; query i's bounds begin at i * apart + offset.
+    """
+    queries = int(owner.max()) + 1
+    out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
+    belongs = (owner[:, None] == np.arange(queries)) * weight[:, None]
     if bits == 1:
         signs = np.unpackbits(codes[first:last].reshape(last - first, -1), axis=1, bitorder="little")
         sums = 2 * (signs.astype(np.int64) @ query.T.astype(np.int64)) + start
         best = scales[first:last, None] * (step * sums.astype(np.float32) + slack)
-        bounds[first:last] = (_sigmoid(w * (best - threshold) + inflate) * weight).sum(axis=1)
+        out[:, first:last] = (_sigmoid(w * (best - threshold) + inflate) @ belongs).T
         return
     for block in range(first, last):
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
@@ -123,8 +130,8 @@ def scan(
         best = (lane_scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
         if block >= first_wide:
             best[:] = best.max(axis=0)
-        total = (_sigmoid(w * (best - threshold) + inflate) * weight).sum(axis=1)
-        bounds[block * LANES : (block + 1) * LANES] = total
+        total = _sigmoid(w * (best - threshold) + inflate) @ belongs
+        out[:, block * LANES : (block + 1) * LANES] = total.T
 
 
 def pack(
@@ -190,7 +197,7 @@ def refine(
 
 
 def set_similarities(
-    bits: int, codes: NDArray[Any], scales: NDArray[np.float32], dim: int, groups: int,
+    bits: int, codes: NDArray[Any], scales: NDArray[np.float32], dim: int, width: int,
     query: NDArray[np.float64], people: int, items: NDArray[np.int64], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the float64 similarity of each chosen set vector to each query row."""
@@ -198,10 +205,7 @@ def set_similarities(
     if bits >= 16:
         rows = codes[items].astype(np.float64)
     else:
-        raw = codes[items] if bits == 1 else codes[items // LANES, :, items % LANES, :]
-        rows = codec.levels_of(raw.reshape(len(items), -1), dim, bits) * scales[items, None].astype(
-            np.float64
-        )
+        rows = codec.levels_of(codes[items], dim, bits) * scales[items, None].astype(np.float64)
     out[:] = rows @ query[:people, :dim].T
 
 

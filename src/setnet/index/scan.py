@@ -17,10 +17,9 @@ from setnet.index.contents import Segment
 from setnet.index.query import Codes, Query
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["Bounds", "CandidateScan", "ElementScan", "SetScan", "best_first", "thread_count"]
+__all__ = ["Bounds", "ElementScan", "SetScan", "best_first", "thread_count"]
 
 NO_STARTS = np.empty(0, np.int64)
-TILE = 768 * 1024  # bytes of codes that stay in the cache while several queries pass over them
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 REFINED = 4096  # items refined at a time
 
@@ -38,12 +37,12 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1)), thread_name_prefix="setnet-scan")
 
 
-def _buffer(i: int, lanes: int) -> Bounds:
-    """Return the i-th array of bounds of this thread; made anew they would cost a page fault per 4 kB."""
-    kept: dict[int, Bounds] = _local.__dict__.setdefault("kept", {})
-    if i not in kept or len(kept[i]) < lanes or len(kept[i]) > 4 * lanes + 1024:
-        kept[i] = np.empty(lanes, np.float32)
-    return kept[i][:lanes]
+def _buffer(queries: int, lanes: int) -> Bounds:
+    """Return this thread's (queries, lanes) bounds; made anew they would cost a page fault per 4 kB."""
+    kept: Bounds | None = getattr(_local, "kept", None)
+    if kept is None or len(kept) < queries * lanes or len(kept) > 64 * lanes + 16384:
+        kept = _local.kept = np.empty(queries * lanes, np.float32)
+    return kept[: queries * lanes].reshape(queries, lanes)
 
 
 class ElementScan:
@@ -56,20 +55,20 @@ class ElementScan:
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
         self.snapshot, self.threads = snapshot, threads
-        high = [Codes.of(q, "high", snapshot.norms("high_norms")) for q in queries]
+        high = _Together([Codes.of(q, "high", snapshot.norms("high_norms")) for q in queries])
         self.whole = [Codes.of(q, "bytes", snapshot.norms("norms")) for q in queries]
-        task_bytes = _task_bytes(len(queries), threads)
+        task_bytes = _task_bytes(threads)
 
-        def tasks(segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+        def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
             if not segment.coded:  # small: every row deserves the second look
                 for bounds, query in zip(out, queries, strict=True):
-                    bounds[:] = query.people + 1.0
+                    bounds[offset : offset + len(segment.lane_rows)] = query.people + 1.0
                 return
             codes, scales = segment.file.hot("high_codes"), segment.file.hot("scales")
             row_start, wide = segment.file.array("row_start"), segment.file.info["first_wide"]
             rows = max(1, task_bytes // (codes.shape[1] * 64))
             for first, last in lanes.block_ranges(row_start, rows):
-                yield _task(4, codes, scales, row_start, wide, codes.shape[1], high, first, last, out)
+                yield high.task(4, codes, scales, row_start, wide, codes.shape[1], first, last, out, offset)
 
         self.bounds = _run(snapshot, snapshot.elements, len(queries), tasks, threads)
 
@@ -84,26 +83,6 @@ class ElementScan:
                     part = slice(at, at + REFINED)
                     work.append(partial(_refine, self.bounds[i], which[places[part]], (*args, rows[part])))
         _drain(work, self.threads)
-
-
-class CandidateScan:
-    """Bounds of chosen items' scores for one query, from all eight bits of their elements."""
-
-    reach = 1
-
-    def __init__(self, snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query) -> None:
-        q = Codes.of(query, "bytes", snapshot.norms("norms"))
-        bounds = np.full(sum(len(which) for _, which in rows), query.people + 1.0, np.float32)
-        at = 0
-        for s, which in rows:
-            segment = snapshot.segments[s]
-            if segment.coded:
-                backend.kernels.refine(*_whole_codes(segment, q), which, bounds[at : at + len(which)])
-            at += len(which)
-        self.bounds = [bounds]
-
-    def refine(self, i: int, which: NDArray[np.int64]) -> None:
-        """Do nothing: these bounds are as tight as their codes."""
 
 
 def _whole_codes(segment: Segment, q: Codes) -> tuple[Any, ...]:
@@ -128,17 +107,17 @@ class SetScan:
         assert snapshot.shape.sets is not None
         bits = min(8, snapshot.shape.sets.bits)
         kind = {8: "bytes", 4: "nibbles", 1: "bits"}[bits]
-        coded = [Codes.of(q, kind, snapshot.norms("set_norms")) for q in queries]
-        task_bytes = _task_bytes(len(queries), threads)
+        coded = _Together([Codes.of(q, kind, snapshot.norms("set_norms")) for q in queries])
+        task_bytes = _task_bytes(threads)
 
-        def tasks(segment: Segment, out: list[Bounds]) -> Iterator[Callable[[], None]]:
+        def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
             codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
             blocks = len(codes)
             groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
             step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))
             for first in range(0, blocks, step):
                 last = min(first + step, blocks)
-                yield _task(bits, codes, scales, NO_STARTS, blocks, groups, coded, first, last, out)
+                yield coded.task(bits, codes, scales, NO_STARTS, blocks, groups, first, last, out, offset)
 
         self.bounds = _run(snapshot, snapshot.sets, len(queries), tasks, threads)
 
@@ -146,43 +125,47 @@ class SetScan:
         """Do nothing: these bounds are as tight as their codes."""
 
 
-def _task_bytes(queries: int, threads: int | None) -> int:
-    """Return how many bytes of codes to do at a time: what fits the cache, or what keeps threads busy."""
-    if queries > 1:
-        return TILE
+def _task_bytes(threads: int | None) -> int:
+    """Return how many bytes of codes to do at a time: all, or what keeps threads busy."""
     return TASK if thread_count(threads) > 1 else 1 << 62
 
 
-def _task(
-    bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
-    first_wide: int, groups: int, queries: list[Codes], first: int, last: int, out: list[Bounds],
-) -> Callable[[], None]:  # fmt: skip
-    def run() -> None:
-        for q, bounds in zip(queries, out, strict=True):
-            backend.kernels.scan(
-                bits, codes, scales, row_start, first_wide, groups, q.codes, q.start, q.step, q.slack,
-                q.weight, q.w, q.threshold, q.inflate, first, last, bounds,
-            )  # fmt: skip
+class _Together:
+    """Several queries' codes in one array: the kernel loads each stored vector once for all of them."""
 
-    return run
+    def __init__(self, queries: list[Codes]) -> None:
+        def joined(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(q, name) for q in queries])
+
+        rows = tuple(joined(name) for name in ("codes", "start", "step", "slack", "weight"))
+        one = queries[0]  # the logistic is the index's own
+        owner = np.repeat(np.arange(len(queries)), [len(q.start) for q in queries])
+        self._query = (*rows, one.w, one.threshold, one.inflate, owner)
+
+    def task(
+        self, bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
+        first_wide: int, groups: int, first: int, last: int, out: Bounds, offset: int,
+    ) -> Callable[[], None]:  # fmt: skip
+        """Return the work of bounding blocks ``first`` to ``last``, whose lanes begin at ``offset``."""
+        stored = (bits, codes, scales, row_start, first_wide, groups)
+        place = (first, last, out, offset, out.shape[1])
+        return partial(backend.kernels.scan, *stored, *self._query, *place)
 
 
 def _run(
     snapshot: Snapshot,
     field: Field,
     queries: int,
-    tasks: Callable[[Segment, list[Bounds]], Iterator[Callable[[], None]]],
+    tasks: Callable[[Segment, Bounds, int], Iterator[Callable[[], None]]],
     threads: int | None,
-) -> list[Bounds]:
-    """Do all tasks, then close the lanes of deleted and empty items."""
-    bounds = [_buffer(i, field.lanes) for i in range(queries)]
+) -> Bounds:
+    """Do all tasks, then close the lanes of deleted and empty items; return a row of bounds per query."""
+    bounds = _buffer(queries, field.lanes)
     work: list[Callable[[], None]] = []
     for s, segment in enumerate(snapshot.segments):
-        here = slice(field.start[s], field.start[s + 1])
-        work += tasks(segment, [b[here] for b in bounds])
+        work += tasks(segment, bounds, int(field.start[s]))
     _drain(work, threads)
-    for b in bounds:
-        b[field.excluded] = -1.0
+    bounds[:, field.excluded] = -1.0
     return bounds
 
 
@@ -202,7 +185,7 @@ def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
 
 
 def best_first(
-    look: ElementScan | SetScan | CandidateScan, i: int, wanted: int, floor: Callable[[], float]
+    look: ElementScan | SetScan, i: int, wanted: int, floor: Callable[[], float]
 ) -> Iterator[NDArray[np.int64]]:
     """Yield lanes of query ``i`` in falling order of their bounds until none left can reach ``floor()``.
 
@@ -223,8 +206,8 @@ def best_first(
             found, values = found[values >= np.float32(enough)], values[values >= np.float32(enough)]
         most = max(wanted, 4 * done)
         if len(found) > most:  # take the best of them and see how far the floor rises
-            found = found[values >= np.partition(values, len(values) - most)[len(values) - most]]
-            low = np.inf
+            cut = np.partition(values, len(values) - most)[len(values) - most]
+            found, low = found[values >= cut], max(low, float(cut))
         if len(found):
             bounds[found] = -1.0
             done += len(found)

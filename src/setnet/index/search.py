@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +48,7 @@ def exact(
 
     def second_look(query: Query, rows: Rows) -> Scored:
         scored = score_elements(snapshot, rows, query, conditions.matching)
-        return scored.take(scored.passing(conditions.at_least, conditions.only))
+        return scored.those(scored.passing(conditions.at_least, conditions.only))
 
     def first_look(group: list[Query]) -> scan.ElementScan:
         return scan.ElementScan(snapshot, group, threads)
@@ -75,7 +74,7 @@ def set_only(
         if plain:
             return scored
         judged = score_elements(snapshot, rows, of_elements[id(query)])
-        return scored.take(judged.passing(conditions.at_least, conditions.only))
+        return scored.those(judged.passing(conditions.at_least, conditions.only))
 
     def first_look(group: list[Query]) -> scan.SetScan:
         return scan.SetScan(snapshot, group, threads)
@@ -102,34 +101,22 @@ def fast(
 
 
 def rerank(snapshot: Snapshot, found: Scored, query: Query, k: int, conditions: Conditions) -> Scored:
-    """Return the best k of the items found, by the matching of their elements.
-
-    Their 8-bit codes tell which of them can be among the best k; only these are scored exactly.
-    """
+    """Return the best k of the items found, by the matching of their elements."""
     order = np.lexsort((found.row, found.segment))
-    segment, row = found.segment[order], found.row[order]
-    top = Top(k, conditions.least_score(query))
-    batches: Iterable[Any] = [slice(None)]
-    if len(row) > _some(k):
-        look = scan.CandidateScan(snapshot, _grouped(segment, row), query)
-        batches = scan.best_first(look, 0, _some(k), top.floor)
-    for batch in batches:
-        scored = score_elements(snapshot, _grouped(segment[batch], row[batch]), query, conditions.matching)
-        top.add(scored.take(scored.passing(conditions.at_least, conditions.only)))
-    if top.best is None:
-        top.add(score_elements(snapshot, [], query))
-    return top.best_found()
+    rows = _grouped(found.segment[order], found.row[order])
+    scored = score_elements(snapshot, rows, query, conditions.matching)
+    return scored.those(scored.passing(conditions.at_least, conditions.only)).ranked(k)
 
 
 def _grouped(segment: NDArray[np.int64], row: NDArray[np.int64]) -> Rows:
     """Return rows by segment, from parallel arrays sorted by segment."""
-    cuts = np.flatnonzero(np.diff(segment, prepend=-1))
-    return [(int(segment[a]), row[a:z]) for a, z in pairwise([*cuts.tolist(), len(segment)])]
+    cuts = [0, *(np.flatnonzero(segment[1:] != segment[:-1]) + 1).tolist(), len(segment)]
+    return [(int(segment[a]), row[a:z]) for a, z in pairwise(cuts) if a < z]
 
 
 def _some(k: int) -> int:
     """Return how many items to score first when k are wanted: a few more, since bounds are not scores."""
-    return k + k // 8 + 64
+    return k + k // 2 + 64
 
 
 def _ranked(

@@ -31,17 +31,19 @@ typedef struct {
 } Codes;
 
 typedef struct {
-  int64_t rows;         /* query rows: one per person, or one per example */
+  int64_t rows;         /* query rows: one per person, or one per example; those of a query follow each other */
   const int8_t *codes;  /* rows x stride */
   int64_t stride;       /* bytes per query row */
   const int32_t *start; /* first value of each row's accumulator: minus the codes' offset */
   const float *step;    /* similarity = scale * (step * sum + slack) is an upper bound */
   const float *slack;
-  const float *weight; /* of the row's probability in the bound */
+  const float *weight;  /* of the row's probability in the bound */
+  const int64_t *owner; /* the query of each row; NULL when there is one query */
   float w, threshold, inflate;
 } Query;
 
-typedef void (*scan_function)(const Codes *, const Query *, int64_t first, int64_t last, float *bounds);
+/* Upper bounds of all items in a range of blocks (of items, for one bit): query i's begin at bounds + i * apart. */
+typedef void (*scan_function)(const Codes *, const Query *, int64_t first, int64_t last, float *bounds, int64_t apart);
 
 extern scan_function scan8, scan4, scan1;
 int best_level(void);
@@ -58,6 +60,23 @@ typedef void (*refine_function)(const Rows8 *, const Query *, const int64_t *ite
 
 /* bounds[i] becomes the bound of items[i], tighter than that of a scan over fewer bits */
 extern refine_function refine;
+
+/* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
+typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
+
+extern collect_function collect;
+
+#define TOUCHED 64 /* items whose pages are looked up together */
+
+/* Load from the first and last row of items. They lie in pages whose addresses the processor does not know yet: plain
+ * loads let it look up several at once, while a prefetch of such a page is of no use. */
+static inline void touch(const uint8_t *rows, int64_t row_bytes, const int64_t *offsets, const int64_t *items, int64_t n) {
+  const volatile uint8_t *loaded = rows;
+  for (int64_t i = 0; i < n && i < TOUCHED; i++) {
+    int64_t from = offsets[items[i]] * row_bytes, to = offsets[items[i] + 1] * row_bytes;
+    if (from < to) (void)loaded[from], (void)loaded[to - 1];
+  }
+}
 
 /* exp(x) for |x| <= 80, relative error below 3e-7: 2^n times a polynomial on [-ln2/2, ln2/2]. */
 static inline float quick_exp(float x) {

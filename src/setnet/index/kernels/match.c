@@ -14,7 +14,7 @@
 #define VECTOR_CLONES
 #endif
 
-#define AHEAD 6 /* items whose rows are on their way from memory while one is scored */
+#define AHEAD 16 /* items whose rows are on their way from memory while one is scored */
 
 static float half_to_float(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
@@ -163,9 +163,9 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
   uint8_t *taken = malloc((size_t)most);
   int failed = !row || !sims || !key || !best || !taken;
   for (int64_t i = 0; i < n && !failed; i++) {
+    if (i % TOUCHED == 0) touch(e->rows, e->dim * (e->half ? 2 : 4), e->offsets, items + i, n - i);
     if (i == 0)
       for (int64_t j = 1; j < AHEAD && j < n; j++) prefetch_item(e, items[j]);
-    if (i + 2 * AHEAD < n) __builtin_prefetch(e->offsets + items[i + 2 * AHEAD]);
     if (i + AHEAD < n) prefetch_item(e, items[i + AHEAD]);
     int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
     for (int64_t f = 0; f < faces; f++)
@@ -264,34 +264,25 @@ static void fill_signs(void) {
     for (int bit = 0; bit < 8; bit++) SIGNS[byte][bit] = byte >> bit & 1 ? 1.0f : -1.0f;
 }
 
-/* The levels of a coded row, or the floats of a plain one. `space` is rounded up to whole groups. */
+VECTOR_CLONES static void widen(const uint8_t *bytes, int64_t n, float *restrict out) {
+  for (int64_t d = 0; d < n; d++) out[d] = (float)(bytes[d] - 128);
+}
+
+/* The levels of a coded row, or the floats of a plain one. `space` has room for whole bytes and groups. */
 static const float *set_row_of(const SetRows *rows, int64_t i, float *space) {
-  const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE + i % LANES * 4;
-  const uint8_t *bits = rows->codes + i * rows->groups * 8;
+  const uint8_t *row = rows->codes + i * rows->width;
   if (rows->bits >= 16) {
     Elements plain = {rows->codes, rows->bits == 16, rows->dim, NULL};
     return row_of(&plain, i, space);
   }
-  if (rows->bits == 1)
-    for (int64_t byte = 0; byte < rows->groups * 8; byte++) memcpy(space + byte * 8, SIGNS[bits[byte]], 32);
-  for (int64_t g = 0; g < rows->groups && rows->bits == 8; g++, block += LINE)
-    for (int j = 0; j < 4; j++) space[g * 4 + j] = (float)(block[j] - 128);
-  for (int64_t g = 0; g < rows->groups && rows->bits == 4; g++, block += LINE)
+  if (rows->bits == 8) widen(row, rows->width, space);
+  for (int64_t at = 0; at < rows->width && rows->bits == 4; at += 4)
     for (int j = 0; j < 4; j++) {
-      space[g * 8 + j] = (float)(block[j] & 15) - 7.5f;
-      space[g * 8 + 4 + j] = (float)(block[j] >> 4) - 7.5f;
+      space[at * 2 + j] = (float)(row[at + j] & 15) - 7.5f;
+      space[at * 2 + 4 + j] = (float)(row[at + j] >> 4) - 7.5f;
     }
+  for (int64_t at = 0; at < rows->width && rows->bits == 1; at++) memcpy(space + at * 8, SIGNS[row[at]], 32);
   return space;
-}
-
-static void prefetch_set_row(const SetRows *rows, int64_t i) {
-  if (rows->bits == 8 || rows->bits == 4) {
-    const uint8_t *block = rows->codes + i / LANES * rows->groups * LINE;
-    for (int64_t g = 0; g < rows->groups; g++) __builtin_prefetch(block + g * LINE);
-    return;
-  }
-  int64_t bytes = rows->bits == 1 ? rows->groups * 8 : rows->dim * rows->bits / 8;
-  for (int64_t at = 0; at < bytes; at += LINE) __builtin_prefetch(rows->codes + i * bytes + at);
 }
 
 int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
@@ -300,29 +291,11 @@ int set_similarities(const SetRows *rows, const double *query, int64_t people, i
   if (!row) return -1;
   fill_signs();
   for (int64_t i = 0; i < n; i++) {
-    if (i + AHEAD < n) prefetch_set_row(rows, items[i + AHEAD]);
+    for (int64_t at = 0; i + 2 * AHEAD < n && at < rows->width; at += LINE)
+      __builtin_prefetch(rows->codes + items[i + 2 * AHEAD] * rows->width + at);
     dots(set_row_of(rows, items[i], row), rows->dim, query, people, padded, out + i * people, 1);
     for (int64_t p = 0; p < people && rows->bits < 16; p++) out[i * people + p] *= rows->scales[items[i]];
   }
   free(row);
   return 0;
-}
-
-VECTOR_CLONES int64_t collect(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
-  int64_t found = 0, i = 0;
-  for (; i + 16 <= n; i += 16) {
-    int any = 0;
-    for (int j = 0; j < 16; j++) any |= bounds[i + j] >= low;
-    for (int64_t j = i; any && j < i + 16; j++)
-      if (bounds[j] >= low) {
-        if (found < room) out[found] = j;
-        found++;
-      }
-  }
-  for (; i < n; i++)
-    if (bounds[i] >= low) {
-      if (found < room) out[found] = i;
-      found++;
-    }
-  return found;
 }

@@ -42,19 +42,16 @@ int pack(const Elements *elements, const int64_t *slots, int64_t rows, int high,
 /* The same codes row by row, each after its scale, for elements first .. first + n. */
 int pack_rows(const Elements *elements, int64_t first, int64_t n, uint8_t *out, double *norms);
 
-/* Rows of set vectors as float64: stored floats, or level * scale for codes of 8, 4 and 1 bit. */
+/* Rows of set vectors, one after another: stored floats, or codes of 8, 4 and 1 bit that mean level * scale. */
 typedef struct {
   const uint8_t *codes;
   const float *scales; /* NULL for floats */
   int bits;
-  int64_t dim, groups;
+  int64_t dim, width; /* bytes per row */
 } SetRows;
 
 /* out[i * people + p] = rows[items[i]] . query[p]; queries are padded like People.rows. */
 int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
                      int64_t n, double *out);
-
-/* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
-int64_t collect(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
 
 #endif

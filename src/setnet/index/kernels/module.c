@@ -7,26 +7,29 @@
 
 static PyObject *py_scan(PyObject *self, PyObject *args) {
   int bits;
-  Py_buffer codes, scales, row_start, qcodes, start, step, slack, weight, bounds;
-  long long first_wide, groups, first, last;
+  Py_buffer codes, scales, row_start, qcodes, start, step, slack, weight, owner, bounds;
+  long long first_wide, groups, first, last, offset, apart;
   double w, threshold, inflate;
-  if (!PyArg_ParseTuple(args, "iy*y*y*LLy*y*y*y*y*dddLLw*", &bits, &codes, &scales, &row_start, &first_wide, &groups,
-                        &qcodes, &start, &step, &slack, &weight, &w, &threshold, &inflate, &first, &last, &bounds))
+  if (!PyArg_ParseTuple(args, "iy*y*y*LLy*y*y*y*y*dddy*LLw*LL", &bits, &codes, &scales, &row_start, &first_wide,
+                        &groups, &qcodes, &start, &step, &slack, &weight, &w, &threshold, &inflate, &owner, &first,
+                        &last, &bounds, &offset, &apart))
     return NULL;
   Codes c = {codes.buf, scales.buf, row_start.len ? row_start.buf : NULL, first_wide, groups};
-  int64_t rows = weight.len / 4, lanes = bits == 1 ? 1 : LANES;
-  Query q = {rows,       qcodes.buf, rows ? qcodes.len / rows : 0, start.buf,        step.buf,
-             slack.buf,  weight.buf, (float)w,                     (float)threshold, (float)inflate};
+  int64_t rows = weight.len / 4, lanes = bits == 1 ? 1 : LANES, queries = 0;
+  Query q = {rows,       qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, step.buf,         slack.buf,
+             weight.buf, owner.buf,  (float)w,                     (float)threshold, (float)inflate};
+  for (int64_t p = 0; p < owner.len / 8; p++) queries = queries > q.owner[p] ? queries : q.owner[p] + 1;
   scan_function scan = bits == 8 ? scan8 : bits == 4 ? scan4 : scan1;
-  if (first < 0 || last < first || last * lanes * 4 > bounds.len) {
+  if (first < 0 || last < first || offset < 0 || apart < offset + last * lanes || owner.len / 8 != rows ||
+      queries * apart * 4 > bounds.len) {
     PyErr_SetString(PyExc_ValueError, "scan: block range outside the bounds");
   } else {
-    Py_BEGIN_ALLOW_THREADS scan(&c, &q, first, last, bounds.buf);
+    Py_BEGIN_ALLOW_THREADS scan(&c, &q, first, last, (float *)bounds.buf + offset, apart);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes);
   PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight);
-  PyBuffer_Release(&bounds);
+  PyBuffer_Release(&owner), PyBuffer_Release(&bounds);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
 }
@@ -40,8 +43,8 @@ static PyObject *py_refine(PyObject *self, PyObject *args) {
     return NULL;
   int64_t n = items.len / 8, people = weight.len / 4;
   Rows8 r = {rows.buf, width, offsets.buf};
-  Query q = {people,    qcodes.buf, people ? qcodes.len / people : 0, start.buf,        step.buf,
-             slack.buf, weight.buf, (float)w,                         (float)threshold, (float)inflate};
+  Query q = {people,     qcodes.buf, people ? qcodes.len / people : 0, start.buf,        step.buf,      slack.buf,
+             weight.buf, NULL,       (float)w,                         (float)threshold, (float)inflate};
   if (bounds.len < n * 4) {
     PyErr_SetString(PyExc_ValueError, "refine: output array too small");
   } else {
@@ -127,10 +130,10 @@ static PyObject *py_pack_rows(PyObject *self, PyObject *args) {
 static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
   Py_buffer codes, scales, query, items, out;
   int bits, failed = 0;
-  long long dim, groups, people;
-  if (!PyArg_ParseTuple(args, "iy*y*LLy*Ly*w*", &bits, &codes, &scales, &dim, &groups, &query, &people, &items, &out))
+  long long dim, width, people;
+  if (!PyArg_ParseTuple(args, "iy*y*LLy*Ly*w*", &bits, &codes, &scales, &dim, &width, &query, &people, &items, &out))
     return NULL;
-  SetRows rows = {codes.buf, scales.len ? scales.buf : NULL, bits, dim, groups};
+  SetRows rows = {codes.buf, scales.len ? scales.buf : NULL, bits, dim, width};
   int64_t n = items.len / 8;
   if (out.len < n * people * 8) {
     PyErr_SetString(PyExc_ValueError, "set_similarities: output array too small");

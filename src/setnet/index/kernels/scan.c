@@ -4,6 +4,7 @@
 
 scan_function scan8, scan4, scan1;
 refine_function refine;
+collect_function collect;
 
 /* ---- portable ---------------------------------------------------------------------------------------- */
 
@@ -24,12 +25,11 @@ static void row4_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *s
       }
 }
 
-static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart,
                           void (*row)(const Codes *, int64_t, const int8_t *, int32_t *)) {
   for (int64_t block = first; block < last; block++) {
-    float *out = bounds + block * LANES;
-    for (int lane = 0; lane < LANES; lane++) out[lane] = 0.0f;
     for (int64_t p = 0; p < q->rows; p++) {
+      float *out = bounds + owner_of(q, p) * apart + block * LANES;
       float best[LANES];
       for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
       for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++) {
@@ -45,37 +45,41 @@ static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t
         for (int lane = 1; lane < LANES; lane++)
           if (best[lane] > best[0]) best[0] = best[lane];
       for (int lane = 0; lane < LANES; lane++)
-        out[lane] += q->weight[p] * probability(best[lane], q->w, q->threshold, q->inflate);
+        out[lane] = (is_first(q, p) ? 0.0f : out[lane]) +
+                    q->weight[p] * probability(best[lane], q->w, q->threshold, q->inflate);
     }
   }
 }
 
-static void scan8_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_portable(c, q, first, last, bounds, row8_portable);
+static void scan8_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
+  scan_portable(c, q, first, last, bounds, apart, row8_portable);
 }
 
-static void scan4_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_portable(c, q, first, last, bounds, row4_portable);
+static void scan4_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
+  scan_portable(c, q, first, last, bounds, apart, row4_portable);
 }
 
 /* One bit: items are rows of 64-bit words; `first` and `last` count items. sum = 2 * sum(set bits) + start. */
-static void scan1_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+static void scan1_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
   for (int64_t i = first; i < last; i++) {
     const uint8_t *bits = c->codes + i * c->groups * 8;
-    float total = 0.0f;
     for (int64_t p = 0; p < q->rows; p++) {
       const int8_t *code = q->codes + p * q->stride;
       int32_t sum = 0;
       for (int64_t d = 0; d < c->groups * 64; d++) sum += (bits[d >> 3] >> (d & 7) & 1) * code[d];
       float s = c->scales[i] * (q->step[p] * (float)(2 * sum + q->start[p]) + q->slack[p]);
-      total += q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
+      float *out = bounds + owner_of(q, p) * apart + i;
+      *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
     }
-    bounds[i] = total;
   }
 }
 
 static void refine_portable(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
   refine_with(r, q, items, n, bounds, dot_portable);
+}
+
+static int64_t collect_portable(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
+  return collect_rest(bounds, 0, n, low, out, 0, room);
 }
 
 int best_level(void) {
@@ -94,17 +98,20 @@ void use_level(int level) {
   scan8 = scan8_portable;
   scan4 = scan4_portable;
   refine = refine_portable;
+  collect = collect_portable;
   scan1 = scan1_portable;
 #if HAVE_X86
   if (level == LEVEL_AVX2) {
     scan8 = scan8_avx2;
     scan4 = scan4_avx2;
     refine = refine_avx2;
+    collect = collect_avx2;
     scan1 = scan1_avx2;
   } else if (level == LEVEL_AVX512) {
     scan8 = scan8_avx512;
     scan4 = scan4_avx512;
     refine = refine_avx512;
+    collect = collect_avx512;
     scan1 = scan1_avx512;
   }
 #endif

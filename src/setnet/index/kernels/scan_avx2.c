@@ -36,8 +36,9 @@ AVX2 __m256i dot4(__m256i sum, __m256i codes, __m256i query) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
 }
 
-/* the bound of up to `people` (1..3) query rows starting at p, added into out[2]; bits is 8 or 4 */
-AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, __m256 *out) {
+/* the shares of `people` (1..3) query rows starting at p in the bounds of a block; bits is 8 or 4 */
+AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, float *bounds,
+                     int64_t apart) {
   __m256 best[3][2];
   for (int i = 0; i < people; i++) best[i][0] = best[i][1] = _mm256_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
@@ -88,28 +89,30 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
       best[i][0] = best[i][1] = _mm256_set1_ps(lanes[0]);
     }
     __m256 weight = _mm256_set1_ps(q->weight[p + i]);
-    for (int half = 0; half < 2; half++) out[half] = _mm256_fmadd_ps(weight, probability256(best[i][half], q), out[half]);
+    float *out = bounds + owner_of(q, p + i) * apart + block * LANES;
+    for (int half = 0; half < 2; half++, out += 8) {
+      __m256 before = is_first(q, p + i) ? _mm256_setzero_ps() : _mm256_loadu_ps(out);
+      _mm256_storeu_ps(out, _mm256_fmadd_ps(weight, probability256(best[i][half], q), before));
+    }
   }
 }
 
-AVX2 void scan_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int bits) {
+AVX2 void scan_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart,
+                    int bits) {
   for (int64_t block = first; block < last; block++) {
-    __m256 out[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
     int64_t p = 0;
-    for (; p + 3 <= q->rows; p += 3) block_avx2(c, q, block, p, 3, bits, out);
-    if (q->rows - p == 2) block_avx2(c, q, block, p, 2, bits, out);
-    if (q->rows - p == 1) block_avx2(c, q, block, p, 1, bits, out);
-    _mm256_storeu_ps(bounds + block * LANES, out[0]);
-    _mm256_storeu_ps(bounds + block * LANES + 8, out[1]);
+    for (; p + 3 <= q->rows; p += 3) block_avx2(c, q, block, p, 3, bits, bounds, apart);
+    if (q->rows - p == 2) block_avx2(c, q, block, p, 2, bits, bounds, apart);
+    if (q->rows - p == 1) block_avx2(c, q, block, p, 1, bits, bounds, apart);
   }
 }
 
-AVX2_ENTRY void scan8_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_avx2(c, q, first, last, bounds, 8);
+AVX2_ENTRY void scan8_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
+  scan_avx2(c, q, first, last, bounds, apart, 8);
 }
 
-AVX2_ENTRY void scan4_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_avx2(c, q, first, last, bounds, 4);
+AVX2_ENTRY void scan4_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
+  scan_avx2(c, q, first, last, bounds, apart, 4);
 }
 
 AVX2 int32_t dot_avx2(const uint8_t *codes, const int8_t *query, int64_t width) {
@@ -127,13 +130,24 @@ AVX2_ENTRY void refine_avx2(const Rows8 *r, const Query *q, const int64_t *items
   refine_with(r, q, items, n, bounds, dot_avx2);
 }
 
-AVX2_ENTRY void scan1_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+AVX2_ENTRY int64_t collect_avx2(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
+  const __m256 floor = _mm256_set1_ps(low);
+  int64_t found = 0, i = 0;
+  for (; i + 16 <= n; i += 16) {
+    __m256 a = _mm256_cmp_ps(_mm256_loadu_ps(bounds + i), floor, _CMP_GE_OQ);
+    __m256 b = _mm256_cmp_ps(_mm256_loadu_ps(bounds + i + 8), floor, _CMP_GE_OQ);
+    uint64_t mask = (uint64_t)_mm256_movemask_ps(a) | (uint64_t)_mm256_movemask_ps(b) << 8;
+    if (mask) found = append(mask, i, out, found, room);
+  }
+  return collect_rest(bounds, i, n, low, out, found, room);
+}
+
+AVX2_ENTRY void scan1_avx2(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
   const __m256i spread = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2,
                                           3, 3, 3, 3, 3, 3, 3, 3);
   const __m256i bit = _mm256_set1_epi64x((int64_t)0x8040201008040201ull);
   for (int64_t i = first; i < last; i++) {
     const int32_t *words = (const int32_t *)(c->codes + i * c->groups * 8);
-    float total = 0.0f;
     for (int64_t p = 0; p < q->rows; p++) {
       const int8_t *code = q->codes + p * q->stride;
       __m256i sum = _mm256_setzero_si256();
@@ -146,9 +160,9 @@ AVX2_ENTRY void scan1_avx2(const Codes *c, const Query *q, int64_t first, int64_
       _mm256_storeu_si256((__m256i *)lanes, sum);
       for (int lane = 0; lane < 8; lane++) all += lanes[lane];
       float s = c->scales[i] * (q->step[p] * (float)(2 * all + q->start[p]) + q->slack[p]);
-      total += q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
+      float *out = bounds + owner_of(q, p) * apart + i;
+      *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
     }
-    bounds[i] = total;
   }
 }
 #endif

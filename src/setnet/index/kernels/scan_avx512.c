@@ -69,7 +69,9 @@ AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
   for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, __m512 *out) {
+/* the shares of `people` (1..4) query rows starting at p in the bounds of a block; bits is 8 or 4 */
+AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, float *bounds,
+                         int64_t apart) {
   __m512 best[4];
   for (int i = 0; i < people; i++) best[i] = _mm512_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
@@ -92,28 +94,31 @@ AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t 
   }
   for (int i = 0; i < people; i++) {
     if (block >= c->first_wide) best[i] = _mm512_set1_ps(_mm512_reduce_max_ps(best[i]));
-    *out = _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p + i]), probability512(best[i], q), *out);
+    float *out = bounds + owner_of(q, p + i) * apart + block * LANES;
+    __m512 before = is_first(q, p + i) ? _mm512_setzero_ps() : _mm512_loadu_ps(out);
+    _mm512_storeu_ps(out, _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p + i]), probability512(best[i], q), before));
   }
 }
 
-AVX512 void scan_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int bits) {
+AVX512 void scan_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart,
+                        int bits) {
   for (int64_t block = first; block < last; block++) {
-    __m512 out = _mm512_setzero_ps();
     int64_t p = 0;
-    for (; p + 4 <= q->rows; p += 4) block_avx512(c, q, block, p, 4, bits, &out);
-    if (q->rows - p == 3) block_avx512(c, q, block, p, 3, bits, &out);
-    if (q->rows - p == 2) block_avx512(c, q, block, p, 2, bits, &out);
-    if (q->rows - p == 1) block_avx512(c, q, block, p, 1, bits, &out);
-    _mm512_storeu_ps(bounds + block * LANES, out);
+    for (; p + 4 <= q->rows; p += 4) block_avx512(c, q, block, p, 4, bits, bounds, apart);
+    if (q->rows - p == 3) block_avx512(c, q, block, p, 3, bits, bounds, apart);
+    if (q->rows - p == 2) block_avx512(c, q, block, p, 2, bits, bounds, apart);
+    if (q->rows - p == 1) block_avx512(c, q, block, p, 1, bits, bounds, apart);
   }
 }
 
-AVX512_ENTRY void scan8_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_avx512(c, q, first, last, bounds, 8);
+AVX512_ENTRY void scan8_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+                               int64_t apart) {
+  scan_avx512(c, q, first, last, bounds, apart, 8);
 }
 
-AVX512_ENTRY void scan4_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
-  scan_avx512(c, q, first, last, bounds, 4);
+AVX512_ENTRY void scan4_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+                               int64_t apart) {
+  scan_avx512(c, q, first, last, bounds, apart, 4);
 }
 
 AVX512 int32_t dot_avx512(const uint8_t *codes, const int8_t *query, int64_t width) {
@@ -132,8 +137,23 @@ AVX512_ENTRY void refine_avx512(const Rows8 *r, const Query *q, const int64_t *i
   refine_with(r, q, items, n, bounds, dot_avx512);
 }
 
+AVX512_ENTRY int64_t collect_avx512(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
+  const __m512 floor = _mm512_set1_ps(low);
+  int64_t found = 0, i = 0;
+  for (; i + 64 <= n; i += 64) {
+    uint64_t mask = 0;
+    for (int j = 0; j < 4; j++) {
+      mask |= (uint64_t)_mm512_cmp_ps_mask(_mm512_loadu_ps(bounds + i + j * 16), floor, _CMP_GE_OQ) << (j * 16);
+      _mm_prefetch((const char *)(bounds + i + j * 16) + PREFETCH, _MM_HINT_T0);
+    }
+    if (mask) found = append(mask, i, out, found, room);
+  }
+  return collect_rest(bounds, i, n, low, out, found, room);
+}
+
 /* Four items at a time share each load of the query. */
-AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds) {
+AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+                               int64_t apart) {
   const __m512i ones = _mm512_set1_epi8(1);
   for (int64_t i = first; i < last; i += 4) {
     const int items = last - i < 4 ? (int)(last - i) : 4;
@@ -141,7 +161,6 @@ AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, in
     for (int k = 0; k < 4; k++) words[k] = (const uint64_t *)(c->codes + (i + (k < items ? k : 0)) * c->groups * 8);
     for (int64_t ahead = 0; ahead < c->groups * 32; ahead += LINE)
       _mm_prefetch((const char *)words[0] + PREFETCH + ahead, _MM_HINT_T0);
-    float total[4] = {0, 0, 0, 0};
     for (int64_t p = 0; p < q->rows; p++) {
       const int8_t *code = q->codes + p * q->stride;
       __m512i sum[4];
@@ -153,10 +172,10 @@ AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, in
       for (int k = 0; k < items; k++) {
         float s = c->scales[i + k] *
                   (q->step[p] * (float)(2 * _mm512_reduce_add_epi32(sum[k]) + q->start[p]) + q->slack[p]);
-        total[k] += q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
+        float *out = bounds + owner_of(q, p) * apart + i + k;
+        *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
       }
     }
-    for (int k = 0; k < items; k++) bounds[i + k] = total[k];
   }
 }
 #endif
