@@ -1,6 +1,8 @@
 /* The scans in AVX-512 with VNNI: a register is a line, and a dot over four dimensions one instruction. */
 #include "scan.h"
 
+#include <stdlib.h>
+
 #if HAVE_X86
 #define TARGET512 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
 #define AVX512 __attribute__((target(TARGET512), always_inline)) static inline
@@ -151,31 +153,78 @@ AVX512_ENTRY int64_t collect_avx512(const float *bounds, int64_t n, float low, i
   return collect_rest(bounds, i, n, low, out, found, room);
 }
 
-/* Four items at a time share each load of the query. */
-AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
-                               int64_t apart) {
-  const __m512i ones = _mm512_set1_epi8(1);
-  for (int64_t i = first; i < last; i += 4) {
-    const int items = last - i < 4 ? (int)(last - i) : 4;
-    const uint64_t *words[4];
-    for (int k = 0; k < 4; k++) words[k] = (const uint64_t *)(c->codes + (i + (k < items ? k : 0)) * c->groups * 8);
-    for (int64_t ahead = 0; ahead < c->groups * 32; ahead += LINE)
-      _mm_prefetch((const char *)words[0] + PREFETCH + ahead, _MM_HINT_T0);
-    for (int64_t p = 0; p < q->rows; p++) {
-      const int8_t *code = q->codes + p * q->stride;
-      __m512i sum[4];
-      for (int k = 0; k < 4; k++) sum[k] = _mm512_setzero_si512();
-      for (int64_t g = 0; g < c->groups; g++) {
-        __m512i y = _mm512_loadu_si512(code + g * 64);
-        for (int k = 0; k < 4; k++) sum[k] = _mm512_dpbusd_epi32(sum[k], ones, _mm512_maskz_mov_epi8(words[k][g], y));
-      }
-      for (int k = 0; k < items; k++) {
-        float s = c->scales[i + k] *
-                  (q->step[p] * (float)(2 * _mm512_reduce_add_epi32(sum[k]) + q->start[p]) + q->slack[p]);
-        float *out = bounds + owner_of(q, p) * apart + i + k;
-        *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
-      }
+/* ---- one bit: a query's codes as eight planes of bits, and sums by counting the bits that items share with each ---- */
+
+#define TARGET_COUNT TARGET512 ",avx512vpopcntdq"
+#define COUNT __attribute__((target(TARGET_COUNT), always_inline)) static inline
+#define COUNT_ENTRY __attribute__((target(TARGET_COUNT)))
+
+/* planes[p][chunk][bit] are the 512 dimensions of a chunk; a plane of all codes' sign bits is the last */
+COUNT void cut_into_planes(const Query *q, int64_t groups, int64_t chunks, uint64_t *planes) {
+  memset(planes, 0, (size_t)(q->rows * chunks) * 8 * LINE);
+  for (int64_t p = 0; p < q->rows; p++)
+    for (int64_t g = 0; g < groups; g++) {
+      __m512i y = _mm512_loadu_si512(q->codes + p * q->stride + g * 64);
+      uint64_t *to = planes + (p * chunks + g / 8) * 64 + g % 8;
+      for (int bit = 7; bit >= 0; bit--, y = _mm512_add_epi8(y, y)) to[bit * 8] = _mm512_movepi8_mask(y);
+    }
+}
+
+/* The sums of a query row's codes over the bits set in two items. */
+COUNT void count_two(const uint8_t *a, const uint8_t *b, int64_t groups, const uint64_t *planes, int64_t *sums) {
+  __m512i x[8], y[8];
+  for (int bit = 0; bit < 8; bit++) x[bit] = y[bit] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g += 8, planes += 64) {
+    const __mmask8 there = groups - g < 8 ? (__mmask8)((1 << (groups - g)) - 1) : 0xff;
+    __m512i u = _mm512_maskz_loadu_epi64(there, a + g * 8), v = _mm512_maskz_loadu_epi64(there, b + g * 8);
+    for (int bit = 0; bit < 8; bit++) {
+      __m512i plane = _mm512_loadu_si512(planes + bit * 8);
+      x[bit] = _mm512_add_epi64(x[bit], _mm512_popcnt_epi64(_mm512_and_si512(u, plane)));
+      y[bit] = _mm512_add_epi64(y[bit], _mm512_popcnt_epi64(_mm512_and_si512(v, plane)));
     }
   }
+  __m512i s = _mm512_sub_epi64(_mm512_setzero_si512(), x[7]), t = _mm512_sub_epi64(_mm512_setzero_si512(), y[7]);
+  for (int bit = 6; bit >= 0; bit--) {
+    s = _mm512_add_epi64(_mm512_add_epi64(s, s), x[bit]);
+    t = _mm512_add_epi64(_mm512_add_epi64(t, t), y[bit]);
+  }
+  sums[0] = _mm512_reduce_add_epi64(s);
+  sums[1] = _mm512_reduce_add_epi64(t);
+}
+
+COUNT_ENTRY int scan1_counting(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+                               int64_t apart) {
+  const int64_t chunks = (c->groups + 7) / 8, bytes = c->groups * 8;
+  uint64_t *planes = malloc((size_t)(q->rows * chunks) * 8 * LINE + 1);
+  if (!planes) return -1;
+  cut_into_planes(q, c->groups, chunks, planes);
+  for (int64_t i = first; i < last; i += LANES) {
+    const int64_t n = last - i < LANES ? last - i : LANES;
+    const __mmask16 there = (__mmask16)((1u << n) - 1);
+    const uint8_t *codes = c->codes + i * bytes;
+    for (int64_t at = 0; at < LANES * bytes; at += LINE) _mm_prefetch((const char *)codes + PREFETCH + at, _MM_HINT_T0);
+    const __m512 scale = _mm512_maskz_loadu_ps(there, c->scales + i);
+    for (int64_t p = 0; p < q->rows; p++) {
+      int64_t sums[LANES] = {0};
+      for (int64_t k = 0; k < n; k += 2)
+        count_two(codes + k * bytes, codes + (k + (k + 1 < n)) * bytes, c->groups, planes + p * chunks * 64, sums + k);
+      __m512i sum = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(_mm512_loadu_si512(sums))),
+                                       _mm512_cvtepi64_epi32(_mm512_loadu_si512(sums + 8)), 1);
+      sum = _mm512_add_epi32(_mm512_add_epi32(sum, sum), _mm512_set1_epi32(q->start[p]));
+      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(q->step[p]), _mm512_set1_ps(q->slack[p]));
+      float *out = bounds + owner_of(q, p) * apart + i;
+      __m512 before = is_first(q, p) ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, out);
+      __m512 share = probability512(_mm512_mul_ps(s, scale), q);
+      _mm512_mask_storeu_ps(out, there, _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p]), share, before));
+    }
+  }
+  free(planes);
+  return 0;
+}
+
+/* Without memory for the planes the AVX2 scan answers: it needs none. */
+void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
+  int failed = !__builtin_cpu_supports("avx512vpopcntdq") || scan1_counting(c, q, first, last, bounds, apart);
+  if (failed) scan1_avx2(c, q, first, last, bounds, apart);
 }
 #endif
