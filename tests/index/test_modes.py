@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
+from setnet.errors import InvalidInputError
 from setnet.index.reference import greedy_pairs
 from setnet.sets import codec
 from setnet.sets.aggregator import Mean
@@ -64,6 +65,11 @@ def test_fast_mode_is_exact_among_its_candidates(tmp_path, make_world, make_inde
         hits = index.search(query, k=20, mode="fast", candidates=60)
         world.agrees(hits, query, 20, keep=lambda item: item in {h.id for h in first})
         assert index.search(query, k=900, mode="fast", candidates=900) == index.search(query, k=900)
+        assert index.rerank(query, [h.id for h in first], k=20) == hits
+        assert index.rerank(query, list(world.items), k=900) == index.search(query, k=900)
+        assert index.rerank(query, []) == []
+        with pytest.raises(InvalidInputError, match="'nobody' is not in the index"):
+            index.rerank(query, ["item 7", "nobody"])
 
 
 def test_query_aggregation_searches_with_one_set_vector(tmp_path, make_world, make_index):

@@ -101,15 +101,26 @@ class Asker:
         self, ask: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare
     ) -> dict[str, list[float]]:
         """Return each measure's mean over queries in every repeat; ``ask`` takes a batch of queries."""
-        values: dict[str, list[float]] = {}
+        return self.qualities(lambda batch: [{"": hits} for hits in ask(batch)], prepare)[""]
+
+    def qualities(
+        self, ask: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
+    ) -> dict[str, dict[str, list[float]]]:
+        """Return the same for several rankings of each query, by their names."""
+        values: dict[str, dict[str, list[float]]] = {}
         for repeat in range(self.repeats):
             queries = prepare(self, repeat)
-            found: list[dict[str, float]] = []
+            found: dict[str, list[dict[str, float]]] = {}
             for start in range(0, len(queries), QUERIES_AT_ONCE):
-                for hits in ask(queries[start : start + QUERIES_AT_ONCE]):
-                    found.append(self.judged(len(found), [int(hit.id) for hit in hits]))
-            for key in found[0]:
-                values.setdefault(key, []).append(float(np.mean([one[key] for one in found])))
+                answers = ask(queries[start : start + QUERIES_AT_ONCE])
+                for number, rankings in enumerate(answers, start):
+                    for name, hits in rankings.items():
+                        judged = self.judged(number, [int(hit.id) for hit in hits])
+                        found.setdefault(name, []).append(judged)
+            for name, ones in found.items():
+                for key in ones[0]:
+                    mean = float(np.mean([one[key] for one in ones]))
+                    values.setdefault(name, {}).setdefault(key, []).append(mean)
         return values
 
     def timing(self, ask: Callable[[Any], object], prepare: Prepare, timed: int | None = None) -> list[float]:

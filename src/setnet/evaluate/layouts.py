@@ -74,8 +74,8 @@ def _tradeoff(record: Record) -> list[Table]:
         CAPTION
         + f" {FIRST}"
         + " Time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every face "
-        "in the same run. Bytes per item: set vector, plus float32 elements and their 8-bit codes where the "
-        "search reads them."
+        "in the same run. Bytes per item: set vector, plus float32 elements and their codes "
+        "of 8 and 4 bits where the search reads them."
     )
     return [result_table("Quality against time and bytes", record.rows, columns, note)]
 

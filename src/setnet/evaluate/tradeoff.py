@@ -22,7 +22,7 @@ from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.stored_world import StoredWorld
 from setnet.evaluate.worlds import World
-from setnet.index import SetIndex
+from setnet.index import Hit, SetIndex
 from setnet.sets import Mean, SetNet, codec
 from setnet.sets.logistic import Logistic
 
@@ -41,7 +41,7 @@ RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
 OPTIMAL = "per element, optimal matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
-PLAIN_SETS = "per set (mean), plain NumPy scan (100 queries)"
+PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
 FEW = 20
 
 Say = Callable[[str], None]
@@ -87,7 +87,7 @@ def run_tradeoff(
             method = methods.make(name)
             index = _built(run, folder / f"i{number}", world, method, raw, None, say)
             try:
-                _measure(run, index, asker, _set_rows(method, world, lines), say)
+                _measure_sets(run, index, asker, _set_rows(method, world, lines), say)
                 if not number:
                     _measure(run, index, asker, _element_rows(world, asker, EXACT, by_faces), say)
                     _tag_rows(run, index, asker, world, "tags", None, say)
@@ -152,9 +152,9 @@ def _few(asker: Asker) -> Asker:
 
 
 def _face_bytes(world: World) -> float:
-    """Bytes of an item's elements: float32 vectors and their 8-bit codes."""
-    each = codec.row_bytes(world.dim, 32) + codec.row_bytes(world.dim, 8)
-    return each * world.faces / world.size
+    """Bytes of an item's elements: float32 vectors, their 8-bit codes and the high halves of these."""
+    codes = [codec.row_bytes(world.dim, bits) + 4 for bits in (8, 4)]  # with a scale each
+    return (codec.row_bytes(world.dim, 32) + sum(codes)) * world.faces / world.size
 
 
 def _measure(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line], say: Say) -> None:
@@ -166,6 +166,41 @@ def _measure(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line], sa
         values = asked.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
         seconds = asked.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
         _add(run, line.name, values, seconds, line.size, line.bound)
+
+
+def _measure_sets(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line], say: Say) -> None:
+    """Measure set vectors alone and re-ranked: the candidates of all rows are the first of one ranking."""
+    for together in (False, True):
+        todo = [
+            line
+            for line in lines
+            if line.options.get("aggregate_query", False) == together and not run.has(line.name)
+        ]
+        if not todo:
+            continue
+        say(todo[0].name)
+        values = asker.qualities(partial(_reranked, index, todo, together), by_faces)
+        for line in todo:
+            say(line.name)
+            seconds = asker.timing(partial(index.search, k=DEPTH, threads=1, **line.options), by_faces)
+            _add(run, line.name, values[line.name], seconds, line.size, line.bound)
+
+
+def _reranked(
+    index: SetIndex, lines: Sequence[_Line], together: bool, queries: list[Any]
+) -> list[dict[str, list[Hit]]]:
+    deepest = max(line.options.get("candidates", DEPTH) for line in lines)
+    found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
+    return [
+        {line.name: _among(index, people, hits, line.options) for line in lines}
+        for people, hits in zip(queries, found, strict=True)
+    ]
+
+
+def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any]) -> list[Hit]:
+    if options["mode"] == "set":
+        return hits[:DEPTH]
+    return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)
 
 
 def _add(
@@ -202,7 +237,8 @@ def _plain_rows(run: Run, world: World, asker: Asker, methods: Methods, raw: Log
             for q, people in enumerate(by_faces(asked, 0)[: len(seconds)])
         ]
         values = {key: [float(np.mean([one[key] for one in found]))] for key in found[0]}
-        size = _face_bytes(world) * 0.8 if name == PLAIN else codec.row_bytes(world.dim, 32)
+        vectors = world.faces / world.size if name == PLAIN else 1
+        size = codec.row_bytes(world.dim, 32) * vectors
         _add(run, name, values, seconds, size, bound=True)
 
 

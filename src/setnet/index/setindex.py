@@ -31,7 +31,7 @@ from setnet.index.options import (
     whole,
 )
 from setnet.index.query import Query, aggregated, as_people
-from setnet.index.ranking import hits_of
+from setnet.index.ranking import hits_of, score_elements
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.snapshot import Snapshot
 from setnet.index.writer import Writer
@@ -349,6 +349,24 @@ class SetIndex:
     ) -> list[list[Hit]]:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
         return self._search(list(queries), Options(k, mode, **options), where, without)
+
+    def rerank(self, people: Any, ids: Sequence[str], k: int = 100, examples: str = "aggregate") -> list[Hit]:
+        """Return the best k of the items named by ``ids``, by the matching of their elements.
+
+        What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
+        elements are never hits.
+        """
+        options = Options(k, examples=examples)
+        query = Query.of(as_people(people, self.shape.dim), [], options.examples, self.logistic)
+        with self._lock:
+            seqs = self._open_catalog().seqs_of(list(ids))
+        unknown = next((name for name in ids if name not in seqs), None)
+        if unknown is not None:
+            raise InvalidInputError(f"id {unknown!r} is not in the index")
+        snapshot = self._fresh()
+        rows = snapshot.find(np.fromiter(sorted(seqs.values()), np.int64, len(seqs)))
+        some = [(s, which[snapshot.segments[s].counts[which] > 0]) for s, which in rows]
+        return hits_of(snapshot, score_elements(snapshot, some, query).ranked(options.k))
 
     def _search(
         self, queries: list[Any], options: Options, where: Mapping[str, Any] | None, without: Any
