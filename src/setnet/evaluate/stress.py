@@ -96,9 +96,17 @@ def gap_closed(method: StressResult, mean: StressResult, elements: StressResult)
 
 
 def calibrated(
-    aggregator: Aggregator, world: StressWorld, *, faces: Sequence[int] = (2, 3, 4, 5), depth: int = 10
+    aggregator: Aggregator,
+    world: StressWorld,
+    *,
+    faces: Sequence[int] = (2, 3, 4, 5),
+    depth: int = 10,
+    relative: bool = False,
 ) -> Logistic:
     """Return the (w, b) that ranks ``world`` best on average over the numbers of faces.
+
+    ``relative`` averages the logarithm of what is missing to 100 instead: where little is missing, at two
+    faces, a tenth of a point then counts as much as a point where a lot is.
 
     Likelihood alone misjudges (w, b): most pairs are easy, the first ten ranks live in the tail. The search
     is a grid over threshold and slope, in units of the spread of similarities of strangers, refined twice.
@@ -116,7 +124,8 @@ def calibrated(
     def quality(candidate: tuple[float, float]) -> float:
         if candidate not in known:
             score = _logistic(candidate, middle, spread)
-            known[candidate] = float(np.mean([table.ndcg(score, depth) for table in tables]))
+            values = np.array([table.ndcg(score, depth) for table in tables])
+            known[candidate] = float(-np.log(100.1 - values).mean() if relative else values.mean())
         return known[candidate]
 
     best = max(

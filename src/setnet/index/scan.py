@@ -198,7 +198,7 @@ def best_first(
     reach, done = look.reach * wanted, 0
     while True:
         enough = floor()
-        low = enough if done and enough > 0 else max(enough, _cut(bounds[::stride], reach, stride))
+        low = max(enough, _cut(bounds[::stride], reach, stride))
         found = _collect(bounds, low)
         look.refine(i, found)
         values = bounds[found]

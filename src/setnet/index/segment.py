@@ -27,6 +27,7 @@ __all__ = ["FORMAT", "SegmentFile", "SegmentWriter"]
 
 FORMAT = 1
 ALIGN = 64
+HUGE = 1 << 21  # whole blocks of this size, written at once, let the system keep and map them as one page
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
 TAIL = b"snetend\n"
@@ -44,7 +45,7 @@ class SegmentWriter:
         self._arrays: dict[str, dict[str, Any]] = {}
         try:
             self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - closed in __exit__
-            self._at = 0
+            self._at, self._block = 0, bytearray()
             self._write(HEAD)
         except OSError as error:
             raise _disk_error(path, error) from error
@@ -59,12 +60,22 @@ class SegmentWriter:
 
     def _write(self, data: Any) -> None:
         view = memoryview(data).cast("B")
+        while view:
+            taken = view[: HUGE - self._at % HUGE]
+            self._block += taken
+            self._at += len(taken)
+            view = view[len(taken) :]
+            if self._at % HUGE == 0:
+                self._flush()
+
+    def _flush(self) -> None:
+        view = memoryview(self._block)
         try:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
             raise _disk_error(self.path, error) from error
-        self._at += memoryview(data).nbytes
+        self._block = bytearray()
 
     def array(
         self, name: str, dtype: DTypeLike, width: tuple[int, ...], chunks: Iterable[NDArray[Any]]
@@ -91,6 +102,7 @@ class SegmentWriter:
 
     def read_back(self, name: str) -> NDArray[Any]:
         """Return an array already written, mapped from the file: derived arrays are made from it."""
+        self._flush()
         entry = self._arrays[name]
         if 0 in entry["shape"]:
             return np.empty(entry["shape"], dtype=entry["dtype"])
@@ -102,6 +114,7 @@ class SegmentWriter:
         crc = zlib.crc32(footer)
         self._write(footer)
         self._write(TRAILER.pack(len(footer), crc, FORMAT, TAIL))
+        self._flush()
         try:
             os.fsync(self._file.fileno())
         except OSError as error:
