@@ -307,14 +307,14 @@ def _on_people(
     seed: int,
     difficulty: float,
 ) -> None:
-    from setnet.evaluate.methods import BASELINES, Methods
+    from setnet.evaluate.methods import Methods
     from setnet.evaluate.sources import Source
 
     source = Source(descriptors, difficulty=difficulty, seed=seed)
     halves = source.halves()
     methods = Methods(halves.train, seed, tuple(head or ()))
     # of one face, the baselines are the descriptor itself
-    names = [n for n in methods.chosen(method) if n not in BASELINES and not n.endswith("+W after")]
+    names = [name for name in methods.chosen(method) if name in methods.head_names()]
     settings = source.people_settings() | {"repeats": repeats}
     with running(name, settings, json, plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from setnet.sets.aggregator import Aggregator, unit
 from setnet.sets.logistic import Logistic
 from setnet.sets.shipped import path_of, shipped_names
 
-__all__ = ["BASELINES", "Method", "Methods"]
+__all__ = ["Method", "Methods"]
 
 PAPER_P = 1.43  # what the paper's network learnt (section 5.2)
 BASELINES: dict[str, str] = {
@@ -33,6 +34,11 @@ BASELINES: dict[str, str] = {
     "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
     "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
     "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
+}
+# Later comparisons, from the training room: shown when its extra is installed.
+UNTRAINED: dict[str, str] = {
+    "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
+    "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
 }
 WHITEN_UP_TO = 512
 
@@ -58,14 +64,17 @@ class Methods:
 
     def names(self) -> list[str]:
         """Return all names: baselines, then heads, and heads whitened where that is possible."""
-        names = list(BASELINES)
-        for head in [*shipped_names(), *self.heads]:
-            net = SetNet.load(head)
-            if net.element_dim == self.train.dim:
-                names.append(head)
-                if net.dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
-                    names.append(f"{head} +W after")
+        names = [*BASELINES, *(UNTRAINED if find_spec("torch") else ())]
+        for head in self.head_names():
+            names.append(head)
+            if SetNet.load(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
+                names.append(f"{head} +W after")
         return names
+
+    def head_names(self) -> list[str]:
+        """Return the heads that take these descriptors."""
+        heads = [*shipped_names(), *self.heads]
+        return [head for head in heads if SetNet.load(head).element_dim == self.train.dim]
 
     def chosen(self, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted names, all of them by default; an unknown one is an error."""
@@ -83,7 +92,7 @@ class Methods:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
         logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
-        return Method(name, aggregator, logistic, BASELINES.get(name) or _head_note(name))
+        return Method(name, aggregator, logistic, (BASELINES | UNTRAINED).get(name) or _head_note(name))
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -116,6 +125,8 @@ class Methods:
             return Mean(dim, bits=8)
         if name == "mean +W":
             return Whitened(Mean(dim), self.whitening, "before")
+        if name in UNTRAINED:
+            return _untrained(name, dim)
         base = name.removesuffix(" +W after")
         inner: Aggregator
         if base == "mean":
@@ -142,6 +153,15 @@ class Methods:
                 f"head {head.name!r} takes {head.element_dim}-D descriptors, these are {self.train.dim}-D: "
                 "leave it out, or describe the photos with the descriptor it was made for"
             )
+
+
+def _untrained(name: str, dim: int) -> Aggregator:
+    from setnet.learn.adapter import NetworkAggregator
+    from setnet.learn.backbone import Descriptors
+    from setnet.learn.network import SetNetwork, make_aggregator
+
+    backbone = Descriptors(dim)
+    return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
 
 
 def _head_note(name: str) -> str:

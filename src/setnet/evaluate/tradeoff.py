@@ -17,7 +17,7 @@ import numpy as np
 
 from setnet.evaluate.asking import Asker, Prepare, build_index, by_faces, by_whitened_faces
 from setnet.evaluate.asking import K as DEPTH
-from setnet.evaluate.methods import BASELINES, Method, Methods
+from setnet.evaluate.methods import Method, Methods
 from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.stored_world import StoredWorld
@@ -108,11 +108,8 @@ def run_tradeoff(
 
 def default_head(methods: Methods) -> str:
     """Return the largest head at hand; the mean when there is none."""
-    names = [name for name in methods.names() if name not in BASELINES and not name.endswith("+W after")]
-    if not names:
-        return "mean"
-    loaded = {name: SetNet.load(name) for name in names}
-    return max(names, key=lambda name: (loaded[name].bytes_per_item, loaded[name].dim))
+    loaded = {name: SetNet.load(name) for name in methods.head_names()}
+    return max(loaded, key=lambda name: (loaded[name].bytes_per_item, loaded[name].dim), default="mean")
 
 
 def row_count(heads: Sequence[str], baseline: str) -> int:
