@@ -154,7 +154,7 @@ def tradeoff(
     lists: Lists = None,
     queries: Annotated[int, typer.Option(min=2, help="Half of two people, half of three.")] = 1000,
     timed: Annotated[int, typer.Option(min=1, help="Queries timed one by one.")] = 100,
-    repeats: Repeats = 3,
+    repeats: Repeats = 2,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
