@@ -16,14 +16,15 @@ class Muvera(Aggregator):
 
     A stored set keeps the mean of its elements in each bucket, and an empty bucket takes the element whose
     hash is nearest. A query face fills its own bucket only, so a single-element set is *not* its query
-    vector here.
+    vector here. A query meets one of the B buckets' means, so similarities shrink by the root of B while the
+    noise of the projection, 1 / sqrt(dim), stays: at 128 dimensions few buckets are best.
     """
 
     hyperplanes: Tensor
     projection: Tensor
     codes: Tensor
 
-    def __init__(self, element_dim: int, dim: int, planes: int = 3, repeats: int = 8, seed: int = 0) -> None:
+    def __init__(self, element_dim: int, dim: int, planes: int = 1, repeats: int = 4, seed: int = 0) -> None:
         super().__init__(element_dim, dim)
         self.planes, self.repeats = planes, repeats
         generator = torch.Generator().manual_seed(seed)
