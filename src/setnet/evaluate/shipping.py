@@ -25,7 +25,7 @@ from setnet.sets.shipped import path_of, shipped_names
 
 __all__ = ["judge", "make"]
 
-CALIBRATION_SETS = 12_000
+CALIBRATION_SETS = 32_000
 
 
 def make(name: str, descriptors: NDArray[np.float32], labels: NDArray[np.str_]) -> Head:
@@ -34,7 +34,8 @@ def make(name: str, descriptors: NDArray[np.float32], labels: NDArray[np.str_]) 
 
     head = train_head(RECIPES[name], descriptors, labels, report=print)
     world = stress_world(descriptors, labels, sets=CALIBRATION_SETS, repeats=3, seed=1)
-    return head.with_logistic(calibrated(SetNet(head), world))
+    # One-bit heads miss so little at two faces that a logarithm of it would look at nothing else.
+    return head.with_logistic(calibrated(SetNet(head), world, relative=head.bits == 32))
 
 
 def judge(
@@ -52,7 +53,7 @@ def judge(
     world = stress_world(*test, sets=sets, seed=seed)
     mean = Mean(world.descriptors.shape[1])
     elements = stress_elements(world, logistic=_element_logistic(training))
-    results = [stress(mean, world, logistic=calibrated(mean, training)), elements]
+    results = [stress(mean, world, logistic=calibrated(mean, training, relative=True)), elements]
     return results + [stress(method, world) for method in methods]
 
 
@@ -102,6 +103,10 @@ sets, two or three worlds; nDCG@10 at 2 / 3 / 4 / 5 faces per set).
 - Gradient training lowered its loss on unseen people and still ranked worse, presumably because it leans on
   directions that look-alikes share. The descriptors are so isotropic that little more than the reliability
   of directions can be learnt, and a shrunk linear discriminant analysis learns that from few people.
+- The (w, b) of the mean and of sface-128d minimise the average logarithm of what is missing to 100. Plain
+  averages of nDCG over 2 to 5 faces bought a little at 5 faces with half a point at 2: on the training half
+  (64,000 sets) the mean had 98.0 89.7 81.8 75.3 that way and 98.6 90.6 82.1 75.4 this way, sface-128d
+  98.2 93.3 84.9 77.7 and 98.6 93.2 84.8 77.1.
 - Gentle logistic slopes suit the lifts: about 0.4 per spread of strangers, against 1 for the mean.
 """
 
