@@ -314,7 +314,8 @@ def _on_people(
     halves = source.halves()
     methods = Methods(halves.train, seed, tuple(head or ()))
     # of one face, the baselines are the descriptor itself
-    names = [name for name in methods.chosen(method) if name in methods.head_names()]
+    heads = methods.head_names()
+    names = [name for name in methods.chosen(method) if name in heads]
     settings = source.people_settings() | {"repeats": repeats}
     with running(name, settings, json, plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)

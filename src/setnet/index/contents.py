@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.errors import VersionError
 from setnet.index import backend, lanes
 from setnet.index.segment import SegmentFile, SegmentWriter
 from setnet.sets import codec
@@ -180,7 +181,13 @@ class Segment:
     @property
     def set_rows(self) -> NDArray[Any]:
         """The set vectors as stored, one row each; at one bit the scan reads these very rows."""
-        return self.file.array("set_rows" if "set_rows" in self.file else "set_codes")
+        if self.shape.sets is not None and self.shape.sets.bits == 1:
+            return self.file.array("set_codes")
+        if "set_rows" not in self.file:
+            raise VersionError(
+                f"{self.file.path} keeps its set vectors as an earlier setnet did: build the index anew"
+            )
+        return self.file.array("set_rows")
 
 
 def write_segment(path: Path, parts: list[tuple[Source, NDArray[np.int64]]], shape: Shape) -> int:

@@ -161,7 +161,7 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
         backend.kernels.set_similarities(
             sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, people, which, sims[part]
         )
-        out.segment[part], out.row[part], out.seq[part] = s, which, snapshot.segments[s].seq[which]
+        out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         at += len(which)
     scores = query.logistic.probability(sims)
     if query.combine:

@@ -203,7 +203,8 @@ def best_first(
         look.refine(i, found)
         values = bounds[found]
         if enough > 0:
-            found, values = found[values >= np.float32(enough)], values[values >= np.float32(enough)]
+            high = values >= np.float32(enough)
+            found, values = found[high], values[high]
         most = max(wanted, 4 * done)
         if len(found) > most:  # take the best of them and see how far the floor rises
             cut = np.partition(values, len(values) - most)[len(values) - most]

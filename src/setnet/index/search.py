@@ -14,7 +14,7 @@ from setnet.index.query import EXAMPLES, Query
 from setnet.index.ranking import Scored, Top, score_elements, score_sets
 from setnet.index.snapshot import Field, Snapshot
 
-__all__ = ["Allowed", "Conditions", "Rows", "exact", "fast", "rerank", "set_only"]
+__all__ = ["Allowed", "Conditions", "Rows", "best_of", "exact", "fast", "rerank", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 16  # queries that pass over the vectors together, at most
@@ -103,7 +103,11 @@ def fast(
 def rerank(snapshot: Snapshot, found: Scored, query: Query, k: int, conditions: Conditions) -> Scored:
     """Return the best k of the items found, by the matching of their elements."""
     order = np.lexsort((found.row, found.segment))
-    rows = _grouped(found.segment[order], found.row[order])
+    return best_of(snapshot, _grouped(found.segment[order], found.row[order]), query, k, conditions)
+
+
+def best_of(snapshot: Snapshot, rows: Rows, query: Query, k: int, conditions: Conditions) -> Scored:
+    """Return the best k of some rows, by the matching of their elements."""
     scored = score_elements(snapshot, rows, query, conditions.matching)
     return scored.those(scored.passing(conditions.at_least, conditions.only)).ranked(k)
 

@@ -31,7 +31,7 @@ from setnet.index.options import (
     whole,
 )
 from setnet.index.query import Query, aggregated, as_people
-from setnet.index.ranking import hits_of, score_elements
+from setnet.index.ranking import hits_of
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.snapshot import Snapshot
 from setnet.index.writer import Writer
@@ -366,7 +366,7 @@ class SetIndex:
         snapshot = self._fresh()
         rows = snapshot.find(np.fromiter(sorted(seqs.values()), np.int64, len(seqs)))
         some = [(s, which[snapshot.segments[s].counts[which] > 0]) for s, which in rows]
-        return hits_of(snapshot, score_elements(snapshot, some, query).ranked(options.k))
+        return hits_of(snapshot, modes.best_of(snapshot, some, query, options.k, modes.Conditions()))
 
     def _search(
         self, queries: list[Any], options: Options, where: Mapping[str, Any] | None, without: Any

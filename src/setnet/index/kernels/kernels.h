@@ -38,7 +38,7 @@ typedef struct {
   const float *step;    /* similarity = scale * (step * sum + slack) is an upper bound */
   const float *slack;
   const float *weight;  /* of the row's probability in the bound */
-  const int64_t *owner; /* the query of each row; NULL when there is one query */
+  const int64_t *owner; /* the query of each row, for scans */
   float w, threshold, inflate;
 } Query;
 

@@ -12,8 +12,8 @@
 static inline int64_t row_of(const Codes *c, int64_t block) { return c->row_start ? c->row_start[block] : block; }
 
 /* Where row p's share of a bound goes, and whether it is the first of its query's. */
-static inline int64_t owner_of(const Query *q, int64_t p) { return q->owner ? q->owner[p] : 0; }
-static inline int is_first(const Query *q, int64_t p) { return p == 0 || (q->owner && q->owner[p] != q->owner[p - 1]); }
+static inline int64_t owner_of(const Query *q, int64_t p) { return q->owner[p]; }
+static inline int is_first(const Query *q, int64_t p) { return p == 0 || q->owner[p] != q->owner[p - 1]; }
 
 /* ---- the second look, item by item: everything but the dot is the same at every level -------------------- */
 
