@@ -46,6 +46,12 @@ def test_an_open_address_without_a_token_is_refused() -> None:
         WebSettings(token="short")
 
 
+@pytest.mark.parametrize("origin", ["*", "example.org", "https://example.org/", "https://*.example.org"])
+def test_only_single_origins_are_let_in(origin: str) -> None:
+    with pytest.raises(InvalidInputError, match="one origin is expected"):
+        WebSettings(cors=(origin,))
+
+
 @pytest.mark.parametrize(
     "headers",
     [
@@ -85,12 +91,20 @@ def test_the_right_token_opens_by_header_or_cookie(guarded: TestClient) -> None:
     assert "SameSite=strict" in cookie
     assert guarded.get(f"{API}/status").status_code == 200  # by the cookie
     guarded.cookies.clear()
+    among_others = {"Cookie": f"a[b]=1; {COOKIE}={TOKEN}"}
+    assert guarded.get(f"{API}/status", headers=among_others).status_code == 200
     assert guarded.get("/healthz").status_code == 200
     assert guarded.get("/").status_code == 200
 
 
 @pytest.mark.parametrize(
-    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}]
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://["},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
 )
 def test_other_sites_cannot_write(shared: TestClient, headers: dict[str, str]) -> None:
     for call in (("DELETE", "/people/x"), ("POST", "/index"), ("POST", "/search")):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -97,7 +97,7 @@ class Guard:
         origin = headers.get("origin")
         if origin in self._settings.cors:
             return None
-        if origin is not None and (origin == "null" or urlsplit(origin).netloc != headers.get("host")):
+        if origin is not None and _place_in(origin) != headers.get("host"):
             return f"the page {origin[:100]!r}" if scope["method"] not in _SAFE else None
         site = headers.get("sec-fetch-site", "same-origin")
         # A link from elsewhere may open the page; nothing else may be embedded or sent from elsewhere.
@@ -114,16 +114,20 @@ def _name_in(host: str) -> str:
         return ""
 
 
+def _place_in(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return ""
+
+
 def _tokens(headers: Headers) -> Iterable[str]:
     kind, _, given = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         yield given.strip()
     if "x-setnet-token" in headers:
         yield headers["x-setnet-token"]
-    if "cookie" in headers:
-        try:
-            cookies = SimpleCookie(headers["cookie"])
-        except CookieError:
-            return
-        if COOKIE in cookies:
-            yield cookies[COOKIE].value
+    # Cookies of other servers on this machine come along, in any shape: read as browsers do.
+    cookies = cookie_parser(headers.get("cookie", ""))
+    if COOKIE in cookies:
+        yield cookies[COOKIE]

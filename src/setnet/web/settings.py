@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 from dataclasses import dataclass, field
 
 from setnet.errors import InvalidInputError
@@ -59,6 +60,9 @@ class WebSettings:
                 f"{self.host} can be reached by others: a token is needed (set SETNET_TOKEN, or let "
                 "`setnet serve` make one)"
             )
+        for origin in self.cors:
+            if not re.fullmatch(r"https?://[^/*\s]+", origin):
+                raise InvalidInputError(f"--cors {origin}: one origin is expected, as in https://example.org")
 
 
 def is_loopback(host: str) -> bool:
