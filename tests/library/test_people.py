@@ -48,6 +48,16 @@ def test_rename_refuses_a_taken_name_and_merge_takes_the_examples(people: People
         people.merge("ben", ["Ben"])
 
 
+def test_a_person_named_twice_is_merged_once(people: People) -> None:
+    people.add("Anna", [example(1, 0, 0, 0)])
+    people.add("Ben", [example(0, 1, 0, 0)])
+    assert people.merge("Anna", ["Ben", "BEN"]).examples == 2
+
+
+def test_a_name_that_is_no_text_is_nobodys(people: People) -> None:
+    assert "caf\udce9.jpg" not in people  # how Python spells a file name that is not UTF-8
+
+
 @pytest.mark.parametrize("name", ["", "   ", "a\nb", "x" * 201])
 def test_names_must_be_printable(people: People, name: str) -> None:
     with pytest.raises(InvalidInputError, match="printable"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Conditions, Library
 from setnet.library.conditions import date_from, face_range_from
+from setnet.library.query import QueryPerson, told_apart
 
 Portrait = Callable[[str], str]
 
@@ -71,9 +72,10 @@ def test_every_mode_ranks_and_shows_who_is_where(shared: Library, portrait: Port
     assert all(len(hit.matches) == 2 for hit in hits if hit.path.stem in ("pair", "three"))
 
 
-def test_an_unknown_mode_lists_the_valid_ones(shared: Library, portrait: Portrait) -> None:
-    with pytest.raises(InvalidInputError, match="'exact', 'fast', 'set'"):
-        shared.search([portrait("P001")], mode="quick")
+@pytest.mark.parametrize("mode", ["quick", "tags"])
+def test_an_unknown_mode_lists_the_valid_ones(shared: Library, portrait: Portrait, mode: str) -> None:
+    with pytest.raises(InvalidInputError, match=r"'exact', 'fast', 'set'$"):
+        shared.search([portrait("P001")], mode=mode)
 
 
 def test_a_person_may_be_a_descriptor_a_face_number_a_folder_or_a_name(
@@ -108,6 +110,11 @@ def test_people_who_look_alike_get_a_warning_and_an_answer(shared: Library, port
     assert [p.name for p in answer.people] == ["studio_portrait", "studio_portrait (2)"]
     assert any("one and the same" in warning for warning in answer.warnings)
     assert answer.hits
+
+
+def test_people_of_a_query_have_different_names_whatever_they_are_called() -> None:
+    people = [QueryPerson(name, np.eye(4, dtype=np.float32)[:1]) for name in ("a", "a", "a (2)", "a")]
+    assert [person.name for person in told_apart(people)] == ["a", "a (3)", "a (2)", "a (4)"]
 
 
 @pytest.mark.parametrize(
@@ -145,6 +152,16 @@ def test_pages_of_an_answer_continue_one_another(shared: Library, portrait: Port
         + names(shared.search([portrait("P003")], k=2, offset=2))
         == whole
     )
+
+
+def test_pages_do_not_repeat_a_photo_while_another_is_being_stored(
+    library: Library, portrait: Portrait
+) -> None:
+    best, *rest = library.search([portrait("P003")], k=4)
+    with library._database.writing() as db:
+        db.execute("UPDATE photos SET state = 'adding' WHERE id = ?", (best.photo.id,))
+    pages = [library.search([portrait("P003")], k=1, offset=place) for place in range(3)]
+    assert [hit.photo.id for page in pages for hit in page] == [hit.photo.id for hit in rest]
 
 
 def test_an_answer_says_how_long_and_how_many(shared: Library, portrait: Portrait) -> None:

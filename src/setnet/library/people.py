@@ -127,11 +127,11 @@ class People:
     def rename(self, name: str, new: str) -> Person:
         """Give a person another name; one that is taken is refused, as that is a merge."""
         new = _checked(new)
-        old = self.get(name)
+        self.get(name)
         if _key(new) != _key(name) and new in self:
             raise InvalidInputError(f"{new!r} is taken: to make the two one person, merge them")
         with self._database.writing() as db:
-            db.execute("UPDATE people SET name = ?, key = ? WHERE key = ?", (new, _key(new), _key(old.name)))
+            db.execute("UPDATE people SET name = ?, key = ? WHERE key = ?", (new, _key(new), _key(name)))
         return self.get(new)
 
     def merge(self, into: str, others: Sequence[str]) -> Person:
@@ -143,7 +143,7 @@ class People:
                 raise InvalidInputError(f"{other!r} cannot be merged into itself")
         with self._database.writing() as db:
             target = _person_id(db, into)
-            for other in others:
+            for other in {_key(other): other for other in others}.values():
                 source = _person_id(db, other)
                 db.execute("UPDATE examples SET person = ? WHERE person = ?", (target, source))
                 db.execute("DELETE FROM people WHERE id = ?", (source,))
@@ -175,7 +175,9 @@ _SELECT = (
 
 
 def _key(name: str) -> str:
-    return unicodedata.normalize("NFKC", name).casefold().strip()
+    """Return what tells names apart; a file name that is no text becomes a key that nobody has."""
+    text = name.encode("utf-8", "backslashreplace").decode()
+    return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def _checked(name: str) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,13 +58,17 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
 
 
 def told_apart(people: Sequence[QueryPerson]) -> list[QueryPerson]:
-    """Return the people with different names: a second `anna` becomes `anna (2)`."""
-    seen: Counter[str] = Counter()
+    """Return the people with different names: a second `anna` becomes `anna (2)`, if nobody is called so."""
+    taken = {person.name for person in people}
+    seen: set[str] = set()
     different = []
     for person in people:
-        seen[person.name] += 1
-        again = seen[person.name]
-        different.append(person if again == 1 else replace(person, name=f"{person.name} ({again})"))
+        name = person.name
+        if name in seen:
+            name = next(n for i in count(2) if (n := f"{person.name} ({i})") not in taken)
+        seen.add(name)
+        taken.add(name)
+        different.append(replace(person, name=name))
     return different
 
 

@@ -9,7 +9,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, one_of
 from setnet.index import Hit, Match, SetIndex
 from setnet.library.catalog import Catalog
 from setnet.library.conditions import Conditions
@@ -19,6 +19,7 @@ from setnet.sets.logistic import Logistic
 
 __all__ = ["Answer", "answer", "look_alikes"]
 
+MODES = ("exact", "fast", "set")  # the engine's others are not for photos
 _SURE = 0.9  # more than a match: a remark that is often wrong is soon not read any more
 
 
@@ -57,7 +58,9 @@ def answer(
         raise InvalidInputError("nobody to look for: name a person or give a photo of one")
     if at_least > len(people):
         raise InvalidInputError(f"at least {at_least} of {len(people)} people cannot be met")
-    unfinished = len(catalog.unfinished())
+    if mode not in MODES:
+        raise one_of("mode", mode, MODES)
+    unfinished = {str(photo_id) for photo_id, _, _ in catalog.unfinished()}
     start = perf_counter()
     missing = conditions.unmet_by(catalog)
     found = (
@@ -65,7 +68,7 @@ def answer(
         if missing
         else index.search(
             [p.descriptors for p in people],
-            k=offset + k + unfinished,
+            k=offset + k + len(unfinished),
             mode=mode,
             where=conditions.where(),
             at_least=at_least,
@@ -75,12 +78,13 @@ def answer(
         )
     )
     searched = perf_counter()
-    photos = catalog.photos([hit.id for hit in found[offset:]])
+    page = [hit for hit in found if hit.id not in unfinished][offset:]
+    photos = catalog.photos([hit.id for hit in page])
     threshold = index.logistic.threshold
     centres = np.stack([_centre(person) for person in people])
     hits = [
         _photo_hit(_with_matches(hit, index, centres), photos[hit.id], people, threshold)
-        for hit in found[offset:]
+        for hit in page
         if hit.id in photos
     ]
     return Answer(
