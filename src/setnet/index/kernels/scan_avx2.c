@@ -49,7 +49,6 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
     for (int i = 0; i < people; i++) sum[i][0] = sum[i][1] = _mm256_set1_epi32(q->start[p + i]);
     for (int64_t g = 0; g < c->groups; g++) {
       const uint8_t *line = row + g * LINE;
-      _mm_prefetch((const char *)(line + PREFETCH), _MM_HINT_T0);
       if (bits == 8) {
         __m256i x0 = _mm256_loadu_si256((const __m256i *)line);
         __m256i x1 = _mm256_loadu_si256((const __m256i *)(line + 32));
@@ -59,6 +58,7 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
           sum[i][1] = dot4(sum[i][1], x1, y);
         }
       } else {
+        _mm_prefetch((const char *)(line + PREFETCH), _MM_HINT_T0);
         const __m256i low = _mm256_set1_epi8(15);
         for (int half = 0; half < 2; half++) {
           __m256i x = _mm256_loadu_si256((const __m256i *)(line + half * 32));
