@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,11 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from setnet.errors import InvalidInputError, PhotoError
+from setnet.errors import InvalidInputError, NotAnIndexError, PhotoError
 from setnet.faces import FaceSettings
-from setnet.library import Library, contact_sheet
+from setnet.library import Library, LibraryPhoto, contact_sheet
 from setnet.library.describing import describe_photos
 from setnet.library.inspection import draw_faces, seen_in
+from setnet.library.writer import PhotoWriter
 
 Portrait = Callable[[str], str]
 GREEN = (34, 197, 94)
@@ -39,6 +41,58 @@ def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: P
     assert (photos / "2016" / "pair.jpg").is_file()
     with pytest.raises(InvalidInputError, match="knows no photo"):
         library.forget([photos / "2016"])
+
+
+def test_a_forgotten_folder_takes_the_folders_inside_it_along(library: Library, photos: Path) -> None:
+    library.index([photos.parent], workers=0)
+    assert library.folders == [photos.parent, photos]
+    assert library.forget([photos.parent]) == 6  # the one that could not be read too
+    assert library.folders == []
+    assert not anywhere(library.path, bytes(photos))
+
+
+def test_a_thumbnail_made_while_its_photo_is_forgotten_is_not_kept(library: Library, photos: Path) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+
+    def draw(photo: LibraryPhoto, side: int) -> bytes:
+        library.forget([photo.path])
+        return b"a picture"
+
+    assert library.thumbnail(photo.id, 160, draw) == b"a picture"
+    assert not anywhere(library.path, b"a picture")
+
+
+def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
+    library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    remove = PhotoWriter.remove
+
+    def asked_for_meanwhile(writer: PhotoWriter, ids: list[int]) -> None:
+        library.thumbnail(photo.id, 160)
+        remove(writer, ids)
+
+    monkeypatch.setattr(PhotoWriter, "remove", asked_for_meanwhile)
+    library.forget([photo.path])
+    assert list((library.path / "thumbnails").glob("*/*")) == []
+
+
+def test_a_photo_that_breaks_loses_its_thumbnail(library: Library, photos: Path) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    library.thumbnail(photo.id)
+    photo.path.write_bytes(b"no photo any more")
+    library.index(workers=0)
+    assert list((library.path / "thumbnails").glob("*/*")) == []
+
+
+def test_a_library_without_its_index_says_so_and_can_be_forgotten(library: Library, photos: Path) -> None:
+    library.close()
+    shutil.rmtree(library.path / "index")
+    with Library.open(library.path) as damaged:
+        with pytest.raises(NotAnIndexError, match="lost its index"):
+            damaged.status()
+        assert damaged.forget_everything() == 5
+    assert not library.path.exists()
 
 
 def test_forgetting_everything_deletes_the_library_and_no_photo(library: Library, photos: Path) -> None:

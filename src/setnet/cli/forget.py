@@ -37,7 +37,7 @@ def forget(
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:
-        counts = opened.status().counts
+        counts = opened.catalog.counts()
         if everything:
             what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {shown(opened.path)}"
         else:

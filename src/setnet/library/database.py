@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ class Database:
         try:
             with self.errors():
                 migrate(self.connection)
+            self._identity = self._on_disk()
         except BaseException:
             self.close()
             raise
@@ -54,6 +56,18 @@ class Database:
                 db.execute("PRAGMA foreign_keys = ON")
                 db.execute(f"PRAGMA mmap_size = {_MAPPED}")
         return db
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the file was deleted, or another one took its place, since it was opened."""
+        return self._on_disk() != self._identity
+
+    def _on_disk(self) -> tuple[int, int] | None:
+        try:
+            info = os.stat(self.path)
+        except OSError:
+            return None
+        return info.st_dev, info.st_ino
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
+from setnet.library.catalog import Catalog
 from setnet.library.database import Database
 from setnet.library.founding import DATABASE, INDEX, THUMBNAILS
 from setnet.library.paths import absolute, shown
-from setnet.library.thumbnails import delete_thumbnails
+from setnet.library.thumbnails import delete_stale
 from setnet.library.writer import PhotoWriter
 
 __all__ = ["delete_files", "forget"]
@@ -24,12 +25,12 @@ def forget(
     """Remove photos, or all photos below folders, from every file of the library; return how many."""
     roots = [absolute(path) for path in paths]
     ids = _below(database, roots)
-    with database.writing() as db:
-        forgotten = db.executemany("DELETE FROM folders WHERE path = ?", [(root,) for root in roots]).rowcount
+    with database.writing() as db:  # folders inside go too: the next run must not bring them back
+        forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
     if not ids and not forgotten:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
-    delete_thumbnails(thumbnails, ids)
     PhotoWriter(database, index).remove(ids)
+    delete_stale(thumbnails, Catalog(database))  # last, as a server may be making some
     index.compact()  # deletions in segments are marks until then
     database.erase_traces()
     return len(ids)
@@ -39,15 +40,16 @@ def _below(database: Database, roots: Sequence[bytes]) -> list[int]:
     found: set[int] = set()
     with database.reading() as db:
         for root in roots:
-            inside = root.rstrip(b"/") + b"/"
-            found.update(
-                row[0]
-                for row in db.execute(
-                    "SELECT id FROM photos WHERE path = ? OR (path > ? AND path < ?)",
-                    (root, inside, inside[:-1] + b"0"),  # "0" follows "/"
-                )
-            )
+            found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
     return sorted(found)
+
+
+_BELOW = "path = ? OR (path > ? AND path < ?)"
+
+
+def _limits(root: bytes) -> tuple[bytes, bytes, bytes]:
+    inside = root.rstrip(b"/") + b"/"
+    return root, inside, inside[:-1] + b"0"  # "0" follows "/"
 
 
 def delete_files(path: Path) -> None:

@@ -34,8 +34,8 @@ __all__ = [
 DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
 
-def found(path: Path, settings: FaceSettings | None) -> None:
-    """Make the files of an empty library."""
+def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
+    """Make the files of an empty library; in a folder with other files only if told so."""
     from setnet.faces import FaceSettings
     from setnet.faces.registry import model_entry, model_paths
 
@@ -45,7 +45,8 @@ def found(path: Path, settings: FaceSettings | None) -> None:
     model_paths(model_entry(settings.detector, "detector"))
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
-        if set(os.listdir(path)) - {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}:
+        own = {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+        if not beside_others and set(os.listdir(path)) - own:
             raise InvalidInputError(
                 f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
             )

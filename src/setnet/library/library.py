@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.index import SetIndex
 from setnet.library import founding
 from setnet.library.catalog import Catalog
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from setnet.library.exporting import Exported
     from setnet.library.indexing import Progress
     from setnet.library.report import IndexReport
+    from setnet.library.thumbnails import Draw
 
 __all__ = ["Library"]
 
@@ -67,10 +68,12 @@ class Library:
         self.people = People(self._database, self.dim)
 
     @classmethod
-    def create(cls, path: str | Path, settings: FaceSettings | None = None) -> Library:
-        """Make an empty library in a folder that is new or empty."""
+    def create(
+        cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
+    ) -> Library:
+        """Make an empty library in a folder that is new or empty, or `beside_others` in any folder."""
         place = Path(path).expanduser().absolute()
-        founding.found(place, settings)
+        founding.found(place, settings, beside_others=beside_others)
         return cls(place)
 
     @classmethod
@@ -105,6 +108,11 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether another process deleted the library, and perhaps made a new one in its place."""
+        return self._database.is_gone
+
     def close(self) -> None:
         """Close all files; the library cannot be used afterwards."""
         if self._reader is not None:
@@ -131,13 +139,22 @@ class Library:
         """The engine under the library, open for reading."""
         with self._opening:
             if self._reader is None:
-                self._reader = SetIndex.open(self.path / founding.INDEX, read_only=True)
+                self._reader = self._open_index(read_only=True)
             return self._reader
 
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
-        with SetIndex.open(self.path / founding.INDEX) as index:
+        with self._open_index() as index:
             yield index
+
+    def _open_index(self, *, read_only: bool = False) -> SetIndex:
+        try:
+            return SetIndex.open(self.path / founding.INDEX, read_only=read_only)
+        except NotAnIndexError as error:
+            raise NotAnIndexError(
+                f"the library in {shown(self.path)} has lost its index of faces: make it anew with "
+                "`setnet forget --everything`, then `setnet index PHOTOS`"
+            ) from error
 
     def index(
         self,
@@ -184,7 +201,7 @@ class Library:
                 should_stop=should_stop,
             )
             report = run.over(roots, [absolute(self.path)])
-        if report.removed or report.changed:
+        if report.removed or report.changed or report.failed:
             from setnet.library.thumbnails import delete_stale
 
             delete_stale(self.path / founding.THUMBNAILS, self.catalog)
@@ -264,11 +281,12 @@ class Library:
         """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
         return self.set_index.elements(photo_id)
 
-    def thumbnail(self, photo_id: str, side: int = 320) -> bytes:
-        """Return a photo as an upright JPEG that fits a square, made once and then kept."""
-        from setnet.library.thumbnails import thumbnail_of
+    def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
+        """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
+        from setnet.library.thumbnails import drawn, thumbnail_of
 
-        return thumbnail_of(self.path / founding.THUMBNAILS, self.photo(photo_id), side)
+        folder = self.path / founding.THUMBNAILS
+        return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
     def status(self) -> LibraryStatus:
         """Return what the library holds and what it costs."""
@@ -307,7 +325,12 @@ class Library:
         from setnet.library.forgetting import delete_files
 
         photos = self.catalog.counts().photos
-        with self._writing():  # nobody else may be writing
+        try:
+            with self._writing():  # nobody else may be writing
+                pass
+        except LockedError:
+            raise
+        except SetNetError:  # what is damaged must go too
             pass
         self.close()
         delete_files(self.path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from setnet.errors import InvalidInputError
@@ -12,38 +12,42 @@ from setnet.library.catalog import Catalog
 from setnet.library.pictures import jpeg, thumbnail
 from setnet.library.records import LibraryPhoto
 
-__all__ = ["delete_stale", "delete_thumbnails", "thumbnail_of"]
+__all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]
 
 _SIDES = range(16, 4097)
 
+Draw = Callable[[LibraryPhoto, int], bytes]
 
-def thumbnail_of(folder: Path, photo: LibraryPhoto, side: int) -> bytes:
-    """Return a photo's JPEG that fits a square of `side` pixels, from the folder where it can be."""
+
+def drawn(photo: LibraryPhoto, side: int) -> bytes:
+    """Return a photo's JPEG that fits a square of `side` pixels."""
     from setnet.faces import open_photo
 
+    return jpeg(thumbnail(open_photo(photo.path).pixels, side))
+
+
+def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw: Draw) -> bytes:
+    """Return a photo's thumbnail: from the folder where it can be, else made by `draw` and kept there."""
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
-    file = _folder_of(folder, int(photo.id)) / f"{photo.id}-{photo.content}-{side}.jpg"
+    photo = catalog.photo(photo_id)
+    file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{side}.jpg"
     try:
         return file.read_bytes()
     except OSError:
         pass
-    data = jpeg(thumbnail(open_photo(photo.path).pixels, side))
+    data = draw(photo, side)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(exist_ok=True)  # not its parents: a library that was deleted is not begun anew
+        file.parent.mkdir(exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         part.write_bytes(data)
         os.replace(part, file)
+        if photo_id not in catalog.photos([photo_id]):  # forgotten meanwhile, with the thumbnails it had
+            file.unlink(missing_ok=True)
     except OSError:  # a full disk costs time later, not the picture now
         pass
     return data
-
-
-def delete_thumbnails(folder: Path, ids: Iterable[int]) -> None:
-    """Delete all sizes of some photos' thumbnails."""
-    for photo_id in ids:
-        for file in _folder_of(folder, photo_id).glob(f"{photo_id}-*"):
-            file.unlink(missing_ok=True)
 
 
 def delete_stale(folder: Path, catalog: Catalog) -> None:
@@ -53,7 +57,3 @@ def delete_stale(folder: Path, catalog: Catalog) -> None:
         for file in folder.glob("*/*"):
             if tuple(file.name.split("-")[:2]) not in current:
                 file.unlink(missing_ok=True)
-
-
-def _folder_of(folder: Path, photo_id: int) -> Path:
-    return folder / f"{photo_id % 256:02x}"
