@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -162,10 +163,17 @@ def test_a_run_can_be_stopped_from_outside(
 ) -> None:
     for number in range(4):
         compose(photos / f"new{number}.jpg", ("P001",), tile=number)
-    report = library.index(workers=0, should_stop=lambda: True)
+    stop = threading.Event()
+    report = library.index(workers=0, progress=lambda _: stop.set(), should_stop=stop.is_set)
     assert (report.interrupted, report.added) == (True, 1)
     assert library.catalog.counts().photos == 6
     assert run(library).added == 3
+
+
+def test_a_run_stopped_while_it_looks_for_photos_calls_none_vanished(library: Library) -> None:
+    report = library.index(workers=0, prune=True, should_stop=lambda: True)
+    assert (report.interrupted, report.vanished, report.removed) == (True, (), 0)
+    assert library.catalog.counts().photos == 5
 
 
 def test_a_second_writer_is_told_at_once(library: Library, photos: Path) -> None:

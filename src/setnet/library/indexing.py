@@ -69,13 +69,16 @@ class IndexRun:
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
         scan = Scan(roots, skipped)
-        work = self._work(scan)
-        self._scan_seconds = perf_counter() - self._start
+        work: list[PhotoTask] = []
+        vanished: list[bytes] = []
         try:
+            work = self._work(scan)
+            vanished = self._vanished(roots, scan)
+            self._scan_seconds = perf_counter() - self._start
             self._look_at(work)
         except KeyboardInterrupt:
             self._interrupted = True
-        vanished = self._vanished(roots, scan)
+        vanished = [path for path in vanished if self._known[path].id not in self._moved]
         removed = 0
         if self._prune and not self._interrupted:
             self._writer.remove([self._known[path].id for path in vanished])
@@ -88,6 +91,8 @@ class IndexRun:
     def _work(self, scan: Scan) -> list[PhotoTask]:
         work = []
         for file in scan.files():
+            if self._should_stop():
+                raise KeyboardInterrupt
             self._seen.add(file.path)
             if len(self._seen) % 5000 == 0:
                 self._tell("looking for photos", len(self._seen))
@@ -180,9 +185,8 @@ class IndexRun:
         unsure = [path for path, _ in scan.unreadable]
         return [
             path
-            for path, known in self._known.items()
+            for path in self._known
             if path not in self._seen
-            and known.id not in self._moved
             and any(_is_under(path, root) for root in roots)
             and not any(_is_under(path, folder) for folder in unsure)
         ]

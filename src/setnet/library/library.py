@@ -181,7 +181,7 @@ class Library:
         progress
             Is called with an `IndexProgress` now and then.
         should_stop
-            Is asked after each photo; True ends the run as Ctrl-C does, keeping what was found.
+            Is asked for each file; True ends the run as Ctrl-C does, keeping what was found.
         """
         from setnet.library.indexing import IndexRun
         from setnet.library.pool import default_workers

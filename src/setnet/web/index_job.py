@@ -86,15 +86,15 @@ class IndexJob:
     def __init__(self, library: OpenLibrary) -> None:
         self._library = library
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="setnet-index")
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stop = threading.Event()
         self._running: Future[None] | None = None
         self.state = JobState()
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way."""
-        return self._running is not None and not self._running.done()
+        """Whether a run is under way; as `state` tells, so that one may begin as soon as it says done."""
+        return self.state.state in ("running", "stopping")
 
     def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
         """Begin a run; a second one beside it is refused."""
@@ -102,7 +102,8 @@ class IndexJob:
             if self.is_running:
                 raise Problem(409, "an index run is under way: wait for its end, or stop it first")
             self._stop.clear()
-            self._change(JobState(self.state.version, "running", tuple(folders), time.time()))
+            self.state = JobState(self.state.version, folders=tuple(folders), started=time.time())
+            self._change(state="running")
             self._running = self._thread.submit(self._run, list(folders), prune, retry)
             return self.state
 
@@ -111,7 +112,7 @@ class IndexJob:
         with self._lock:
             if self.is_running:
                 self._stop.set()
-                self._change(replace(self.state, state="stopping"))
+                self._change(state="stopping")
             return self.state
 
     def close(self, patience: float = 30.0) -> None:
@@ -135,16 +136,16 @@ class IndexJob:
                     should_stop=self._stop.is_set,
                 )
         except SetNetError as error:
-            self._change(replace(self.state, state="failed", error=str(error)))
+            self._change(state="failed", error=str(error))
         except Exception as error:  # told to the user; the log has the rest
             _LOG.exception("the index run failed")
-            self._change(replace(self.state, state="failed", error=f"unexpected {type(error).__name__}"))
+            self._change(state="failed", error=f"unexpected {type(error).__name__}")
         else:
-            state = "stopped" if report.interrupted else "done"
-            self._change(replace(self.state, state=state, report=report))
+            self._change(state="stopped" if report.interrupted else "done", report=report)
 
     def _tell(self, progress: IndexProgress) -> None:
-        self._change(replace(self.state, progress=progress))
+        self._change(progress=progress)
 
-    def _change(self, state: JobState) -> None:
-        self.state = replace(state, version=self.state.version + 1)
+    def _change(self, **changes: Any) -> None:
+        with self._lock:  # the run and a request to stop it must not undo each other's changes
+            self.state = replace(self.state, version=self.state.version + 1, **changes)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from setnet.library import Library
+from setnet.library.founding import is_founded, refuse_other_settings
 
 __all__ = ["OpenLibrary"]
 
@@ -19,6 +20,7 @@ class OpenLibrary:
         self.path = path
         self._library = Library.open_or_create(path)
         self._library.set_index  # noqa: B018 - opened here: many threads ask for it at once later
+        self._settings = self._library.settings  # the process that finds faces goes on with these
         self._changed = threading.Condition()
         self._readers = 0
         self._replacing = False
@@ -26,6 +28,8 @@ class OpenLibrary:
     @contextmanager
     def reading(self) -> Iterator[Library]:
         """Yield the library; it stays open until the block ends."""
+        if self._library.is_gone:  # `setnet forget --everything` beside this server
+            self._replaced(_nothing)
         with self._changed:
             self._changed.wait_for(lambda: not self._replacing)
             self._readers += 1
@@ -39,22 +43,38 @@ class OpenLibrary:
 
     def forget_everything(self) -> int:
         """Delete the library from disk, once nobody reads it, and begin an empty one."""
+        return self._replaced(Library.forget_everything)
+
+    def _replaced(self, end: Callable[[Library], int]) -> int:
+        """Call `end` once nobody reads the library; then open what is there, or begin an empty one."""
         with self._changed:
             self._changed.wait_for(lambda: not self._replacing)
             self._replacing = True
             self._changed.wait_for(lambda: self._readers == 0)
-        settings = self._library.settings  # the process that finds faces goes on with these
         try:
-            photos = self._library.forget_everything()
+            try:
+                return end(self._library)
+            finally:
+                self._library.close()
+                self._library = self._successor()
         finally:
-            self._library.close()
-            self._library = Library.open_or_create(self.path, **settings.to_dict())
-            self._library.set_index  # noqa: B018
             with self._changed:
                 self._replacing = False
                 self._changed.notify_all()
-        return photos
+
+    def _successor(self) -> Library:
+        if is_founded(self.path):
+            library = Library.open(self.path)
+            refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
+        else:
+            library = Library.create(self.path, self._settings, beside_others=True)
+        library.set_index  # noqa: B018
+        return library
 
     def close(self) -> None:
         """Close the library."""
         self._library.close()
+
+
+def _nothing(_: Library) -> int:
+    return 0

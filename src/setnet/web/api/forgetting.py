@@ -12,17 +12,19 @@ from setnet.web.state import ServerState
 
 routes = APIRouter(tags=["forget"], dependencies=[Depends(require_json)])
 
+_NOT_KEPT = {"Clear-Site-Data": '"cache"'}  # the browser keeps thumbnails too
+
 
 @routes.post("/forget/folder")
 async def forget_folder(asked: FolderQuery, state: State) -> Response:
     """Delete what is known of the photos in a folder."""
-    return JSONResponse({"photos": await state.writing.run(_forget, state, asked.folder)})
+    return JSONResponse({"photos": await state.writing.run(_forget, state, asked.folder)}, headers=_NOT_KEPT)
 
 
 @routes.post("/forget/everything")
 async def forget_everything(asked: ForgetQuery, state: State) -> Response:
     """Delete the whole library: faces, people, thumbnails."""
-    return JSONResponse({"photos": await state.writing.run(state.forget_everything)})
+    return JSONResponse({"photos": await state.writing.run(state.forget_everything)}, headers=_NOT_KEPT)
 
 
 def _forget(state: ServerState, folder: str) -> int:
