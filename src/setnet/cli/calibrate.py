@@ -26,38 +26,45 @@ def calibrate(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Fit (w, b) of the score sigmoid(w s + b): for single descriptors, or for a head's set vectors."""
-    from setnet.cli.output import print_json, say
+    """Fit (w, b) of the score sigmoid(w s + b): for single descriptors, or for a head's set vectors.
+
+    Single descriptors are fitted by likelihood, set vectors by how well they rank sets of your people.
+    """
+    from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.learn.calibration import calibrate_elements, calibrate_head
     from setnet.learn.descriptor_file import read_descriptors
+    from setnet.sets.logistic import Logistic
 
     if out is not None and head is None:
         raise InvalidInputError("--out writes a head: say which with --head")
     descriptors, labels = read_descriptors(data)
+    logistic: Logistic
     if head is None:
+        from setnet.learn.calibration import calibrate_elements
+
         fit = calibrate_elements(descriptors, labels)
+        logistic = fit.logistic
+        more: dict[str, float] = {
+            "accuracy": fit.accuracy,
+            "positives": fit.positives,
+            "negatives": fit.negatives,
+        }
+        words = (
+            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} true and {fit.negatives:,} wrong pairs on the "
+            "right side"
+        )
     else:
+        from setnet.evaluate.head_calibration import calibrate_head
         from setnet.sets import SetNet
 
         net = SetNet.load(head)
-        fit = calibrate_head(net, descriptors, labels)
+        ranked = calibrate_head(net, descriptors, labels)
+        logistic = ranked.logistic
+        more = {"ndcg10_before": ranked.before, "ndcg10": ranked.after}
+        words = f"nDCG@10 of sets of these people {ranked.after:.1f}, {ranked.before:.1f} before"
         if out is not None:
-            SetNet(net.head.with_logistic(fit.logistic)).save(out)
+            SetNet(net.head.with_logistic(logistic)).save(out, half=False)  # no weight changes by a rounding
             say(f"wrote {out}")
-    facts = {
-        "w": fit.logistic.w,
-        "b": fit.logistic.b,
-        "threshold": fit.logistic.threshold,
-        "accuracy": fit.accuracy,
-        "positives": fit.positives,
-        "negatives": fit.negatives,
-    }
-    if json:
-        print_json(facts)
-    else:
-        typer.echo(
-            f"w = {fit.logistic.w:.3f}, b = {fit.logistic.b:.3f} (a match from similarity "
-            f"{fit.logistic.threshold:.3f}); {100 * fit.accuracy:.1f} % of {fit.positives:,} true and "
-            f"{fit.negatives:,} wrong pairs on the right side"
-        )
+    text = f"w = {logistic.w:.3f}, b = {logistic.b:.3f} (a match from similarity {logistic.threshold:.3f})"
+    facts = {"w": logistic.w, "b": logistic.b, "threshold": logistic.threshold}
+    print_either(facts | more, f"{text}; {words}", json)

@@ -19,7 +19,7 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.cli.output import print_json
+    from setnet.cli.output import print_either
     from setnet.library.paths import shown
 
     with open_library(library) as opened:
@@ -30,10 +30,5 @@ def export(
         "faces": written.faces,
         "labelled": written.labelled,
     }
-    if json:
-        print_json(facts)
-    else:
-        typer.echo(
-            f"{shown(file)}: {written.faces:,} descriptors of {written.photos:,} photos, "
-            f"{written.labelled:,} labelled"
-        )
+    text = f"{written.faces:,} descriptors of {written.photos:,} photos, {written.labelled:,} labelled"
+    print_either(facts, f"{shown(file)}: {text}", json)

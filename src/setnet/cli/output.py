@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "print_facts", "print_json", "print_table", "say"]
+__all__ = ["console", "print_either", "print_facts", "print_json", "print_table", "say"]
 
 
 def say(text: str) -> None:
@@ -23,6 +23,14 @@ def say(text: str) -> None:
 def print_json(value: Any) -> None:
     """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
     sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
+
+
+def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
+    """Print a result once: as JSON for programs, or as a sentence."""
+    if json:
+        print_json(facts)
+    else:
+        sys.stdout.write(f"{_printable(text)}\n")
 
 
 def console() -> Console:

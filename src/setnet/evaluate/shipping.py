@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.head_calibration import best_logistic
 from setnet.evaluate.splits import half_of
 from setnet.evaluate.stress import StressResult, calibrated, gap_closed, stress, stress_elements
 from setnet.evaluate.stress_world import StressWorld, stress_world
@@ -34,8 +35,7 @@ def make(name: str, descriptors: NDArray[np.float32], labels: NDArray[np.str_]) 
 
     head = train_head(RECIPES[name], descriptors, labels, report=print)
     world = stress_world(descriptors, labels, sets=CALIBRATION_SETS, repeats=3, seed=1)
-    # One-bit heads miss so little at two faces that a logarithm of it would look at nothing else.
-    return head.with_logistic(calibrated(SetNet(head), world, relative=head.bits == 32))
+    return head.with_logistic(best_logistic(SetNet(head), world))
 
 
 def judge(

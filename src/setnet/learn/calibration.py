@@ -1,4 +1,4 @@
-"""Fitting the logistic score (w, b): of elements, of a network, of a head on a user's own descriptors."""
+"""Fitting the logistic score (w, b): of elements and of a network, by likelihood."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from scipy.optimize import minimize
 
 from setnet.errors import InvalidInputError
 from setnet.sets.logistic import Logistic
-from setnet.sets.net import SetNet
 
-__all__ = ["Calibration", "calibrate_elements", "calibrate_head", "calibrate_sets", "fit_logistic"]
+__all__ = ["Calibration", "calibrate_elements", "calibrate_sets", "fit_logistic"]
 
 
 @dataclass(frozen=True)
@@ -90,32 +89,3 @@ def calibrate_sets(
     """Fit (w, b) for queries against set vectors; `members` (queries, sets) says which pairs are true."""
     similarity = queries @ sets.T
     return fit_logistic(similarity[members], similarity[~members])
-
-
-def calibrate_head(
-    net: SetNet,
-    descriptors: NDArray[np.floating],
-    labels: NDArray[np.str_],
-    sizes: tuple[int, ...] = (2, 3, 4, 5),
-    number: int = 1000,
-    seed: int = 0,
-) -> Calibration:
-    """Fit (w, b) for a head on random sets of a user's own labelled faces, other faces of them as queries."""
-    rng = np.random.default_rng(seed)
-    names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
-    known = np.flatnonzero((photos >= 2) & (names != ""))
-    if len(known) < 2:
-        raise InvalidInputError("calibrating a head needs two people or more with two labelled faces each")
-    faces = [rng.permutation(np.flatnonzero(owner == person)) for person in known]
-    sizes = tuple(min(size, len(known)) for size in sizes)
-    counts = rng.choice(np.array(sizes), number)
-    people = [rng.choice(len(known), size, replace=False) for size in counts]
-    # The first half of a person's faces may be in sets, the second half only asks.
-    rows = np.array([rng.choice(faces[p][: (len(faces[p]) + 1) // 2]) for group in people for p in group])
-    asked = np.array([faces[p][-1] for p in range(len(known))])
-    sets = net.aggregate(descriptors[rows], counts)
-    queries = net.describe(descriptors[asked])
-    members = np.zeros((len(known), number), dtype=bool)
-    for column, group in enumerate(people):
-        members[group, column] = True
-    return calibrate_sets(queries, sets, members)
