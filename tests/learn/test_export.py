@@ -61,7 +61,7 @@ def test_a_head_refuses_other_descriptors(tmp_path: Path) -> None:
 
 def test_comparison_methods_have_no_run_time_form() -> None:
     made, _, _ = network("gem", None)
-    with pytest.raises(ModelError, match="'netvlad' or an 'average'"):
+    with pytest.raises(ModelError, match=r"'netvlad' or an 'average'.*network\.safetensors"):
         head_of(made, "test", "", {})
 
 
@@ -84,5 +84,10 @@ def test_the_onnx_backbone_runs_in_the_faces_room_like_the_torch_one(tmp_path: P
 
 
 def test_whitening_signs_away_is_refused_before_a_generalised_mean() -> None:
-    with pytest.raises(InvalidInputError, match="only be whitened after"):
+    with pytest.raises(InvalidInputError, match=r"only be whitened after aggregation: .* signs"):
         network("gem", "before")
+
+
+def test_whitening_is_refused_before_netvlads_centres() -> None:
+    with pytest.raises(InvalidInputError, match=r"only be whitened after aggregation: its centres"):
+        network("netvlad", "before")

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+from setnet.learn.processes import own_device
 
 SCRIPT = """
 import json, sys
@@ -90,3 +93,10 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(tmp_path: Path) -> N
     alone, together = run(tmp_path / "one", 1), run(tmp_path / "two", 2)
     for ours, theirs in zip(alone, together, strict=True):
         np.testing.assert_allclose(np.array(theirs), np.array(ours), rtol=1e-6, atol=1e-9)
+
+
+def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert own_device("cuda") == "cuda"
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    assert [own_device(name) for name in ("cuda", "cuda:1", "cpu")] == ["cuda:3", "cuda:1", "cpu"]

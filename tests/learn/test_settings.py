@@ -36,6 +36,16 @@ def test_overrides_are_typed() -> None:
         ("set.steps=3", "unknown settings section 'set'"),
         ("sets.steps=many", "must be a int"),
         ("sets.steps", "section.name=value"),
+        ("seed=abc", "seed must be a whole number"),
+        ("sets.sizes=[]", "list of set sizes"),
+        ("sets.sizes=[0, 2]", "list of set sizes"),
+        ('sets.sizes=["two"]', "list of set sizes"),
+        ("sets.drops=[2.0]", "shares from 0 to 1"),
+        ("sets.identities=0", "more than 0"),
+        ("sets.log_every=0", "more than 0"),
+        ("sets.rate=nan", "more than 0"),
+        ("aggregator.clusters=-1", "more than 0"),
+        ("sets.clip=-1.0", "0 or more"),
     ],
 )
 def test_bad_overrides_name_the_remedy(change: str, message: str) -> None:

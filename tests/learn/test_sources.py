@@ -109,13 +109,22 @@ def test_descriptor_files_without_pickle(tmp_path: Path) -> None:
     np.savez(tmp_path / "nameless.npz", descriptors=rows)
     np.savez(tmp_path / "nan.npz", descriptors=np.full((2, 3), np.nan, np.float32), labels=labels[:2])
     np.savez(tmp_path / "short.npz", descriptors=rows, labels=labels[:3])
+    np.savez(tmp_path / "letters.npz", descriptors=np.array([["a"]]), labels=labels[:1])
     (tmp_path / "text.npz").write_text("no zip")
+    (tmp_path / "empty.npz").touch()
+    np.savez_compressed(tmp_path / "bent.npz", descriptors=rows, labels=labels)
+    bent = bytearray((tmp_path / "bent.npz").read_bytes())
+    bent[200:260] = bytes(60)
+    (tmp_path / "bent.npz").write_bytes(bent)
     for name, message in [
         ("pickled", "not a readable"),
         ("nameless", "labels"),
         ("nan", "row 0"),
         ("short", "do not fit"),
+        ("letters", "not a readable"),
         ("text", "not a readable"),
+        ("empty", "not a readable"),
+        ("bent", "not a readable"),
         ("absent", "no such"),
     ]:
         with pytest.raises(InvalidInputError, match=message):

@@ -80,6 +80,23 @@ def test_a_stage_without_the_one_before_says_which(tmp_path: Path) -> None:
         run("export", "--out", tmp_path / "run")
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--device", "tpu"], "valid are cpu, cuda"),
+        (["--set", "backbone.name=resnet51"], "'resnet50'"),
+        (["--set", "aggregator.name=gen"], "'gem-per-dim'"),
+    ],
+)
+def test_names_that_do_not_exist_are_answered_with_those_that_do(
+    tmp_path: Path, words: list[str], message: str
+) -> None:
+    rows, labels = descriptors(20, 2)
+    np.savez(tmp_path / "faces.npz", descriptors=rows, labels=labels)
+    with pytest.raises(InvalidInputError, match=message):
+        run("sets", tmp_path / "faces.npz", "--out", tmp_path / "run", "--set", "backbone.dim=32", *words)
+
+
 def test_descriptors_of_another_width_are_refused(tmp_path: Path) -> None:
     rows, labels = descriptors(20, 2)
     np.savez(tmp_path / "faces.npz", descriptors=rows, labels=labels)
@@ -117,6 +134,8 @@ def test_calibrate_prints_and_rewrites_a_head(tmp_path: Path) -> None:
         calibrate_app, [str(data), "--head", head, "--out", str(new)], catch_exceptions=False
     )
     assert done.exit_code == 0
-    assert SetNet.load(new).logistic != SetNet.load(Path(head)).logistic
+    old, again = SetNet.load(Path(head)), SetNet.load(new)
+    assert again.logistic != old.logistic
+    np.testing.assert_array_equal(again.describe(rows), old.describe(rows))
     with pytest.raises(InvalidInputError, match="--head"):
         CliRunner().invoke(calibrate_app, [str(data), "--out", str(new)], catch_exceptions=False)

@@ -16,8 +16,9 @@ from setnet.learn.loop import TrainReport
 from setnet.learn.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
 from setnet.learn.network import SetNetwork, make_aggregator
 from setnet.learn.pretrain import batch_of_step, pretrain
-from setnet.learn.set_training import train_sets
+from setnet.learn.set_training import calibrate_network, train_sets
 from setnet.learn.settings import Settings, load_settings
+from setnet.learn.source import Draw
 
 HEAD = [
     "backbone.dim=32",
@@ -186,6 +187,29 @@ def test_networks_survive_being_stored(tmp_path: Path) -> None:
     stored = load_network(tmp_path / "n.safetensors")
     assert same_weights(stored.network, network)
     assert (stored.settings, stored.about) == (settings, {"made": "here"})
+
+
+def test_few_faces_calibrate_a_network_too() -> None:
+    rows, labels = descriptors(20, 3)
+    source = DescriptorSource(rows, labels)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("average", backbone), w=1.0, b=7.0)
+    calibrate_network(network, source.load(source.faces, None), source.labels, (2, 3, 4, 5, 6), seed=0)
+    assert network.w.item() > 2
+    assert -0.9 * network.w.item() < network.b.item() < 0
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    class Stopped(DescriptorSource):
+        def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
+            raise KeyboardInterrupt
+
+    settings = load_settings("default", HEAD)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
+    with pytest.raises(KeyboardInterrupt):
+        train_sets(network, Stopped(*descriptors(80, 4)), settings, tmp_path)
+    assert "the same command goes on" in capsys.readouterr().err
 
 
 def test_generalised_mean_learns_p(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,7 @@ ChangesOption = Annotated[
         "--set", metavar="NAME=VALUE", help="Override a setting, such as --set sets.steps=500; repeatable."
     ),
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
+DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:NUMBER.")]
 ThreadsOption = Annotated[
     int, typer.Option("--threads", min=0, help="Threads of torch; 0 leaves it to torch.")
 ]
@@ -204,6 +205,8 @@ def _prepared(preset: str, changes: list[str] | None, device: str, threads: int)
 
     from setnet.errors import InvalidInputError
 
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise InvalidInputError(f"--device {device}: valid are cpu, cuda and cuda:NUMBER")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise InvalidInputError("--device cuda: torch sees no GPU here; use --device cpu")
     if threads:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -22,14 +23,13 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
         )
     try:
         with np.load(path, allow_pickle=False) as file:
-            descriptors, labels = file["descriptors"], file["labels"]
+            descriptors, labels = np.asarray(file["descriptors"], dtype=np.float32), file["labels"]
     except KeyError as error:
         raise InvalidInputError(
             f"{path}: {error.args[0]}; expected arrays 'descriptors' and 'labels'"
         ) from error
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
         raise InvalidInputError(f"{path}: not a readable descriptor file ({error})") from error
-    descriptors = np.asarray(descriptors, dtype=np.float32)
     if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
         raise InvalidInputError(
             f"{path}: descriptors {descriptors.shape} and labels {labels.shape} do not fit (n, D) and (n,)"

@@ -107,7 +107,8 @@ def head_of(
         branch = Product((np.eye(aggregator.element_dim, dtype=np.float32),))
     else:
         raise ModelError(
-            f"{type(aggregator).__name__} has no run-time form: train a 'netvlad' or an 'average' aggregator"
+            f"{type(aggregator).__name__} has no run-time form: train a 'netvlad' or an 'average' "
+            "aggregator, or compare this one by `setnet evaluate ... --head RUN/network.safetensors`"
         )
     if network.after is not None:
         output.append(_affine(network.after))

@@ -54,6 +54,8 @@ class Journal:
             self._bar.stop()
         if self._writer is not None:
             self._writer.close()
+        if kind is KeyboardInterrupt and not self.quiet:
+            print(f"{self.title}: stopped; the same command goes on from a checkpoint", file=sys.stderr)
 
     def step(self, step: int, samples: int) -> None:
         """Note that a step is done."""

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = ["Processes", "processes", "synchronise_norms"]
+__all__ = ["Processes", "own_device", "processes", "synchronise_norms"]
 
 
 @dataclass(frozen=True)
@@ -56,13 +56,18 @@ class Processes:
                 dist.all_reduce(parameter.grad)
 
 
+def own_device(device: str) -> str:
+    """Return the device of this process: with ``cuda`` and several processes, each has a GPU of its own."""
+    return f"cuda:{os.environ['LOCAL_RANK']}" if device == "cuda" and "LOCAL_RANK" in os.environ else device
+
+
 @contextmanager
-def processes() -> Iterator[Processes]:
+def processes(device: str = "cpu") -> Iterator[Processes]:
     """Join the processes that `torchrun` started (gloo on CPU, nccl on GPU), or be the only one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield Processes()
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         yield Processes(dist.get_rank(), dist.get_world_size())
     finally:

@@ -138,11 +138,11 @@ def calibrate_network(
 ) -> None:
     """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
     rng = np.random.default_rng(seed)
+    # no more sets than leave half of the faces to ask with
+    number = min(number, max(1, len(labels) // (2 * max(sizes))))
     indices, counts = random_sets(labels, sizes, number, rng)
     queries = np.setdiff1d(np.arange(len(labels)), indices)
     queries = queries[np.isin(labels[queries], labels[indices])][:2000]
-    if not len(queries):
-        return
     device = network.w.device
     training = network.training
     network.eval()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -139,7 +140,9 @@ class Settings:
                 value = text
             section, _, key = name.strip().partition(".")
             if section == "seed":
-                out = replace(out, seed=int(value))
+                if type(value) is not int or value < 0:
+                    raise InvalidInputError(f"setting seed must be a whole number from 0, got {value!r}")
+                out = replace(out, seed=value)
             elif section not in _SECTIONS:
                 raise one_of("settings section", section, [*_SECTIONS, "seed"])
             else:
@@ -170,8 +173,26 @@ def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
             value = float(value)
         if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
             raise InvalidInputError(f"setting {section}.{key} must be a {wanted.__name__}, got {value!r}")
+        _check(f"{section}.{key}", value)
         made[key] = value
     return kind(**made)
+
+
+# Of these, nought has a meaning: no steps, no decay, no clipping, alpha from the data.
+_MAY_BE_NOUGHT = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
+
+
+def _check(name: str, value: Any) -> None:
+    """Refuse numbers with which training could only fail, or never end."""
+    key = name.partition(".")[2]
+    if key == "sizes" and not (value and all(type(size) is int and size >= 1 for size in value)):
+        raise InvalidInputError(f"setting {name} must be a list of set sizes from 1, got {list(value)!r}")
+    if key == "drops" and not all(isinstance(share, int | float) and 0 <= share <= 1 for share in value):
+        raise InvalidInputError(f"setting {name} must be a list of shares from 0 to 1, got {list(value)!r}")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        least = "0 or more" if key in _MAY_BE_NOUGHT else "more than 0"
+        if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_NOUGHT):
+            raise InvalidInputError(f"setting {name} must be {least}, got {value!r}")
 
 
 def presets() -> list[str]:

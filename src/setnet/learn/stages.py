@@ -14,17 +14,19 @@ import numpy as np
 import torch
 
 from setnet.errors import InvalidInputError, TrainingError, one_of
-from setnet.learn.backbone import Backbone, Descriptors
+from setnet.learn.aggregator import Aggregator
+from setnet.learn.backbone import BACKBONES, Backbone, Descriptors
 from setnet.learn.descriptor_source import DescriptorSource
 from setnet.learn.export import Exported, export_network
 from setnet.learn.face_source import FaceFolder
 from setnet.learn.initialise import random_sets
 from setnet.learn.loop import TrainReport
 from setnet.learn.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
+from setnet.learn.netvlad import NetVLADAggregator
 from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.pooling import GeneralisedMean
+from setnet.learn.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.pretrain import pretrain
-from setnet.learn.processes import processes
+from setnet.learn.processes import own_device, processes
 from setnet.learn.set_training import SAMPLE, calibrate_network, elements_of, train_sets
 from setnet.learn.settings import Settings
 from setnet.learn.virtual_source import VirtualSource
@@ -32,18 +34,24 @@ from setnet.learn.whitening import fit_whitening
 
 __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
 
+_WHITENED_AFTER: dict[type[Aggregator], str] = {
+    AverageBeforeFC: "its elements are the features before the last layer",
+    GeneralisedMean: "whitening changes the elements' signs",
+    NetVLADAggregator: "its centres were learnt for descriptors that are not whitened",
+}
 AnySource = FaceFolder | DescriptorSource | VirtualSource
 
 
 def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu") -> TrainReport:
     """Pre-train the backbone on the folders of identities in `data`; writes ``backbone.safetensors``."""
     torch.manual_seed(settings.seed)
+    device = own_device(device)
     backbone = new_backbone(settings)
     if backbone.spec is None:
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
     source = FaceFolder(data, backbone.spec, settings.augment)
     _say_skipped(source)
-    with processes() as group:
+    with processes(device) as group:
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
         if group.rank == 0:
             about = {
@@ -63,10 +71,11 @@ def run_sets(
     people themselves.
     """
     torch.manual_seed(settings.seed)
+    device = own_device(device)
     backbone = _backbone(out, settings)
     source = open_source(data, backbone, settings, virtual)
     network = _network(backbone, settings)
-    with processes() as group:
+    with processes(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
         if group.rank == 0:
             network.cpu()
@@ -112,11 +121,10 @@ def whiten(
     """Give `network` a whitening of its elements (``before``) or of its set vectors (``after``), in place."""
     if place not in ("before", "after"):
         raise one_of("place of whitening", place, ["before", "after"])
-    if place == "before" and (
-        network.aggregator.before_fc or isinstance(network.aggregator, GeneralisedMean)
-    ):
+    kind = type(network.aggregator)
+    if place == "before" and kind in _WHITENED_AFTER:
         raise InvalidInputError(
-            "this aggregator can only be whitened after aggregation: whitening changes the elements' signs"
+            f"{kind.__name__} can only be whitened after aggregation: {_WHITENED_AFTER[kind]}"
         )
     network.before = network.after = None
     with torch.no_grad():
@@ -159,6 +167,8 @@ def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: boo
 def _backbone(out: Path, settings: Settings) -> Backbone:
     if settings.backbone.name == "descriptors":
         return Descriptors(settings.backbone.dim)
+    if settings.backbone.name not in BACKBONES:
+        raise one_of("backbone", settings.backbone.name, BACKBONES)
     stored = out / "backbone.safetensors"
     if not stored.is_file() and settings.backbone.weights:
         return new_backbone(settings)

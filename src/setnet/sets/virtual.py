@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -119,7 +121,7 @@ class VirtualPeople:
             with np.load(path, allow_pickle=False) as file:
                 arrays = [file[name].astype(np.float32) for name in ARRAYS]
                 numbers = [float(file[name]) for name in NUMBERS]
-        except (OSError, ValueError, KeyError) as error:
+        except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
             raise ModelError(f"{path} holds no parameters of virtual people: {error}") from error
         return cls(*arrays, *numbers)
 
