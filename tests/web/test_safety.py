@@ -7,6 +7,7 @@ import io
 import os
 import random
 import shutil
+import signal
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -237,6 +238,48 @@ def test_a_face_process_that_died_is_replaced(shared: TestClient, portrait: Call
     child._process.kill()
     child._process.wait()
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
+
+
+def test_photos_are_never_opened_in_the_servers_own_process(
+    own: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def opened(*_: object, **__: object) -> None:
+        raise AssertionError("a hostile photo could take the server along")
+
+    monkeypatch.setattr("setnet.faces.open_photo", opened)
+    photo = next(p for p in own.get(f"{API}/photos").json()["photos"] if p["faces"])
+    assert own.get(f"{API}/photos/{photo['id']}/thumbnail").content[:2] == b"\xff\xd8"
+    person = {"name": "Ann", "photo_faces": [{"photo": photo["id"], "face": 0}]}
+    assert own.post(f"{API}/people", json=person).json()["has_picture"]
+
+
+def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
+    own: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = own.app.state.server.drawing
+    first, second, *_ = (photo["id"] for photo in own.get(f"{API}/photos").json()["photos"])
+    assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
+    for child in drawing._children:
+        os.kill(child._process.pid, signal.SIGSTOP)
+    with monkeypatch.context() as patch:
+        patch.setattr(drawing, "_seconds", 0.01)  # however long: a stopped process never answers
+        answer = own.get(f"{API}/photos/{second}/thumbnail")
+    assert answer.status_code == 404
+    assert "took longer" in answer.json()["detail"]
+    assert own.get(f"{API}/photos/{second}/thumbnail").status_code == 200
+
+
+def test_a_file_whose_reader_went_away_at_once_is_closed(made: Any) -> None:
+    from setnet.library import Library
+    from setnet.web.photo_files import open_inside
+
+    with Library.open(made.library) as library:
+        opened = open_inside(library, next(library.catalog.all_photos()))
+    number, pieces = opened.file.fileno(), opened.chunks()
+    os.fstat(number)
+    del opened, pieces
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
 
 
 def test_a_full_queue_is_answered_with_retry_after(

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson
+from setnet.library.paths import shown
 from setnet.web.models import Examples, PersonQuery, PhotoFace
-from setnet.web.photo_files import real_path
+from setnet.web.photo_files import open_inside
 from setnet.web.problems import Problem, not_found
 
 if TYPE_CHECKING:
     from setnet.web.face_pool import SeenFace
     from setnet.web.state import ServerState
 
-__all__ = ["examples_of", "person_of", "uploads_of"]
+__all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
 
 
 async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
@@ -55,15 +56,23 @@ def person_of(asked: PersonQuery, number: int, uploads: list[SeenFace], library:
     return QueryPerson(name or f"person {number}", np.concatenate(parts))
 
 
-def examples_of(asked: Examples, uploads: list[SeenFace], library: Library) -> list[Example]:
+def examples_of(
+    asked: Examples, uploads: list[SeenFace], photo_examples: list[Example], library: Library
+) -> list[Example]:
     """Return example faces to be kept of a person."""
     from setnet.faces import Box
 
-    found = [Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads]
-    for face in asked.photo_faces:
-        found.append(_example(library, face))
-    found += [Example(_vector(v, library.dim, n)) for n, v in enumerate(asked.descriptors, 1)]
-    return found
+    return [
+        *(Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads),
+        *photo_examples,
+        *(Example(_vector(v, library.dim, n)) for n, v in enumerate(asked.descriptors, 1)),
+    ]
+
+
+def photo_examples(state: ServerState, faces: list[PhotoFace]) -> list[Example]:
+    """Return faces of photos in the library with small pictures of them; for calls in `state.drawing`."""
+    with state.library.reading() as library:
+        return [_example(state, library, face) for face in faces]
 
 
 def _descriptor(library: Library, face: PhotoFace) -> NDArray[np.float32]:
@@ -77,16 +86,13 @@ def _descriptor(library: Library, face: PhotoFace) -> NDArray[np.float32]:
     return found
 
 
-def _example(library: Library, face: PhotoFace) -> Example:
-    from setnet.faces import open_photo
-    from setnet.library.paths import shown
-    from setnet.library.pictures import face_picture
-
+def _example(state: ServerState, library: Library, face: PhotoFace) -> Example:
     descriptor = _descriptor(library, face)
     photo = library.photo(face.photo)
     box = photo.faces[face.face].box
     try:
-        picture = face_picture(open_photo(real_path(library, photo)).pixels, box)
+        with open_inside(library, photo).file as file:
+            picture = state.drawing.face_picture(file, (box.x0, box.y0, box.x1, box.y1))
     except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
     return Example(descriptor, shown(photo.path), box, picture)

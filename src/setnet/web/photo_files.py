@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from setnet.library import Library, LibraryPhoto
@@ -33,14 +34,14 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
-    """An open file and its size; `chunks` closes it."""
+    """An open file and its size."""
 
-    descriptor: int
+    file: FileIO
     size: int
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the file piece by piece."""
-        with os.fdopen(self.descriptor, "rb", buffering=0) as file:
+        """Yield the file piece by piece and close it."""
+        with self.file as file:
             left = self.size  # a file that grows meanwhile must not outgrow its announced length
             while left > 0 and (piece := file.read(min(_CHUNK, left))):
                 left -= len(piece)
@@ -77,7 +78,8 @@ def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
     except BaseException:
         os.close(descriptor)
         raise
-    return OpenedFile(descriptor, info.st_size)
+    # An object and not a bare number: it is closed too when a client goes before the first piece.
+    return OpenedFile(FileIO(descriptor), info.st_size)
 
 
 def type_of(path: Path) -> str:

@@ -29,6 +29,7 @@ class WebSettings:
     body_seconds : how long a client may take to send a body
     face_workers, face_queue, face_seconds : processes that find faces, images that may wait for them, and
         how long one image may take
+    draw_seconds : how long the thumbnail of a photo may take
     search_threads, search_queue : searches at one time, and searches that may wait
     face_lifetime : seconds that faces found in an upload can be referred to
     """
@@ -46,6 +47,7 @@ class WebSettings:
     face_workers: int = 1
     face_queue: int = 8
     face_seconds: float = 60.0
+    draw_seconds: float = 30.0
     search_threads: int = field(default_factory=lambda: max(1, os.cpu_count() or 1))
     search_queue: int = 256
     face_lifetime: float = 1800.0

@@ -13,6 +13,7 @@ from setnet.errors import SetNetError
 from setnet.library import Counts
 from setnet.web.face_pool import FacePool
 from setnet.web.face_store import FaceStore
+from setnet.web.image_pool import ImagePool
 from setnet.web.index_job import IndexJob
 from setnet.web.metrics import Metrics
 from setnet.web.open_library import OpenLibrary
@@ -41,7 +42,9 @@ class ServerState:
         self.metrics = Metrics()
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
         self.reading = BoundedThreads("reading", 4, 256)
-        self.drawing = BoundedThreads("thumbnail making", 2, 512)
+        self.drawing = ImagePool(
+            "thumbnail making", face_settings, workers=2, queue=512, seconds=settings.draw_seconds
+        )
         self.writing = BoundedThreads("writing", 1, 64)
         self.stopping = threading.Event()
         self._counts: tuple[float, Counts] | None = None
@@ -81,11 +84,12 @@ class ServerState:
         }
 
     def begin(self) -> None:
-        """Start the face process, so that the first photo need not wait for it."""
+        """Start the processes that open images, so that the first photo need not wait for them."""
         self._warming = asyncio.get_running_loop().create_task(self._warm_up())
 
     async def _warm_up(self) -> None:
         with suppress(SetNetError, Problem, OSError):
+            await self.drawing.warm_up()
             await self.pool.warm_up()
 
     async def close(self) -> None:

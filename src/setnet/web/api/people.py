@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from setnet.errors import InvalidInputError
 from setnet.library import Example, Library, Person
 from setnet.web.api.shared import State, require_json
-from setnet.web.asked import examples_of, uploads_of
+from setnet.web.asked import examples_of, photo_examples, uploads_of
 from setnet.web.face_pool import SeenFace
 from setnet.web.models import MergeQuery, NewPerson, PeopleAnswer, PersonAnswer, RenameQuery
 from setnet.web.problems import not_found
@@ -35,12 +35,15 @@ async def save_person(asked: NewPerson, state: State) -> Response:
     if asked.name.strip() in (".", ".."):
         raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
     uploads = await uploads_of(state, asked)
-    return JSONResponse(await state.writing.run(_save, state, asked, uploads), 201)
+    in_photos = await state.drawing.run(photo_examples, state, asked.photo_faces) if asked.photo_faces else []
+    return JSONResponse(await state.writing.run(_save, state, asked, uploads, in_photos), 201)
 
 
-def _save(state: ServerState, asked: NewPerson, uploads: list[SeenFace]) -> dict[str, Any]:
+def _save(
+    state: ServerState, asked: NewPerson, uploads: list[SeenFace], in_photos: list[Example]
+) -> dict[str, Any]:
     with state.library.reading() as library:
-        examples = examples_of(asked, uploads, library)
+        examples = examples_of(asked, uploads, in_photos, library)
         person = library.people.add(asked.name, examples)
         return _record(person, _picture(library, person.name) is not None)
 

@@ -86,11 +86,16 @@ async def thumbnail(
 
 def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
     with state.library.reading() as library:
+
+        def draw(photo: LibraryPhoto, side: int) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.thumbnail(file, side)
+
         real_path(library, photo)
         try:
-            return library.thumbnail(photo.id, size)
+            return library.thumbnail(photo.id, size, draw)
         except PhotoError as error:
-            raise Problem(404, f"no thumbnail: {error}") from None
+            raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
         except InvalidInputError as error:
             raise not_found(str(error)) from None
 
