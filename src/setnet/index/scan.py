@@ -75,13 +75,13 @@ class ElementScan:
     def refine(self, i: int, which: NDArray[np.int64]) -> None:
         """Tighten the bounds of query ``i`` for these lanes."""
         q, work = self.whole[i], list[Callable[[], None]]()
-        for s, rows, places in self.snapshot.elements.split(which):
+        for s, rows, mine in self.snapshot.elements.split(which):
             segment = self.snapshot.segments[s]
             if segment.coded:
                 args = _whole_codes(segment, q)
                 for at in range(0, len(rows), REFINED):
                     part = slice(at, at + REFINED)
-                    work.append(partial(_refine, self.bounds[i], which[places[part]], (*args, rows[part])))
+                    work.append(partial(_refine, self.bounds[i], mine[part], (*args, rows[part])))
         _drain(work, self.threads)
 
 

@@ -102,7 +102,7 @@ def fast(
 
 def rerank(snapshot: Snapshot, found: Scored, query: Query, k: int, conditions: Conditions) -> Scored:
     """Return the best k of the items found, by the matching of their elements."""
-    order = np.lexsort((found.row, found.segment))
+    order = np.argsort(found.segment, kind="stable")
     return best_of(snapshot, _grouped(found.segment[order], found.row[order]), query, k, conditions)
 
 

@@ -42,13 +42,13 @@ class Field:
         return int(self.start[-1])
 
     def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
-        """Return (segment, rows, places) for global lanes in ascending order."""
+        """Return (segment, rows, lanes) for global lanes in ascending order."""
         cuts = np.searchsorted(lanes, self.start)
         parts = []
-        for s in range(len(self.lane_rows)):
-            if cuts[s] < cuts[s + 1]:
-                places = np.arange(cuts[s], cuts[s + 1])
-                parts.append((s, self.lane_rows[s][lanes[places] - self.start[s]].astype(np.int64), places))
+        for s, rows in enumerate(self.lane_rows):
+            mine = lanes[cuts[s] : cuts[s + 1]]
+            if len(mine):
+                parts.append((s, rows[mine - self.start[s]].astype(np.int64), mine))
         return parts
 
 

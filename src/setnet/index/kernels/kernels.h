@@ -66,15 +66,26 @@ typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, i
 
 extern collect_function collect;
 
-#define TOUCHED 64 /* items whose pages are looked up together */
+#define PAGES 64 /* items whose pages are looked up together */
+#define TOGETHER 8 /* items whose rows are loaded together */
 
-/* Load from the first and last row of items. They lie in pages whose addresses the processor does not know yet: plain
- * loads let it look up several at once, while a prefetch of such a page is of no use. */
-static inline void touch(const uint8_t *rows, int64_t row_bytes, const int64_t *offsets, const int64_t *items, int64_t n) {
+/* Without offsets an item is one row. */
+static inline int64_t first_row(const int64_t *offsets, int64_t item) { return offsets ? offsets[item] : item; }
+
+/* Before item i of n is looked at: bring its rows near, with those of the items that follow it. They are scattered over
+ * the file. Loads that nothing waits for run side by side, first one or two per item to find the pages, then all; a
+ * prefetch of a page whose address the processor does not know yet is of no use. */
+static inline void fetch(const void *rows, int64_t row_bytes, const int64_t *offsets, const int64_t *items, int64_t i,
+                         int64_t n) {
   const volatile uint8_t *loaded = rows;
-  for (int64_t i = 0; i < n && i < TOUCHED; i++) {
-    int64_t from = offsets[items[i]] * row_bytes, to = offsets[items[i] + 1] * row_bytes;
+  for (int64_t j = i; i % PAGES == 0 && j < n && j < i + PAGES; j++) {
+    int64_t from = first_row(offsets, items[j]) * row_bytes, to = first_row(offsets, items[j] + 1) * row_bytes;
     if (from < to) (void)loaded[from], (void)loaded[to - 1];
+  }
+  for (int64_t j = i; i % TOGETHER == 0 && j < n && j < i + TOGETHER; j++) {
+    int64_t from = first_row(offsets, items[j]) * row_bytes, to = first_row(offsets, items[j] + 1) * row_bytes;
+    if (to - from > 8192) to = from + 8192;
+    for (; from < to; from += LINE) (void)loaded[from];
   }
 }
 

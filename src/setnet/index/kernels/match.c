@@ -14,8 +14,6 @@
 #define VECTOR_CLONES
 #endif
 
-#define AHEAD 16 /* items whose rows are on their way from memory while one is scored */
-
 static float half_to_float(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
   if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
@@ -143,13 +141,6 @@ static void conditions(const People *q, const double *similarity, const double *
   }
 }
 
-static void prefetch_item(const Elements *e, int64_t item) {
-  const char *from = (const char *)e->rows + e->offsets[item] * e->dim * (e->half ? 2 : 4);
-  const char *to = (const char *)e->rows + e->offsets[item + 1] * e->dim * (e->half ? 2 : 4);
-  if (to - from > 8192) to = from + 8192;
-  for (; from < to; from += LINE) __builtin_prefetch(from);
-}
-
 int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n, Scores *out) {
   int64_t most = 1, rows = q->person_start[q->people], all = rows + q->without;
   for (int64_t i = 0; i < n; i++) {
@@ -163,10 +154,7 @@ int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n
   uint8_t *taken = malloc((size_t)most);
   int failed = !row || !sims || !key || !best || !taken;
   for (int64_t i = 0; i < n && !failed; i++) {
-    if (i % TOUCHED == 0) touch(e->rows, e->dim * (e->half ? 2 : 4), e->offsets, items + i, n - i);
-    if (i == 0)
-      for (int64_t j = 1; j < AHEAD && j < n; j++) prefetch_item(e, items[j]);
-    if (i + AHEAD < n) prefetch_item(e, items[i + AHEAD]);
+    fetch(e->rows, e->dim * (e->half ? 2 : 4), e->offsets, items, i, n);
     int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
     for (int64_t f = 0; f < faces; f++)
       dots(row_of(e, first + f, row), e->dim, q->rows, all, q->padded, sims + f, faces);
@@ -291,8 +279,7 @@ int set_similarities(const SetRows *rows, const double *query, int64_t people, i
   if (!row) return -1;
   fill_signs();
   for (int64_t i = 0; i < n; i++) {
-    for (int64_t at = 0; i + 2 * AHEAD < n && at < rows->width; at += LINE)
-      __builtin_prefetch(rows->codes + items[i + 2 * AHEAD] * rows->width + at);
+    fetch(rows->codes, rows->width, NULL, items, i, n);
     dots(set_row_of(rows, items[i], row), rows->dim, query, people, padded, out + i * people, 1);
     for (int64_t p = 0; p < people && rows->bits < 16; p++) out[i * people + p] *= rows->scales[items[i]];
   }

@@ -25,18 +25,10 @@ static inline int32_t dot_portable(const uint8_t *codes, const int8_t *query, in
   return sum;
 }
 
-static inline void prefetch_rows(const Rows8 *r, int64_t item) {
-  const uint8_t *from = r->rows + r->offsets[item] * (r->width + 4), *to = r->rows + r->offsets[item + 1] * (r->width + 4);
-  if (to - from > 4096) to = from + 4096;
-  for (; from < to; from += LINE) __builtin_prefetch(from);
-}
-
 __attribute__((always_inline)) static inline void refine_with(const Rows8 *r, const Query *q, const int64_t *items,
                                                               int64_t n, float *bounds, dot_function dot) {
-  enum { AHEAD = 16 };
   for (int64_t i = 0; i < n; i++) {
-    if (i % TOUCHED == 0) touch(r->rows, r->width + 4, r->offsets, items + i, n - i);
-    if (i + AHEAD < n) prefetch_rows(r, items[i + AHEAD]);
+    fetch(r->rows, r->width + 4, r->offsets, items, i, n);
     bounds[i] = 0;
     for (int64_t p = 0; p < q->rows; p++) {
       float best = -INFINITY;
