@@ -191,6 +191,29 @@ def test_wrong_use_is_told_without_a_traceback(place: Path, arguments: list[str]
     assert done.stdout == ""
 
 
+def test_a_folder_that_is_not_there_leaves_no_library_behind(tmp_path: Path) -> None:
+    assert inside("index", tmp_path / "Photso", "--library", tmp_path / "library").returncode == 2
+    assert not (tmp_path / "library").exists()
+
+
+@pytest.mark.parametrize("out", ["d.csv", "absent/d.npz"])
+def test_describe_refuses_a_place_it_cannot_write_before_it_works(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
+) -> None:
+    monkeypatch.setattr("setnet.library.describing.WorkerPool", None)
+    done = inside("describe", place / "photos", "--out", tmp_path / out)
+    assert done.returncode == 2
+    assert Path(out).name in done.stderr
+
+
+def test_a_file_whose_name_is_no_text_can_be_asked_with(place: Path, tmp_path: Path) -> None:
+    strange = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.jpg"))
+    strange.write_bytes((place / "P001.jpg").read_bytes())
+    done = setnet("search", strange, "--library", place / "library")
+    assert done.returncode == 0, done.stderr
+    assert "caf\\xe9" in done.stdout
+
+
 def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> None:
     done = inside("search", place / "P001.jpg", "--library", "/" + "x" * 300)
     assert done.returncode == 2

@@ -14,6 +14,7 @@ from setnet.cli.demo import album as album_module
 from setnet.cli.demo.album import album, make_album
 from setnet.cli.demo.cutouts import PEOPLE, bust
 from setnet.cli.demo.questions import ndcg_at_10, three_questions
+from setnet.errors import InvalidInputError
 
 
 def test_the_album_is_the_same_everywhere_and_varied() -> None:
@@ -50,17 +51,33 @@ def test_photos_are_made_once_and_some_lie_on_their_side(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(album_module, "album", lambda: album()[3:7])
-    photos = make_album(tmp_path)
-    files = sorted(tmp_path.glob("*.jpg"))
+    photos = make_album(tmp_path / "album")
+    files = sorted((tmp_path / "album").glob("*.jpg"))
     assert [file.name for file in files] == [photo.name for photo in photos]
     times = [file.stat().st_mtime_ns for file in files]
-    make_album(tmp_path)
+    make_album(tmp_path / "album")
     assert [file.stat().st_mtime_ns for file in files] == times
     turned = [Image.open(file).getexif().get(0x0112) for file in files]
     assert any(turn in (3, 6, 8) for turn in turned)
-    assert json.loads((tmp_path / "who-is-where.json").read_text()).keys() == {photo.name for photo in photos}
+    told = json.loads((tmp_path / "album" / "who-is-where.json").read_text())
+    assert told.keys() == {photo.name for photo in photos}
     pixels = [np.asarray(Image.open(file)) for file in files]
     assert all(a.shape != b.shape or (a != b).any() for a, b in pairwise(pixels))
+
+
+def test_the_album_takes_the_place_of_an_older_one_and_of_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = tmp_path / "mine" / "IMG_0001.jpg"
+    mine.parent.mkdir()
+    mine.write_bytes(b"a photo of the user's own")
+    with pytest.raises(InvalidInputError, match="has other files in it"):
+        make_album(mine.parent)
+    assert mine.read_bytes() == b"a photo of the user's own"
+    for part in (album()[3:5], album()[5:7]):
+        monkeypatch.setattr(album_module, "album", lambda part=part: part)
+        made = make_album(tmp_path / "album")
+        assert {file.name for file in (tmp_path / "album").glob("*.jpg")} == {photo.name for photo in made}
 
 
 def test_the_demo_answers_its_questions(tmp_path: Path) -> None:

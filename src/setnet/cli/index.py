@@ -57,7 +57,9 @@ def index(
     """
     from setnet.cli.index_progress import IndexProgressBar
     from setnet.library import Library, default_library
+    from setnet.library.paths import existing
 
+    existing(photos or ())  # a slip of the pen must not leave a library behind
     place = library or default_library()
     chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:

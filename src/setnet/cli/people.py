@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+
+if TYPE_CHECKING:
+    from setnet.library import Person
 
 app = make_app()
 
@@ -33,16 +36,13 @@ def add(
     json: JsonOption = False,
 ) -> None:
     """Save a person, or give a saved one more example faces."""
-    from setnet.cli.output import print_json, say
+    from setnet.cli.output import say
 
     with open_library(library) as opened:
         person, notes = opened.add_person(name, images)
     for note in notes:
         say(f"note: {note}")
-    if json:
-        print_json({"name": person.name, "examples": person.examples, "notes": notes})
-    else:
-        typer.echo(f"{person.name}: {person.examples} example face(s)")
+    _tell(person, json, notes=notes)
 
 
 @app.command("list")
@@ -96,14 +96,9 @@ def rename(
     json: JsonOption = False,
 ) -> None:
     """Give a person another name."""
-    from setnet.cli.output import print_json
-
     with open_library(library) as opened:
         person = opened.people.rename(name, new)
-    if json:
-        print_json({"name": person.name, "examples": person.examples})
-    else:
-        typer.echo(f"{name} is now {person.name}")
+    _tell(person, json, f"{name} is now {person.name}")
 
 
 @app.command()
@@ -114,14 +109,9 @@ def merge(
     json: JsonOption = False,
 ) -> None:
     """Make OTHER people one with NAME: their example faces become NAME's."""
-    from setnet.cli.output import print_json
-
     with open_library(library) as opened:
         person = opened.people.merge(name, others)
-    if json:
-        print_json({"name": person.name, "examples": person.examples})
-    else:
-        typer.echo(f"{person.name}: {person.examples} example face(s)")
+    _tell(person, json)
 
 
 @app.command()
@@ -139,3 +129,12 @@ def remove(
         print_json({"removed": names})
     else:
         typer.echo(f"removed {', '.join(names)}")
+
+
+def _tell(person: Person, json: bool, text: str = "", **more: object) -> None:
+    from setnet.cli.output import print_json
+
+    if json:
+        print_json({"name": person.name, "examples": person.examples, **more})
+    else:
+        typer.echo(text or f"{person.name}: {person.examples} example face(s)")

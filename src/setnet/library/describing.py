@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.descriptor_file import write_descriptor_file
-from setnet.library.paths import absolute, as_path, shown
+from setnet.library.descriptor_file import refuse_place, write_descriptor_file
+from setnet.library.paths import as_path, existing, shown
 from setnet.library.pool import WorkerPool, default_workers
 from setnet.library.report import IndexProgress
 from setnet.library.scan import Scan
@@ -54,10 +54,8 @@ def describe_photos(
     photo's main one, labelled "" (unknown).
     """
     start = perf_counter()
-    roots = [absolute(folder) for folder in folders]
-    for root in roots:
-        if not os.path.exists(root):
-            raise InvalidInputError(f"no folder or photo {shown(root)}")
+    refuse_place(out)  # now, and not after hours of work
+    roots = existing(folders)
     tasks = [PhotoTask(file.path) for file in Scan(roots).files()]
     if not tasks:
         raise InvalidInputError(f"no photo in {', '.join(map(shown, roots))}")

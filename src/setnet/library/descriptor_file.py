@@ -13,15 +13,22 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.paths import shown
 
-__all__ = ["write_descriptor_file"]
+__all__ = ["refuse_place", "write_descriptor_file"]
+
+
+def refuse_place(path: Path) -> None:
+    """Raise when a descriptor file cannot be written there."""
+    if path.suffix != ".npz":
+        raise InvalidInputError(f"a descriptor file ends in .npz, not {shown(path.name)!r}")
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"no folder {shown(path.parent)} for {shown(path.name)}: make it first")
 
 
 def write_descriptor_file(
     path: Path, descriptors: NDArray[np.float32], labels: Sequence[str], **more: NDArray[Any]
 ) -> None:
     """Write a descriptor file whole or not at all; an empty label means an unknown person."""
-    if path.suffix != ".npz":
-        raise InvalidInputError(f"a descriptor file ends in .npz, not {shown(path.name)!r}")
+    refuse_place(path)
     part = path.with_name(path.name + ".part")
     try:
         with open(part, "wb") as file:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.library.descriptor_file import write_descriptor_file
+from setnet.library.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.naming import NamedPeople
 from setnet.library.paths import shown
 
@@ -32,6 +32,7 @@ def export(library: Library, path: Path) -> Exported:
 
     A face is labelled with the saved person it is most similar to, if it reaches the match threshold.
     """
+    refuse_place(path)
     people = NamedPeople.of(library)
     vectors, labels, counts, paths, ids = [], list[str](), list[int](), list[str](), list[str]()
     for photo in library.catalog.all_photos():

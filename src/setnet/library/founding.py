@@ -15,7 +15,7 @@ from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, Storag
 from setnet.index import SetIndex
 from setnet.library.catalog import Catalog
 from setnet.library.database import Database
-from setnet.library.paths import absolute, shown
+from setnet.library.paths import existing, shown
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -123,14 +123,12 @@ def refuse_other_model(catalog: Catalog, settings: FaceSettings) -> None:
 
 def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: Catalog) -> list[bytes]:
     """Return the absolute roots of a run; raise for one that is not there."""
-    roots = [absolute(f) for f in folders] if folders else catalog.folders()
-    if not roots:
+    if folders:
+        return existing(folders)
+    known = catalog.folders()
+    if not known:
         raise InvalidInputError("this library has no folder yet: name one, as in `setnet index ~/Photos`")
-    for root in roots:
-        if not os.path.exists(root):
-            known = " (if its disk is not mounted, mount it first)" if not folders else ""
-            raise InvalidInputError(f"no folder or photo {shown(root)}{known}")
-    return roots
+    return existing(known, " (if its disk is not mounted, mount it first)")
 
 
 def remember(database: Database, roots: Sequence[bytes]) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["absolute", "as_path", "folder_text", "shown", "stored"]
+from setnet.errors import InvalidInputError
+
+__all__ = ["absolute", "as_path", "existing", "folder_text", "shown", "stored"]
 
 
 def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
@@ -17,6 +20,17 @@ def absolute(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes
     """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them."""
     text = os.path.expanduser(os.fsdecode(path))
     return os.fsencode(os.path.abspath(text))
+
+
+def existing(
+    paths: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]], hint: str = ""
+) -> list[bytes]:
+    """Return absolute folders and photos; raise for one that is not there."""
+    found = [absolute(path) for path in paths]
+    for path in found:
+        if not os.path.exists(path):
+            raise InvalidInputError(f"no folder or photo {shown(path)}{hint}")
+    return found
 
 
 def shown(path: bytes | str | os.PathLike[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.cli.demo.cutouts import PEOPLE, TILES, Cutout, bust, picture, standing
-from setnet.errors import StorageError
+from setnet.errors import InvalidInputError, StorageError
 
 __all__ = ["PHOTOS", "AlbumPhoto", "album", "make_album"]
 
@@ -39,18 +40,32 @@ def make_album(folder: Path) -> list[AlbumPhoto]:
     truth = folder / "who-is-where.json"
     photos = album()
     text = json.dumps({photo.name: photo.people for photo in photos}, indent=1)
+    part = folder.with_name(f"{folder.name}.part")
     try:
         if truth.is_file() and truth.read_text(encoding="utf-8") == text:
             return photos
-        folder.mkdir(parents=True, exist_ok=True)
-        for old in folder.glob("IMG_*.jpg"):  # of a demo that planned another album
-            old.unlink()
+        _clear(folder, truth)
+        shutil.rmtree(part, ignore_errors=True)  # of a demo that was cut short
+        part.mkdir(parents=True)
         for number, photo in enumerate(photos):
-            _compose(photo, number, folder / photo.name)
-        truth.write_text(text, encoding="utf-8")  # last: its presence says that all photos are there
+            _compose(photo, number, part / photo.name)
+        (part / truth.name).write_text(text, encoding="utf-8")
+        part.rename(folder)
     except OSError as error:
         raise StorageError(f"cannot make the album in {folder}: {error.strerror or error}") from error
     return photos
+
+
+def _clear(folder: Path, truth: Path) -> None:
+    """Remove the album of another version of the demo; a folder with anything else in it is not ours."""
+    if truth.is_file():
+        for name in json.loads(truth.read_text(encoding="utf-8")):
+            (folder / Path(name).name).unlink(missing_ok=True)
+        truth.unlink()
+    if folder.is_dir():
+        if any(folder.iterdir()):
+            raise InvalidInputError(f"{folder} has other files in it: choose another place with --folder DIR")
+        folder.rmdir()
 
 
 def album() -> list[AlbumPhoto]:

@@ -32,6 +32,7 @@ def demo(
     serve: Annotated[
         bool, typer.Option("--serve", help="Then open the album as a web page, with the ten people saved.")
     ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one.")] = 8422,
     json: JsonOption = False,
 ) -> None:
     """See it work: make an album of synthetic people, index it, ask it three questions.
@@ -58,7 +59,7 @@ def demo(
     if serve:
         from setnet.cli.demo.serving import serve_album
 
-        serve_album(place / "library", portraits)
+        serve_album(place / "library", portraits, port)
 
 
 class _Said:

@@ -7,7 +7,7 @@ from pathlib import Path
 __all__ = ["serve_album"]
 
 
-def serve_album(library: Path, portraits: dict[str, Path]) -> None:
+def serve_album(library: Path, portraits: dict[str, Path], port: int) -> None:
     """Save the ten people by their portraits and open the page; returns when the server was stopped."""
     from setnet.cli.serve import web_server
     from setnet.library import Library
@@ -17,4 +17,4 @@ def serve_album(library: Path, portraits: dict[str, Path]) -> None:
         for name, portrait in portraits.items():
             if name not in opened.people:
                 opened.add_person(name, [str(portrait)])
-    run(library, open_page=True)
+    run(library, port=port, open_page=True)
