@@ -1,8 +1,103 @@
-"""What holds for every test: the same examples in every run, and no clock that could fail a slow machine."""
+"""What holds for every test, and an album of synthetic people with a library of it for those who ask.
+
+The same examples in every run, and no clock that could fail a slow machine.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
 from hypothesis import settings
 
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
+
+# Who is in which photo, from left to right; names sort in this order.
+ALBUM = {
+    "2016/pair.jpg": ("P001", "P003"),
+    "2016/alone.jpg": ("P003",),
+    "2019/three.jpg": ("P005", "P001", "P003"),
+    "2019/others.jpg": ("P005", "P010"),
+    "2019/nobody.jpg": (),
+}
+TAKEN = {"2016": "2016:07:14 18:30:00", "2019": "2019:01:02 03:04:05"}
+
+
+def _compose(path: Path, people: tuple[str, ...], tile: int = 1, taken: str | None = None) -> None:
+    from PIL import Image
+
+    from setnet.cli.demo.cutouts import bust
+
+    canvas = np.full((300, max(2, len(people)) * 270, 3), (70, 100, 120), np.uint8)
+    for number, person in enumerate(people):
+        cutout = bust(person, tile + number)
+        rows, columns = min(300, len(cutout.alpha)), min(270, cutout.alpha.shape[1])
+        middle = (cutout.alpha.shape[1] - columns) // 2
+        part = np.s_[:rows, middle : middle + columns]
+        place = canvas[300 - rows :, number * 270 : number * 270 + columns]
+        alpha = cutout.alpha[part][..., None]
+        place[:] = (place * (1 - alpha) + cutout.pixels[part] * alpha).astype(np.uint8)
+    exif = Image.Exif()
+    if taken:
+        exif[0x0132] = taken
+        exif.get_ifd(0x8769)[0x9003] = taken
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(canvas).save(path, quality=92, exif=exif)
+
+
+@pytest.fixture(scope="session")
+def _people() -> None:
+    pytest.importorskip(
+        "openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'"
+    )
+
+
+@pytest.fixture(scope="session")
+def compose(_people: None) -> Callable[..., None]:
+    """Return the function that writes a photo with given people from left to right."""
+    return _compose
+
+
+@pytest.fixture(scope="session")
+def portrait_file(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Return the function that gives a person's portrait, smaller than it comes: time matters."""
+    from PIL import Image
+
+    from setnet.cli.demo.cutouts import portrait_path
+
+    place = tmp_path_factory.mktemp("portraits")
+
+    def file_of(person: str) -> Path:
+        file = place / person / "studio_portrait.jpg"
+        if not file.is_file():
+            file.parent.mkdir()
+            Image.open(portrait_path(person)).convert("RGB").resize((480, 480)).save(file, quality=92)
+        return file
+
+    return file_of
+
+
+@dataclass(frozen=True)
+class Made:
+    """Photos and a library that knows them; not to be changed."""
+
+    photos: Path
+    library: Path
+
+
+@pytest.fixture(scope="session")
+def made(compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The album with one broken file, and its library, made once per test process."""
+    from setnet.library import Library
+
+    place = tmp_path_factory.mktemp("made")
+    for name, people in ALBUM.items():
+        compose(place / "photos" / name, people, taken=TAKEN[name[:4]])
+    (place / "photos" / "broken.jpg").write_bytes(b"this is no photo")
+    with Library.create(place / "library") as library:
+        library.index([place / "photos"], workers=0)
+    return Made(place / "photos", place / "library")

@@ -21,13 +21,19 @@ from setnet.library.worker import PhotoTask
 SETTINGS = FaceSettings()
 
 # A user's script, without the guard that multiprocessing asks for; small batches, so that a kill finds the
-# run between two of them.
+# run between two of them. With a fourth word it says so and waits there, until a signal comes.
 RUN = """
-import sys
+import signal, sys
 from setnet.library import Library, indexing
 indexing._BATCH_PHOTOS = 3
+
+def wait(now):
+    if now.done == 7 and len(sys.argv) > 4:
+        print("waits", flush=True)
+        signal.pause()
+
 with Library.open_or_create(sys.argv[1]) as library:
-    report = library.index([sys.argv[2]], workers=int(sys.argv[3]))
+    report = library.index([sys.argv[2]], workers=int(sys.argv[3]), progress=wait)
     print(report.added, report.interrupted, flush=True)
 """
 
@@ -42,43 +48,32 @@ def many(tmp_path: Path, compose: Callable[..., None]) -> Path:
     return tmp_path / "many"
 
 
-def started(tmp_path: Path, many: Path, workers: int) -> subprocess.Popen[str]:
+def started(tmp_path: Path, many: Path, workers: int, *waits: str) -> subprocess.Popen[str]:
     script = tmp_path / "run.py"
     script.write_text(RUN)
     return subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path / "library"), str(many), str(workers)],
+        [sys.executable, str(script), str(tmp_path / "library"), str(many), str(workers), *waits],
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
 
 
-def stored(tmp_path: Path) -> int:
-    if not (tmp_path / "library" / "library.db").is_file():
-        return 0
-    with Library.open(tmp_path / "library") as library:
-        return library.catalog.counts().photos
-
-
-def wait_for(tmp_path: Path, count: int, process: subprocess.Popen[str]) -> None:
-    for _ in range(1200):
-        try:
-            if stored(tmp_path) >= count or process.poll() is not None:
-                return
-        except Exception:  # the library is being made this very moment
-            pass
-        time.sleep(0.05)
-    raise AssertionError("the run did not get anywhere")
+def waiting(tmp_path: Path, many: Path) -> subprocess.Popen[str]:
+    """Return a run that has found seven photos, and stored six or more of them, and goes no further."""
+    process = started(tmp_path, many, 1, "waits")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waits\n"
+    return process
 
 
 def test_a_killed_run_loses_nothing_it_stored_and_the_next_completes_it(tmp_path: Path, many: Path) -> None:
-    process = started(tmp_path, many, workers=1)
-    wait_for(tmp_path, 3, process)
+    process = waiting(tmp_path, many)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     with Library.open(tmp_path / "library") as library:
         before = library.catalog.counts().photos
-        assert 3 <= before < 24
+        assert 6 <= before <= 7
         assert library.search([library.descriptors("1")], k=1)[0].photo.id == "1"
         report = library.index(workers=0)
         assert report.unchanged >= before
@@ -118,13 +113,12 @@ def test_a_run_killed_at_many_moments_ends_as_one_that_was_not(tmp_path: Path, m
 
 
 def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
-    process = started(tmp_path, many, workers=1)
-    wait_for(tmp_path, 3, process)
+    process = waiting(tmp_path, many)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, _ = process.communicate(timeout=60)
-    assert out.split()[1] == "True"
+    assert out == "7 True\n"
     with Library.open(tmp_path / "library") as library:
-        assert library.catalog.counts().photos == int(out.split()[0])
+        assert library.catalog.counts().photos == 7
         assert library.catalog.unfinished() == []
         assert library.check() == []
 

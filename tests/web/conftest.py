@@ -1,4 +1,4 @@
-"""A small album of synthetic people, a library of it, and servers over copies of that library."""
+"""Servers over the library of the album, and over copies of it."""
 
 from __future__ import annotations
 
@@ -12,83 +12,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from PIL import Image
 
-from setnet.library import Library
 from setnet.web import WebSettings, create_app
 
-pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
-
-# Who is in which photo, from left to right.
-ALBUM = {
-    "2016/both.jpg": ("P001", "P003"),
-    "2016/one.jpg": ("P003",),
-    "2019/all.jpg": ("P005", "P001", "P003"),
-    "2019/others.jpg": ("P005", "P010"),
-    "2019/nobody.jpg": (),
-}
-TAKEN = {"2016": "2016:07:14 18:30:00", "2019": "2019:01:02 03:04:05"}
 API = "/api/v1"
 
 
-def compose(path: Path, people: tuple[str, ...], taken: str) -> None:
-    from setnet.cli.demo.cutouts import bust
-
-    canvas = np.full((300, max(2, len(people)) * 270, 3), (70, 100, 120), np.uint8)
-    for number, person in enumerate(people):
-        cutout = bust(person, 1 + number)
-        rows, columns = min(300, len(cutout.alpha)), min(270, cutout.alpha.shape[1])
-        middle = (cutout.alpha.shape[1] - columns) // 2
-        part = np.s_[:rows, middle : middle + columns]
-        place = canvas[300 - rows :, number * 270 : number * 270 + columns]
-        alpha = cutout.alpha[part][..., None]
-        place[:] = (place * (1 - alpha) + cutout.pixels[part] * alpha).astype(np.uint8)
-    exif = Image.Exif()
-    exif[0x0132] = taken
-    exif.get_ifd(0x8769)[0x9003] = taken
-    path.parent.mkdir(parents=True, exist_ok=True)
-    Image.fromarray(canvas).save(path, quality=92, exif=exif)
-
-
-@dataclass(frozen=True)
-class Made:
-    """Photos and a library that knows them."""
-
-    photos: Path
-    library: Path
-
-
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
-    place = tmp_path_factory.mktemp("web")
-    for name, people in ALBUM.items():
-        compose(place / "photos" / name, people, TAKEN[name[:4]])
-    (place / "photos" / "broken.jpg").write_bytes(b"this is no photo")
-    with Library.create(place / "library") as library:
-        library.index([place / "photos"], workers=0)
-    return Made(place / "photos", place / "library")
-
-
-@pytest.fixture(scope="session")
-def portrait() -> Callable[[str], bytes]:
-    """Return the bytes of a person's portrait, made small: finding its face is not what is tested."""
-    from io import BytesIO
-
-    from setnet.cli.demo.cutouts import portrait_path
-
-    def read(person: str) -> bytes:
-        with Image.open(portrait_path(person)) as image:
-            small = image.convert("RGB").resize((480, 480))
-        buffer = BytesIO()
-        small.save(buffer, "JPEG", quality=92)
-        return buffer.getvalue()
-
-    return read
+def portrait(portrait_file: Callable[[str], Path]) -> Callable[[str], bytes]:
+    """Return the function that gives the bytes of a person's portrait."""
+    return lambda person: portrait_file(person).read_bytes()
 
 
 @contextmanager
@@ -99,14 +37,14 @@ def client_of(library: Path, sets: Path, settings: WebSettings | None = None) ->
 
 
 @pytest.fixture(scope="session")
-def shared(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def shared(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     """A server over the album; tests leave its photos and folders as they are."""
     with client_of(made.library, tmp_path_factory.mktemp("sets")) as client:
         yield client
 
 
 @pytest.fixture
-def own(made: Made, tmp_path: Path) -> Iterator[TestClient]:
+def own(made: Any, tmp_path: Path) -> Iterator[TestClient]:
     """A server over a copy of the library that a test may change; its photos are the shared ones."""
     shutil.copytree(made.library, tmp_path / "library")
     with client_of(tmp_path / "library", tmp_path / "sets") as client:
@@ -186,7 +124,7 @@ def _wait_until_up(url: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def running(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def running(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A real server over a copy of the library, shared by the tests of one process."""
     place = tmp_path_factory.mktemp("running")
     shutil.copytree(made.library, place / "library")

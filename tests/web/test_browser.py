@@ -172,7 +172,7 @@ def test_a_person_finds_their_friends(surface: Page, portraits: dict[str, Path])
 
 def _boxes_are_where_the_faces_are(page: Any) -> None:
     """Compare the boxes on the screen with those of the answer, scaled to the picture on the screen."""
-    tile = page.locator('.tile:has([aria-label^="Open all.jpg"])')
+    tile = page.locator('.tile:has([aria-label^="Open three.jpg"])')
     photo = page.evaluate(
         "id => fetch(`/api/v1/photos/${id}`).then((r) => r.json())", tile.get_attribute("data-photo")
     )
@@ -217,7 +217,7 @@ def _toggles_narrow_the_answer(surface: Page) -> None:
     expect(page.locator('[aria-label^="Open others.jpg"]')).to_have_count(0)
     reset()
     page.get_by_label("Taken until").fill("2017-01-01")
-    expect(page.locator('[aria-label^="Open all.jpg"]')).to_have_count(0)
+    expect(page.locator('[aria-label^="Open three.jpg"]')).to_have_count(0)
     page.get_by_label("Taken from").fill("2017-01-01")
     expect(page.locator(".empty h2")).to_have_text("No photo fits")
     reset()
@@ -232,10 +232,10 @@ def _toggles_narrow_the_answer(surface: Page) -> None:
         page.get_by_label(mode, exact=True).check()
         expect(page.locator(".summary")).to_contain_text({"Set": "set vectors"}.get(mode, mode.lower()))
         expect(page.locator(".tile .open").first).to_have_attribute(
-            "aria-label", "Open all.jpg, with Person 1, Person 2, Person 3"
+            "aria-label", "Open three.jpg, with Person 1, Person 2, Person 3"
         )
     page.get_by_label("Photos without Person 3").click()
-    expect(page.locator('[aria-label^="Open all.jpg"]')).to_have_count(0)
+    expect(page.locator('[aria-label^="Open three.jpg"]')).to_have_count(0)
     expect(page.locator(".group > h2").first).to_contain_text("All 2")
     page.get_by_label("Photos without Person 3").click()
     expect(page.locator(".group")).to_have_count(3)
@@ -243,18 +243,18 @@ def _toggles_narrow_the_answer(surface: Page) -> None:
 
 def _large_view(surface: Page) -> None:
     page = surface.page
-    page.locator('[aria-label^="Open all.jpg"]').click()
+    page.locator('[aria-label^="Open three.jpg"]').click()
     viewer = page.locator("#viewer")
-    expect(viewer.locator(".title b")).to_have_text("all.jpg")
+    expect(viewer.locator(".title b")).to_have_text("three.jpg")
     expect(viewer.locator(".target")).to_have_count(3)
     expect(viewer.get_by_label("Download")).to_have_attribute(
-        "href", "/api/v1/photos/" + str(_id(page, "all.jpg")) + "/file?download=true"
+        "href", "/api/v1/photos/" + str(_id(page, "three.jpg")) + "/file?download=true"
     )
     assert surface.serious_findings() == []
     page.keyboard.press("ArrowRight")
-    expect(viewer.locator(".title b")).not_to_have_text("all.jpg")
+    expect(viewer.locator(".title b")).not_to_have_text("three.jpg")
     page.keyboard.press("ArrowLeft")
-    expect(viewer.locator(".title b")).to_have_text("all.jpg")
+    expect(viewer.locator(".title b")).to_have_text("three.jpg")
     viewer.get_by_role("button", name="Not Person 2").click()  # hides that match in this query
     page.keyboard.press("Escape")
     expect(viewer).to_have_count(0)
@@ -293,7 +293,7 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
 
     page.get_by_role("button", name="Find photos").click()
     expect(page.locator(".group > h2").first).to_contain_text("With Zoë O'Hara")
-    assert {"all.jpg", "both.jpg"} <= set(surface.names())
+    assert {"three.jpg", "pair.jpg"} <= set(surface.names())
     page.locator(".chip").click()  # a chip takes its person out again
     expect(page.locator(".person")).to_have_count(0)
 

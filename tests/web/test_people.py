@@ -69,7 +69,7 @@ def test_a_person_without_face_or_name_is_refused(own: TestClient, body: dict[st
 
 def test_index_run_reports_live_and_finds_new_photos(own: TestClient, made: Any, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
-    (tmp_path / "more" / "new.jpg").write_bytes((made.photos / "2016/one.jpg").read_bytes())
+    (tmp_path / "more" / "new.jpg").write_bytes((made.photos / "2016/alone.jpg").read_bytes())
     started = own.post(f"{API}/index", json={"folders": [str(tmp_path / "more")]})
     assert started.status_code == 202
     events = own.get(f"{API}/index/events?once=true").text
@@ -88,7 +88,7 @@ def test_forgetting_everything_needs_the_words_and_leaves_photos(
     assert own.post(f"{API}/forget/everything", json={"confirm": "forget everything"}).json() == {"photos": 5}
     assert own.get(f"{API}/status").json()["photos"] == 0
     assert own.get(f"{API}/photos").json()["photos"] == []
-    assert (made.photos / "2016/one.jpg").exists()
+    assert (made.photos / "2016/alone.jpg").exists()
 
 
 def test_forgetting_everything_goes_on_beside_other_files_in_the_folder(
@@ -135,7 +135,7 @@ def test_a_stopped_run_keeps_what_it_found_and_can_go_on(
 ) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
-    data = (made.photos / "2019/all.jpg").read_bytes()
+    data = (made.photos / "2019/three.jpg").read_bytes()
     for number in range(8):  # other content, so faces must be found
         (folder / f"{number}.jpg").write_bytes(data + bytes([number]))
     found = threading.Event()

@@ -105,7 +105,7 @@ def test_an_index_run_that_is_stopped_with_the_server_leaves_a_sound_library(
     from setnet.library import Library
 
     shutil.copytree(made.library, tmp_path / "library")
-    data = (made.photos / "2019/all.jpg").read_bytes()
+    data = (made.photos / "2019/three.jpg").read_bytes()
     (tmp_path / "many").mkdir()
     for number in range(40):
         (tmp_path / "many" / f"{number}.jpg").write_bytes(data + bytes([number]))

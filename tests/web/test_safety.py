@@ -185,8 +185,8 @@ def test_links_out_of_the_folders_are_refused(
 
     photos, secret = tmp_path / "photos", tmp_path / "secret.jpg"
     photos.mkdir()
-    shutil.copy(made.photos / "2016/one.jpg", photos / "mine.jpg")
-    shutil.copy(made.photos / "2016/both.jpg", secret)
+    shutil.copy(made.photos / "2016/alone.jpg", photos / "mine.jpg")
+    shutil.copy(made.photos / "2016/pair.jpg", secret)
     with Library.create(tmp_path / "library") as library:
         library.index([photos], workers=0)
     with open_client(tmp_path / "library", tmp_path / "sets") as client:

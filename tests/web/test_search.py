@@ -42,10 +42,10 @@ def test_faces_of_an_upload_are_boxed_and_live_for_a_while(
 
 def test_all_people_first_then_all_but_one(shared: TestClient, faces: dict[str, str]) -> None:
     answer = ask(shared, {"faces": [faces["P001"]], "name": "Ann"}, {"faces": [faces["P003"]], "name": "Bea"})
-    assert set(names(answer)[:2]) == {"both.jpg", "all.jpg"}
-    assert names(answer)[2] == "one.jpg"
+    assert set(names(answer)[:2]) == {"pair.jpg", "three.jpg"}
+    assert names(answer)[2] == "alone.jpg"
     assert "nobody.jpg" not in names(answer)
-    both = next(hit for hit in answer["hits"] if hit["photo"]["name"] == "both.jpg")
+    both = next(hit for hit in answer["hits"] if hit["photo"]["name"] == "pair.jpg")
     left, right = sorted(both["matches"], key=lambda match: match["box"][0])
     assert (left["name"], right["name"]) == ("Ann", "Bea")  # P001 was composed on the left
     assert left["box"] == both["photo"]["faces"][left["face"]]["box"]
@@ -68,12 +68,12 @@ def test_pages_follow_each_other_without_gap_or_repeat(shared: TestClient, faces
 @pytest.mark.parametrize(
     ("conditions", "expected"),
     [
-        ({"at_least": 2}, {"both.jpg", "all.jpg"}),
-        ({"only": True}, {"both.jpg", "one.jpg"}),
-        ({"after": "2019"}, {"all.jpg"}),
-        ({"before": "2017-01-01"}, {"both.jpg", "one.jpg"}),
-        ({"min_faces": 3}, {"all.jpg"}),
-        ({"max_faces": 1}, {"one.jpg"}),
+        ({"at_least": 2}, {"pair.jpg", "three.jpg"}),
+        ({"only": True}, {"pair.jpg", "alone.jpg"}),
+        ({"after": "2019"}, {"three.jpg"}),
+        ({"before": "2017-01-01"}, {"pair.jpg", "alone.jpg"}),
+        ({"min_faces": 3}, {"three.jpg"}),
+        ({"max_faces": 1}, {"alone.jpg"}),
     ],
 )
 def test_each_condition_narrows_the_answer(
@@ -85,9 +85,9 @@ def test_each_condition_narrows_the_answer(
 
 def test_folder_and_without(shared: TestClient, faces: dict[str, str], made: Any) -> None:
     person = {"faces": [faces["P003"]]}
-    assert "all.jpg" not in names(ask(shared, person, folder=str(made.photos / "2016")))
-    assert "all.jpg" not in names(ask(shared, person, without=[{"faces": [faces["P005"]]}]))
-    assert "all.jpg" in names(ask(shared, person))
+    assert "three.jpg" not in names(ask(shared, person, folder=str(made.photos / "2016")))
+    assert "three.jpg" not in names(ask(shared, person, without=[{"faces": [faces["P005"]]}]))
+    assert "three.jpg" in names(ask(shared, person))
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
@@ -96,7 +96,7 @@ def test_every_mode_finds_the_photo_with_everybody_first(
 ) -> None:
     people = [{"faces": [faces[p]]} for p in ("P001", "P003", "P005")]
     answer = ask(shared, *people, mode=mode)
-    assert names(answer)[0] == "all.jpg"
+    assert names(answer)[0] == "three.jpg"
     assert len(answer["hits"][0]["matches"]) == 3
     assert answer["seconds"]["search"] > 0
 
@@ -105,12 +105,12 @@ def test_people_come_as_images_descriptors_or_faces_of_photos(
     shared: TestClient, faces: dict[str, str], portrait: Callable[[str], bytes]
 ) -> None:
     image = base64.b64encode(portrait("P005")).decode()
-    assert names(ask(shared, {"images": [image]}))[0] in ("all.jpg", "others.jpg")
+    assert names(ask(shared, {"images": [image]}))[0] in ("three.jpg", "others.jpg")
     alone = next(
-        h for h in ask(shared, {"faces": [faces["P003"]]})["hits"] if h["photo"]["name"] == "one.jpg"
+        h for h in ask(shared, {"faces": [faces["P003"]]})["hits"] if h["photo"]["name"] == "alone.jpg"
     )
     same = ask(shared, {"photo_faces": [{"photo": alone["photo"]["id"], "face": 0}]})
-    assert names(same)[0] == "one.jpg"
+    assert names(same)[0] == "alone.jpg"
     assert same["hits"][0]["matches"][0]["similarity"] > 0.99
     dim = shared.get(f"{API}/status").json()["dim"]
     assert ask(shared, {"descriptors": [[1.0] + [0.0] * (dim - 1)]}, at_least=0)["searched"] == 5
@@ -136,7 +136,7 @@ def test_photos_are_listed_latest_first_and_told_in_full(shared: TestClient) -> 
     assert ids == sorted(ids, reverse=True)
     assert len(ids) == 5
     assert rest["cursor"] is None
-    photo = next(p for p in (*first["photos"], *rest["photos"]) if p["name"] == "both.jpg")
+    photo = next(p for p in (*first["photos"], *rest["photos"]) if p["name"] == "pair.jpg")
     details = shared.get(f"{API}/photos/{photo['id']}").json()
     assert details["taken"] == "2016-07-14T18:30:00"
     assert len(details["faces"]) == 2
@@ -157,9 +157,9 @@ def test_thumbnails_are_upright_small_and_cached(shared: TestClient) -> None:
 
 
 def test_files_are_the_photos_own_bytes(shared: TestClient, made: Any) -> None:
-    photo = next(p for p in shared.get(f"{API}/photos").json()["photos"] if p["name"] == "both.jpg")
+    photo = next(p for p in shared.get(f"{API}/photos").json()["photos"] if p["name"] == "pair.jpg")
     answer = shared.get(f"{API}/photos/{photo['id']}/file", params={"download": True})
-    assert answer.content == Path(made.photos / "2016/both.jpg").read_bytes()
+    assert answer.content == Path(made.photos / "2016/pair.jpg").read_bytes()
     assert answer.headers["content-disposition"].startswith("attachment")
     assert "sandbox" in answer.headers["content-security-policy"]
 
