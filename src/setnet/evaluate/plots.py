@@ -128,6 +128,22 @@ def _retrieval(record: Record, plt: Any) -> list[tuple[str, Any]]:
     return [("retrieval", figure)]
 
 
+def _orthogonality(record: Record, plt: Any) -> list[tuple[str, Any]]:
+    figure, axes = plt.subplots(figsize=(7.2, 1.2 + 0.5 * len(record.rows)), layout="constrained")
+    places = np.arange(len(record.rows))
+    for number, (key, words) in enumerate((("plain_ratio", "as it is"), ("whitened_ratio", "whitened"))):
+        means = [mean_and_error(row.values.get(key) or [np.nan])[0] for row in record.rows]
+        axes.barh(
+            places + (number - 0.5) * 0.36, means, height=0.34, color=COLOURS[number], label=words,
+            hatch="//" if number else "", edgecolor="white",
+        )  # fmt: skip
+    axes.axvline(1.0, color="#000000", lw=1, ls="--", label="random directions")
+    axes.set(yticks=places, yticklabels=[row.name for row in record.rows], xlabel="G_diff / (n / sqrt(D))")
+    axes.invert_yaxis()
+    _legend(figure, axes)
+    return [("orthogonality", figure)]
+
+
 def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
     figure, axes = plt.subplots(figsize=(7.2, 4.2), layout="constrained")
     for number, row in enumerate(record.rows):
@@ -181,6 +197,7 @@ def _legend(figure: Any, axes: Any) -> None:
 _PLOTS: dict[str, Callable[[Record, Any], list[tuple[str, Any]]]] = {
     "fit": _fit,
     "identify": _identify,
+    "orthogonality": _orthogonality,
     "retrieval": _retrieval,
     "stress": _stress,
     "tradeoff": _tradeoff,

@@ -22,7 +22,6 @@ class Column:
     fact: bool = False
     lower: bool = False
     digits: int = 1
-    unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -61,10 +60,10 @@ class Table:
         )
 
 
-def clear_best(rows: Sequence[Row], key: str, lower: bool = False) -> int | None:
+def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int = 9) -> int | None:
     """Return which row is best by more than the standard error of its lead; None when none is.
 
-    Repeats are paired (all methods see the same query faces), so the error is that of the differences.
+    Nor is one that reads like the second at so many ``digits``. Repeats are paired (all methods see the same query faces), so the error is that of the differences.
     """
     entrants = [i for i, row in enumerate(rows) if not row.bound and row.values.get(key)]
     if len(entrants) < 2:
@@ -77,7 +76,8 @@ def clear_best(rows: Sequence[Row], key: str, lower: bool = False) -> int | None
     else:
         lead = float(sign * (first.mean() - second.mean()))
         error = float(np.hypot(mean_and_error(first.tolist())[1], mean_and_error(second.tolist())[1]))
-    return ranked[0] if np.isfinite(error) and lead > error else None
+    shows = round(float(first.mean()), digits) != round(float(second.mean()), digits)
+    return ranked[0] if np.isfinite(error) and lead > error and shows else None
 
 
 def result_table(title: str, rows: Sequence[Row], columns: Sequence[Column], note: str = "") -> Table:
@@ -85,7 +85,7 @@ def result_table(title: str, rows: Sequence[Row], columns: Sequence[Column], not
     cells = []
     bold = set()
     for c, column in enumerate(columns):
-        best = None if column.fact else clear_best(rows, column.key, column.lower)
+        best = None if column.fact else clear_best(rows, column.key, column.lower, column.digits)
         if best is not None:
             bold.add((best, c + 1))
     for row in rows:
@@ -99,7 +99,7 @@ def _cell(row: Row, column: Column) -> str:
     if column.fact:
         fact = row.facts.get(column.key)
         if isinstance(fact, float):
-            return f"{fact * column.unit:,.{column.digits}f}"
+            return f"{fact:,.{column.digits}f}"
         if isinstance(fact, int):
             return f"{fact:,}"
         return "" if fact is None else str(fact)
@@ -107,5 +107,5 @@ def _cell(row: Row, column: Column) -> str:
     if not values:
         return ""
     mean, error = mean_and_error(values)
-    text = f"{mean * column.unit:.{column.digits}f}"
-    return text if np.isnan(error) else f"{text} ± {error * column.unit:.{column.digits + 1}f}"
+    text = f"{mean:.{column.digits}f}"
+    return text if np.isnan(error) else f"{text} ± {error:.{column.digits + 1}f}"
