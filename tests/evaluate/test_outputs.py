@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from setnet.cli.evaluate import app
-from setnet.errors import InvalidInputError, SetNetError
+from setnet.errors import InvalidInputError, ModelError, SetNetError
 from setnet.evaluate.compare import compared, paper_table, paper_tables
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import People, divided, read_people
@@ -19,7 +19,9 @@ from setnet.evaluate.plots import plots_of
 from setnet.evaluate.record import Record, Row, Run, read_record
 from setnet.evaluate.report import write_markdown, write_page
 from setnet.evaluate.sources import Source
+from setnet.evaluate.splits import read_split
 from setnet.evaluate.tables import Column, clear_best, result_table
+from setnet.sets.virtual import VirtualPeople
 
 RNG = np.random.default_rng(0)
 
@@ -43,6 +45,8 @@ def test_bold_needs_a_lead_larger_than_its_standard_error() -> None:
     assert clear_best(clear, "x") == 2
     assert clear_best(clear, "x", lower=True) is None
     assert clear_best([*clear, Row("bound", {"x": [99.0] * 3}, bound=True)], "x") == 2
+    alike = [Row("a", {"x": [1.04, 1.04]}), Row("b", {"x": [1.03, 1.03]})]
+    assert (clear_best(alike, "x", digits=2), clear_best(alike, "x", digits=1)) == (0, None)
     assert clear_best([Row("a", {"x": [1.0]}), Row("b", {"x": [5.0]})], "x") is None, (
         "one repeat has no error"
     )
@@ -103,12 +107,16 @@ def test_every_experiment_with_a_plot_draws_it(tmp_path: Path) -> None:
         "retrieval": [Row("a", {"ndcg10 n1": [50.0, 51.0]}), Row("b", {"ndcg10 n3": [60.0, 61.0]})],
         "identify": [Row("a", {}, curve)],
         "fit": [Row("a", {}, fit), Row("b", {}, fit)],
+        "orthogonality": [
+            Row("a", {"plain_ratio": [1.2], "whitened_ratio": [1.1]}),
+            Row("b", {"plain_ratio": [1.0]}),
+        ],
     }
     for experiment, some in rows.items():
         for path in plots_of(Record(experiment, {}, tuple(some), {}), tmp_path):
             assert path.stat().st_size > 5000
-    assert len(list(tmp_path.glob("*.svg"))) == 5
-    assert plots_of(Record("orthogonality", {}, (Row("a"),), {}), tmp_path) == []
+    assert len(list(tmp_path.glob("*.svg"))) == 6
+    assert plots_of(Record("photos", {}, (Row("a"),), {}), tmp_path) == []
 
 
 def test_command_runs_continues_and_reports(tmp_path: Path) -> None:
@@ -176,6 +184,10 @@ def test_other_bad_input(tmp_path: Path) -> None:
         Source(world="moon")
     with pytest.raises(InvalidInputError, match="--descriptors"):
         Source(world="composed")
+    with pytest.raises(InvalidInputError, match="simulated draws virtual people"):
+        Source(tmp_path / "x.npz", "simulated")
+    with pytest.raises(InvalidInputError, match="give one of them"):
+        Source(tmp_path / "x.npz", people=tmp_path / "people.npz")
     people = People(
         RNG.standard_normal((60, 16)).astype(np.float32), np.array([f"p{i // 5}" for i in range(60)])
     )
@@ -193,3 +205,54 @@ def test_people_are_divided_and_nobody_is_in_both_halves() -> None:
     halves = divided(People(np.ones((90, 4), np.float32), labels), "x")
     assert not set(halves.train.labels) & set(halves.test.labels)
     assert len(halves.train.labels) + len(halves.test.labels) == 90
+
+
+def test_either_half_gets_people_of_several_faces_however_many_have_one() -> None:
+    labels = np.array([f"p{i // 2}" for i in range(12)] + [f"q{i}" for i in range(500)])
+    for seed in range(20):
+        halves = divided(People(np.ones((512, 4), np.float32), labels), "x", seed)
+        assert (len(halves.train.groups(2)), len(halves.test.groups(2))) == (3, 3)
+
+
+def test_one_half_of_lfw_cannot_be_divided() -> None:
+    labels = np.repeat(sorted(read_split().train)[:20], 3)
+    with pytest.raises(InvalidInputError, match="0 people to judge on"):
+        divided(People(np.ones((60, 4), np.float32), labels), "x")
+
+
+def test_a_run_does_not_go_on_with_other_data_of_the_same_name(tmp_path: Path) -> None:
+    labels = [f"p{i // 4}" for i in range(60)] + [""] * 10
+    words = ["stress", "--method", "mean", "--sets", "100", "--queries", "3", "--repeats", "1", "--json"]
+    file, result = tmp_path / "d.npz", tmp_path / "r.json"
+    for number, passes in ((0, True), (0, True), (1, False)):
+        rows = np.random.default_rng(number).standard_normal((70, 8))
+        written(file, rows, labels)
+        done = CliRunner().invoke(app, [*words, str(result), "--descriptors", str(file)])
+        assert (done.exception is None) is passes, done.output
+    assert "with other settings: descriptors 'd.npz" in str(done.exception)
+
+
+def test_few_faces_are_judged_without_whitening(tmp_path: Path) -> None:
+    labels = [f"p{i // 4}" for i in range(40)] + [""] * 10
+    file = written(tmp_path / "d.npz", RNG.standard_normal((50, 32)), labels)
+    words = ["--descriptors", str(file), "--repeats", "1"]
+    for more in (["stress", "--sets", "100", "--method", "mean"], ["identify"], ["orthogonality"]):
+        done = CliRunner().invoke(app, [*more, *words], catch_exceptions=False)
+        assert done.exit_code == 0
+        assert "+W" not in done.stdout
+    with pytest.raises(InvalidInputError, match="whitening 32 dimensions needs more than 32 descriptors"):
+        CliRunner().invoke(app, ["stress", *words, "--method", "mean +W"], catch_exceptions=False)
+
+
+def test_fitted_people_can_be_used(tmp_path: Path) -> None:
+    eye = np.eye(16, dtype=np.float32)
+    VirtualPeople(np.zeros(16, np.float32), eye, 0.5 * eye).save(tmp_path / "people.npz")
+    words = ["orthogonality", "--people", str(tmp_path / "people.npz"), "--repeats", "1"]
+    result = tmp_path / "r.json"
+    done = CliRunner().invoke(app, [*words, "--json", str(result)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert read_record(result).settings["people"].startswith("people.npz, SHA-256")
+    assert read_record(result).rows[0].facts["dim"] == 16
+    (tmp_path / "people.npz").write_bytes((tmp_path / "people.npz").read_bytes()[:300])
+    with pytest.raises(ModelError, match="no parameters"):
+        CliRunner().invoke(app, words, catch_exceptions=False)

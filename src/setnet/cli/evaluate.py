@@ -8,55 +8,20 @@ from typing import Annotated
 
 import typer
 
+from setnet.cli.evaluate_options import (
+    Json,
+    PeopleOptions,
+    Plots,
+    Repeats,
+    Seed,
+    TradeoffOptions,
+    WorldOptions,
+    with_options,
+)
 from setnet.cli.evaluate_output import print_result, running
 from setnet.cli.options import make_app
 
 app = make_app()
-
-Descriptors = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE.npz", help="Descriptor file, as `setnet describe` writes it.", show_default=False
-    ),
-]
-Json = Annotated[
-    Path | None,
-    typer.Option(
-        "--json", metavar="FILE", help="Keep rows here as they finish; the same command goes on from them."
-    ),
-]
-Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots here, PNG and SVG.")]
-Seed = Annotated[int, typer.Option(min=0, help="Everything random follows from it.")]
-Repeats = Annotated[int, typer.Option(min=1, help="With other query faces each time.")]
-MethodNames = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--method", metavar="NAME", help="Only these; repeatable [default: all].", show_default=False
-    ),
-]
-Heads = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--head", metavar="FILE", help="A head's .safetensors file to add; repeatable.", show_default=False
-    ),
-]
-Difficulty = Annotated[
-    float,
-    typer.Option(help="Spread of each virtual person's faces: 1 as on LFW, 1.7 as hard as the paper's."),
-]
-WorldName = Annotated[
-    str | None,
-    typer.Option(
-        metavar="KIND",
-        help="simulated, composed (of the descriptors) or press (LFW) [default: by --descriptors].",
-        show_default=False,
-    ),
-]
-Scale = Annotated[float, typer.Option(help="Size of the simulated world; 1 is the paper's 549,000 items.")]
-Items = Annotated[int, typer.Option(min=100, help="Items of a composed world.")]
-Lists = Annotated[
-    Path | None, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json, for --world press.")
-]
 
 
 @app.callback()
@@ -69,147 +34,88 @@ def evaluate() -> None:
 
 
 @app.command()
+@with_options
 def stress(
-    descriptors: Descriptors = None,
-    json: Json = None,
-    plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
+    options: PeopleOptions,
     sets: Annotated[int, typer.Option(min=100)] = 64_000,
     queries: Annotated[int, typer.Option(min=1)] = 100,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
 ) -> None:
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
-    from setnet.evaluate.methods import Methods
-    from setnet.evaluate.sources import Source
     from setnet.evaluate.stress_experiment import run_stress
 
-    source = Source(descriptors, difficulty=difficulty, seed=seed)
+    source = options.source()
     halves = source.halves()
-    methods = Methods(halves.train, seed, tuple(head or ()), fitting_sets=min(6000, sets))
-    names = methods.chosen(method)
-    settings = source.people_settings() | {"sets": sets, "queries": queries, "repeats": repeats}
-    with running("stress", settings, json, plots, len(names) + 2) as (run, say):
-        run_stress(
-            run, halves, methods, names, sets=sets, queries=queries, repeats=repeats, seed=seed, say=say
-        )
+    methods = options.methods(halves, fitting_sets=min(6000, sets))
+    names = methods.chosen(options.method)
+    counts = {"sets": sets, "queries": queries, "repeats": options.repeats}
+    settings = source.people_settings() | counts
+    with running("stress", settings, options.json, options.plots, len(names) + 2) as (run, say):
+        run_stress(run, halves, methods, names, **counts, seed=options.seed, say=say)
 
 
 @app.command()
+@with_options
 def retrieval(
-    descriptors: Descriptors = None,
-    world: WorldName = None,
-    json: Json = None,
-    plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
-    scale: Scale = 1.0,
-    items: Items = 50_000,
-    lists: Lists = None,
-    queries: Annotated[int, typer.Option(min=2, help="Half of two people, half of three.")] = 1000,
-    repeats: Repeats = 10,
+    options: WorldOptions,
     merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
 ) -> None:
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
     from setnet.evaluate.asking import Asker
-    from setnet.evaluate.methods import Methods
     from setnet.evaluate.retrieval import VARIANTS, run_retrieval
-    from setnet.evaluate.sources import Source
 
-    source = Source(descriptors, world, scale, items, difficulty, lists, seed=seed)
+    source = options.source()
     halves = source.halves()
     made = source.items_of(halves)
-    methods = Methods(halves.train, seed, tuple(head or ()))
-    names = methods.chosen(method)
-    settings = source.settings() | {"queries": queries, "repeats": repeats}
-    variants = len(VARIANTS) if merging else 2
-    asker = Asker(made, queries // 2, queries - queries // 2, repeats)
-    with running("retrieval", settings, json, plots, variants * len(names)) as (run, say):
+    methods = options.methods(halves)
+    names = methods.chosen(options.method)
+    settings = source.settings() | {"queries": options.queries, "repeats": options.repeats}
+    asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats)
+    rows = len(names) * (len(VARIANTS) if merging else 2)
+    with running("retrieval", settings, options.json, options.plots, rows) as (run, say):
         run_retrieval(run, made, methods, names, asker, merging=merging, say=say)
 
 
 @app.command()
+@with_options
 def tradeoff(
-    descriptors: Descriptors = None,
-    world: WorldName = None,
-    json: Json = None,
-    plots: Plots = None,
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            metavar="NAME",
-            help="Set vectors to try; repeatable [default: one head].",
-            show_default=False,
-        ),
-    ] = None,
-    head: Heads = None,
+    options: TradeoffOptions,
     baseline: Annotated[str, typer.Option(help="The baseline to re-rank too.")] = "mean +W",
-    scale: Scale = 1.0,
-    items: Items = 50_000,
-    lists: Lists = None,
-    queries: Annotated[int, typer.Option(min=2, help="Half of two people, half of three.")] = 1000,
     timed: Annotated[int, typer.Option(min=1, help="Queries timed one by one.")] = 100,
-    repeats: Repeats = 2,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
 ) -> None:
     """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
     from setnet.evaluate.asking import Asker
-    from setnet.evaluate.methods import Methods
-    from setnet.evaluate.sources import Source
     from setnet.evaluate.tradeoff import default_head, row_count, run_tradeoff
 
-    source = Source(descriptors, world, scale, items, difficulty, lists, seed=seed)
+    source = options.source()
     halves = source.halves()
     made = source.items_of(halves)
-    methods = Methods(halves.train, seed, tuple(head or ()))
-    names = methods.chosen(method) if method else [default_head(methods)]
+    methods = options.methods(halves)
+    names = methods.chosen(options.method) if options.method else [default_head(methods)]
     methods.chosen([baseline])
-    settings = source.settings() | {"queries": queries, "repeats": repeats, "timed": timed}
-    asker = Asker(made, queries // 2, queries - queries // 2, repeats, timed)
-    with running("tradeoff", settings, json, plots, row_count(names, baseline)) as (run, say):
+    settings = source.settings() | {"queries": options.queries, "repeats": options.repeats, "timed": timed}
+    asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats, timed)
+    rows = row_count(names, baseline)
+    with running("tradeoff", settings, options.json, options.plots, rows) as (run, say):
         run_tradeoff(run, made, methods, names, baseline, asker, work=work, say=say)
 
 
 @app.command()
-def orthogonality(
-    descriptors: Descriptors = None,
-    json: Json = None,
-    head: Heads = None,
-    method: MethodNames = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-) -> None:
+@with_options
+def orthogonality(options: PeopleOptions) -> None:
     """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
     from setnet.evaluate.orthogonality import run_orthogonality
 
-    _on_people(
-        "orthogonality", run_orthogonality, descriptors, json, None, head, method, repeats, seed, difficulty
-    )
+    _on_people("orthogonality", run_orthogonality, options)
 
 
 @app.command()
-def identify(
-    descriptors: Descriptors = None,
-    json: Json = None,
-    plots: Plots = None,
-    head: Heads = None,
-    method: MethodNames = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-) -> None:
+@with_options
+def identify(options: PeopleOptions) -> None:
     """1:N identification of single faces and verification, the paper's check of its descriptor."""
     from setnet.evaluate.identify import run_identify
 
-    _on_people("identify", run_identify, descriptors, json, plots, head, method, repeats, seed, difficulty)
+    _on_people("identify", run_identify, options)
 
 
 @app.command()
@@ -224,9 +130,10 @@ def fit(
     """Fit virtual people to real ones and show how alike the similarities are."""
     from setnet.evaluate.fitting import run_fit
     from setnet.evaluate.people import read_people
+    from setnet.evaluate.record import fingerprinted
 
     people = read_people(descriptors)
-    settings = {"descriptors": descriptors.name, "half": half, "seed": seed}
+    settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
     with running("fit", settings, json, plots, 2) as (run, say):
         run_fit(run, people, half, out, seed, say)
 
@@ -295,28 +202,14 @@ def report(
         typer.echo(str(write_markdown(folder, markdown)))
 
 
-def _on_people(
-    name: str,
-    experiment: Callable[..., None],
-    descriptors: Path | None,
-    json: Path | None,
-    plots: Path | None,
-    head: list[str] | None,
-    method: list[str] | None,
-    repeats: int,
-    seed: int,
-    difficulty: float,
-) -> None:
-    from setnet.evaluate.methods import Methods
-    from setnet.evaluate.sources import Source
-
-    source = Source(descriptors, difficulty=difficulty, seed=seed)
+def _on_people(name: str, experiment: Callable[..., None], options: PeopleOptions) -> None:
+    source = options.source()
     halves = source.halves()
-    methods = Methods(halves.train, seed, tuple(head or ()))
+    methods = options.methods(halves)
     # of one face, the baselines are the descriptor itself
     heads = methods.head_names()
-    names = [name for name in methods.chosen(method) if name in heads]
-    settings = source.people_settings() | {"repeats": repeats}
-    with running(name, settings, json, plots, len(names) + 1) as (run, say):
+    names = [method for method in methods.chosen(options.method) if method in heads]
+    settings = source.people_settings() | {"repeats": options.repeats}
+    with running(name, settings, options.json, options.plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)
-        experiment(run, halves.test, methods, names, repeats=repeats, seed=seed, say=say)
+        experiment(run, halves.test, methods, names, repeats=options.repeats, seed=options.seed, say=say)

@@ -26,12 +26,12 @@ from setnet.learn.adapter import NetworkAggregator
 from setnet.learn.crops import Crops, aligned_crops
 from setnet.learn.face_source import FaceArray
 from setnet.learn.model_file import load_backbone, new_backbone, save_backbone
-from setnet.learn.network import SetNetwork
+from setnet.learn.network import SetNetwork, learnt_p
 from setnet.learn.pretrain import pretrain
 from setnet.learn.set_training import elements_of
 from setnet.learn.settings import Settings
 from setnet.learn.stages import whiten
-from setnet.learn.variants import VARIANTS, Variant, learnt_p, trained_variant
+from setnet.learn.variants import VARIANTS, Variant, trained_variant
 from setnet.sets.logistic import Logistic
 
 __all__ = ["ClaimResult", "ClaimRow", "run_claim"]

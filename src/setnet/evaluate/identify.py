@@ -64,7 +64,8 @@ def run_identify(
     names, owner = np.unique(test.labels, return_inverse=True)
     owner = np.where(names[owner] == "", -1, owner)
     run.note(people=len(groups), faces=int(sum(map(len, groups))))
-    for name in ["descriptor", "descriptor +W", *heads]:
+    single = ["descriptor", "descriptor +W"] if methods.whitens else ["descriptor"]
+    for name in [*single, *heads]:
         if run.has(name):
             continue
         say(name)

@@ -16,7 +16,7 @@ CAPTION = (
     "bounds do not compete."
 )
 
-FIRST = "Rank of first: of the first item with everybody asked for, 1,000 when it is not among the hits."
+FIRST = "Rank of first: of the first item with everybody asked for, 1,000 when it is not among the {} hits."
 
 
 def tables_of(record: Record) -> list[Table]:
@@ -56,7 +56,7 @@ def _retrieval(record: Record) -> list[Table]:
         Column("recall30 n1", "full matches in 30, 1 ex."),
         Column("first n1", "rank of first, 1 ex.", lower=True),
     ]
-    return [result_table("Retrieval by set vectors", record.rows, columns, f"{CAPTION} {FIRST}")]
+    return [result_table("Retrieval by set vectors", record.rows, columns, f"{CAPTION} {FIRST.format(30)}")]
 
 
 def _tradeoff(record: Record) -> list[Table]:
@@ -72,7 +72,7 @@ def _tradeoff(record: Record) -> list[Table]:
     ]
     note = (
         CAPTION
-        + f" {FIRST}"
+        + f" {FIRST.format(100)}"
         + " Time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every face "
         "in the same run. Bytes per item: set vector, plus float32 elements and their codes "
         "of 8 and 4 bits where the search reads them."

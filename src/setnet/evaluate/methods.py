@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,11 +13,13 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
+from setnet.evaluate.head_files import load_head
 from setnet.evaluate.people import People
 from setnet.evaluate.ranking_logistic import fit_by_ranking
+from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.stress_scores import Judge, element_matches, set_matches
 from setnet.evaluate.stress_world import stress_world
-from setnet.sets import Mean, SetNet
+from setnet.sets import Mean
 from setnet.sets.aggregator import Aggregator, unit
 from setnet.sets.logistic import Logistic
 from setnet.sets.shipped import path_of, shipped_names
@@ -31,12 +32,15 @@ BASELINES: dict[str, str] = {
     "mean 8 bit": "average pooling, 8 bits per dimension",
     "mean +W": "descriptors whitened, then averaged",
     "mean +W after": "averaged, then whitened",
+    "gm": f"generalised mean of |x|, p = {PAPER_P}",
     "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
     "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
     "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
 }
-# Later comparisons, from the training room: shown when its extra is installed.
-UNTRAINED: dict[str, str] = {
+# From the training room: shown when its extra is installed.
+IN_TORCH: dict[str, str] = {
+    "gm per dim": "generalised mean of |x|, p per dimension learnt",
+    "gm per dim +W after": "generalised mean of |x|, p per dimension learnt, then whitened",
     "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
     "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
 }
@@ -63,28 +67,38 @@ class Methods:
     fitting_sets: int = 6000
 
     def names(self) -> list[str]:
-        """Return all names: baselines, then heads, and heads whitened where that is possible."""
-        names = [*BASELINES, *(UNTRAINED if find_spec("torch") else ())]
+        """Return all names: baselines, then heads, whitened ones where there are enough faces for that."""
+        names = [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
+        if not self.whitens:
+            names = [name for name in names if "+W" not in name]
         for head in self.head_names():
             names.append(head)
-            if SetNet.load(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
+            if load_head(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
                 names.append(f"{head} +W after")
         return names
 
     def head_names(self) -> list[str]:
         """Return the heads that take these descriptors."""
         heads = [*shipped_names(), *self.heads]
-        return [head for head in heads if SetNet.load(head).element_dim == self.train.dim]
+        return [head for head in heads if load_head(head).element_dim == self.train.dim]
+
+    @property
+    def whitens(self) -> bool:
+        """Whether there are enough descriptors to fit a whitening on."""
+        return len(self.train.descriptors) > self.train.dim
 
     def chosen(self, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted names, all of them by default; an unknown one is an error."""
         valid = self.names()
         for head in self.heads:
-            self._fits(SetNet.load(head))
+            self._fits(load_head(head))
         for name in wanted or []:
             if name not in valid:
-                if name.removesuffix(" +W after") in shipped_names() or Path(name).suffix == ".safetensors":
-                    self._fits(SetNet.load(name.removesuffix(" +W after")))
+                base = name.removesuffix(" +W after")
+                if base in shipped_names() or Path(base).suffix == ".safetensors":
+                    self._fits(load_head(base))
+                if name in BASELINES | IN_TORCH and not self.whitens:
+                    fit_whitening(self.train.descriptors)  # says how many are missing
                 raise one_of("method", name, valid)
         return list(wanted) if wanted else valid
 
@@ -92,7 +106,7 @@ class Methods:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
         logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
-        return Method(name, aggregator, logistic, (BASELINES | UNTRAINED).get(name) or _head_note(name))
+        return Method(name, aggregator, logistic, _note(name, aggregator))
 
     @cached_property
     def whitening(self) -> Whitening:
@@ -125,20 +139,28 @@ class Methods:
             return Mean(dim, bits=8)
         if name == "mean +W":
             return Whitened(Mean(dim), self.whitening, "before")
-        if name in UNTRAINED:
+        if name in ("memory", "muvera"):
             return _untrained(name, dim)
         base = name.removesuffix(" +W after")
         inner: Aggregator
         if base == "mean":
             inner = Mean(dim)
+        elif base == "gm per dim":
+            inner = self._learnt_mean
         elif base.startswith("gm"):
             inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
         else:
-            inner = SetNet.load(base)
+            inner = load_head(base)
             self._fits(inner)
         if base == name:
             return inner
         return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
+
+    @cached_property
+    def _learnt_mean(self) -> Aggregator:
+        from setnet.evaluate.learnt_mean import learnt_mean
+
+        return learnt_mean(self.train, self.seed)
 
     def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
         """Return set vectors of random sets of training faces."""
@@ -164,8 +186,15 @@ def _untrained(name: str, dim: int) -> Aggregator:
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
 
 
+def _note(name: str, aggregator: Aggregator) -> str:
+    """Return what a method is, in words."""
+    inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
+    exponents = getattr(inner, "exponents", [])
+    learnt = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
+    return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learnt
+
+
 def _head_note(name: str) -> str:
     """Return which head it is, to the bit: heads of one name may be trained anew."""
     head = name.removesuffix(" +W after")
-    path = path_of(head) if head in shipped_names() else Path(head)
-    return f"head {path.name}, SHA-256 {hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+    return f"head {fingerprinted(path_of(head) if head in shipped_names() else Path(head))}"

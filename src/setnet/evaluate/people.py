@@ -35,8 +35,8 @@ class People:
         """Return the rows of each known person with ``least`` faces or more, people in order of names."""
         names, owner = np.unique(self.labels, return_inverse=True)
         order = np.argsort(owner, kind="stable")
-        edges = np.cumsum(np.bincount(owner, minlength=len(names)))[:-1]
-        parts = zip(names, np.split(order, edges), strict=True)
+        ends = np.cumsum(np.bincount(owner, minlength=len(names)))
+        parts = zip(names, np.split(order, ends)[:-1], strict=True)
         return [rows for name, rows in parts if name != "" and len(rows) >= least]
 
 
@@ -83,12 +83,21 @@ def divided(people: People, name: str, seed: int = 0) -> Halves:
         words = f"{name}: LFW's people, fitted on the training half, judged on the test half"
     else:
         rng = np.random.default_rng(seed)
-        chosen = rng.permutation(names)[: len(names) // 2]
+        several = [str(people.labels[rows[0]]) for rows in people.groups(2)]
+        parts = [rng.permutation(part) for part in (several, np.setdiff1d(names, several))]
+        chosen = np.concatenate([part[: len(part) // 2] for part in parts])
         by_lot = rng.random(len(people.labels)) < 0.5
         train = np.where(people.labels == "", by_lot, np.isin(people.labels, chosen))
         test = ~train
         words = f"{name}: people divided by lot, fitted on one half, judged on the other"
-    return Halves(_part(people, train), _part(people, test), words)
+    halves = Halves(_part(people, train), _part(people, test), words)
+    for half, part in (("fit", halves.train), ("judge", halves.test)):
+        if len(part.groups(2)) < LEAST_PEOPLE // 2:
+            raise InvalidInputError(
+                f"{name}: {len(part.groups(2))} people to {half} on have two faces or more, "
+                f"{LEAST_PEOPLE // 2} are needed; LFW's people have a fixed division: give both halves"
+            )
+    return halves
 
 
 def virtual_halves(model: VirtualPeople, difficulty: float, seed: int, people: int = 1500) -> Halves:

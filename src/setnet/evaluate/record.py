@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
@@ -18,9 +19,18 @@ from setnet import __version__
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import backend
 
-__all__ = ["FORMAT", "Record", "Row", "Run", "mean_and_error", "read_record"]
+__all__ = ["FORMAT", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 
 FORMAT = 1
+
+
+def fingerprinted(path: Path) -> str:
+    """Return a file's name with a fingerprint: no run goes on with other data of the same name."""
+    try:
+        with path.open("rb") as file:
+            return f"{path.name}, SHA-256 {hashlib.file_digest(file, 'sha256').hexdigest()[:12]}"
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def mean_and_error(values: Sequence[float]) -> tuple[float, float]:

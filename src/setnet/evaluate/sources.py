@@ -11,6 +11,7 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.fitting import SHIPPED
 from setnet.evaluate.people import Halves, divided, read_people, virtual_halves
 from setnet.evaluate.real_worlds import composed_world, press_world
+from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.splits import read_split
 from setnet.evaluate.worlds import SimulatedWorld, World
 from setnet.sets.virtual import VirtualPeople
@@ -38,6 +39,13 @@ class Source:
     def __post_init__(self) -> None:
         if self.world is not None and self.world not in WORLDS:
             raise one_of("world", self.world, WORLDS)
+        if self.world == "simulated" and self.descriptors is not None:
+            raise InvalidInputError(
+                "--world simulated draws virtual people: leave --descriptors out, or make people like these "
+                "by `setnet evaluate fit` and give them as --people"
+            )
+        if self.people is not None and self.descriptors is not None:
+            raise InvalidInputError("--people are virtual, --descriptors real: give one of them")
         if self.kind != "simulated" and self.descriptors is None:
             raise InvalidInputError(
                 f"--world {self.kind} is made of real descriptors: give --descriptors FILE"
@@ -66,20 +74,25 @@ class Source:
     def people_settings(self) -> dict[str, object]:
         """Return what the numbers of an experiment on people alone depend on."""
         if self.descriptors is None:
-            return {"people": "virtual", "difficulty": self.difficulty, "seed": self.seed}
-        return {"descriptors": self.descriptors.name, "seed": self.seed}
+            return {"people": self._virtual(), "difficulty": self.difficulty, "seed": self.seed}
+        return {"descriptors": fingerprinted(self.descriptors), "seed": self.seed}
 
     def settings(self) -> dict[str, object]:
         """Return what the numbers of an experiment on items depend on."""
         shown: dict[str, object] = {"world": self.kind, "seed": self.seed}
         if self.kind == "simulated":
             shown |= {"scale": self.scale, "difficulty": self.difficulty}
+            if self.people is not None:
+                shown["people"] = self._virtual()
         else:
             assert self.descriptors is not None
-            shown["descriptors"] = self.descriptors.name
+            shown["descriptors"] = fingerprinted(self.descriptors)
             if self.kind == "composed":
                 shown["items"] = self.items
         return shown
+
+    def _virtual(self) -> str:
+        return "virtual" if self.people is None else fingerprinted(self.people)
 
     def _model(self) -> VirtualPeople:
         return VirtualPeople.load(self.people or SHIPPED)

@@ -35,7 +35,8 @@ def run_stress(
     say: Say = lambda text: None,
 ) -> None:
     """Fill ``run`` with a row per method: nDCG@10 and @30 at 2 to 5 faces per set."""
-    todo = [name for name in [*names, ELEMENTS, ELEMENTS_WHITENED] if not run.has(name)]
+    bounds = [ELEMENTS, ELEMENTS_WHITENED] if methods.whitens else [ELEMENTS]
+    todo = [name for name in [*names, *bounds] if not run.has(name)]
     if not todo:
         return
     say("making the sets")

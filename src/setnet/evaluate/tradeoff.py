@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 import tempfile
 import time
@@ -17,13 +16,14 @@ import numpy as np
 
 from setnet.evaluate.asking import Asker, Prepare, build_index, by_faces, by_whitened_faces
 from setnet.evaluate.asking import K as DEPTH
+from setnet.evaluate.head_files import load_head
 from setnet.evaluate.methods import Method, Methods
 from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.stored_world import StoredWorld
 from setnet.evaluate.worlds import World
 from setnet.index import Hit, SetIndex
-from setnet.sets import Mean, SetNet, codec
+from setnet.sets import Mean, codec
 from setnet.sets.logistic import Logistic
 
 __all__ = [
@@ -103,12 +103,11 @@ def run_tradeoff(
                 _tag_rows(run, index, asker, world, "tags +W", methods, say)
             finally:
                 index.close()
-    run.note(peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 
 def default_head(methods: Methods) -> str:
     """Return the head of the fewest bytes: wider ones are searched more slowly; the mean if there is none."""
-    loaded = {name: SetNet.load(name) for name in methods.head_names()}
+    loaded = {name: load_head(name) for name in methods.head_names()}
     return min(loaded, key=lambda name: loaded[name].bytes_per_item, default="mean")
 
 

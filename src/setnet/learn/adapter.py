@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setnet.learn.network import SetNetwork
+from setnet.learn.network import SetNetwork, learnt_p
 from setnet.sets import codec
 from setnet.sets.logistic import Logistic
 
@@ -29,6 +29,11 @@ class NetworkAggregator:
         self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
         w, b = network.w.item(), network.b.item()
         self.logistic = Logistic(max(w, 1e-3), b)
+
+    @property
+    def exponents(self) -> list[float]:
+        """The exponents p that a generalised mean learnt; none for other aggregators."""
+        return learnt_p(self.network)
 
     def describe(self, elements: Floats) -> Floats:
         """Return the query vectors of single elements."""

@@ -15,7 +15,7 @@ from setnet.learn.pooling import Average, AverageBeforeFC, GeneralisedMean, Sum
 from setnet.learn.segments import unit
 from setnet.learn.whitening import Whitening
 
-__all__ = ["AGGREGATORS", "SetNetwork", "make_aggregator"]
+__all__ = ["AGGREGATORS", "SetNetwork", "learnt_p", "make_aggregator"]
 
 AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
 
@@ -88,3 +88,9 @@ class SetNetwork(nn.Module):
     def logits(self, queries: Tensor, sets: Tensor) -> Tensor:
         """Return w <v_f, v_set> + b for all pairs, (queries, sets)."""
         return self.w * (queries @ sets.T) + self.b
+
+
+def learnt_p(network: SetNetwork) -> list[float]:
+    """Return the exponents that a generalised mean learnt; none for other aggregators."""
+    aggregator = network.aggregator
+    return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []

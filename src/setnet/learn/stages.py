@@ -23,7 +23,7 @@ from setnet.learn.initialise import random_sets
 from setnet.learn.loop import TrainReport
 from setnet.learn.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
 from setnet.learn.netvlad import NetVLADAggregator
-from setnet.learn.network import SetNetwork, make_aggregator
+from setnet.learn.network import SetNetwork, learnt_p, make_aggregator
 from setnet.learn.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.pretrain import pretrain
 from setnet.learn.processes import own_device, processes
@@ -80,8 +80,8 @@ def run_sets(
         if group.rank == 0:
             network.cpu()
             about = {"trained on": source.where, "people": source.people, "steps": report.steps}
-            if isinstance(network.aggregator, GeneralisedMean):
-                about["p"] = [round(p, 4) for p in network.aggregator.p.tolist()]
+            if learnt_p(network):
+                about["p"] = [round(p, 4) for p in learnt_p(network)]
             save_network(out / "network.safetensors", network, settings, about)
     return report
 

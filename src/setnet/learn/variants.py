@@ -12,11 +12,10 @@ from setnet.errors import TrainingError
 from setnet.learn.face_source import FaceSource
 from setnet.learn.model_file import load_backbone, load_network, save_network
 from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.pooling import GeneralisedMean
 from setnet.learn.set_training import start_network, train_sets
 from setnet.learn.settings import Settings
 
-__all__ = ["VARIANTS", "Variant", "learnt_p", "trained_variant"]
+__all__ = ["VARIANTS", "Variant", "trained_variant"]
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,3 @@ def trained_variant(
     network.eval()
     save_network(stored, network, own, {"variant": variant.name})
     return network
-
-
-def learnt_p(network: SetNetwork) -> list[float]:
-    """Return the exponents that a generalised mean learnt; none for other aggregators."""
-    aggregator = network.aggregator
-    return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []

@@ -1,0 +1,40 @@
+"""Heads to compare, by name or file: run-time heads, and trained networks that have no run-time form."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from setnet.errors import InvalidInputError
+from setnet.sets import SetNet
+from setnet.sets.aggregator import Aggregator
+
+__all__ = ["load_head"]
+
+
+@cache
+def load_head(name: str) -> Aggregator:
+    """Return a shipped head, a head's file, or the ``network.safetensors`` of a training run.
+
+    The last is for comparisons such as generalised means (``gem``, ``gem-per-dim``); it runs in torch.
+    """
+    if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
+        return SetNet.load(name)
+    try:
+        from setnet.learn.adapter import NetworkAggregator
+        from setnet.learn.model_file import load_network
+    except ImportError as error:
+        raise InvalidInputError(
+            f"{name} is a network, which needs torch: install it with `pip install 'setnet[train]'`"
+        ) from error
+    return NetworkAggregator(load_network(Path(name)).network, name)
+
+
+def _is_network(path: Path) -> bool:
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return "setnet-training" in (file.metadata() or {})
+    except (OSError, SafetensorError):
+        return False  # `SetNet.load` says what is wrong with it
