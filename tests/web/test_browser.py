@@ -13,6 +13,7 @@ import pytest
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
 expect = sync_api.expect
+expect.set_options(timeout=60_000)  # however slow the machine
 
 pytestmark = pytest.mark.xdist_group("web-browser")
 
@@ -54,7 +55,7 @@ class Page:
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(30_000)
+        self.page.set_default_timeout(60_000)
         self.faults: list[str] = []
         self.url = url
         self.page.on(
@@ -319,6 +320,26 @@ def test_several_examples_make_one_person(surface: Page, portraits: dict[str, Pa
     page.click("#picker .button.primary")
     expect(page.locator(".person .count")).to_have_text("2 faces")
     expect(page.locator(".person")).to_have_count(1)
+
+
+def test_further_pages_belong_to_the_question_that_was_asked(
+    surface: Page, portraits: dict[str, Path]
+) -> None:
+    # Two photos a page, and a filter that changes just when a page has come.
+    surface.page.add_init_script(
+        """const real = window.fetch;
+        window.fetch = async (url, options) => {
+          if (!String(url).endsWith("/search")) return real(url, options);
+          const body = JSON.stringify({ ...JSON.parse(options.body), k: 2 });
+          const answer = await real(url, { ...options, body });
+          (await import("/static/js/query.js")).query.filters.minFaces = "1";
+          return answer;
+        };"""
+    )
+    page = surface.open()
+    surface.add(portraits["P003"])
+    expect(page.locator(".group > h2").first).to_have_text("With Person 1 3 photos")
+    expect(page.locator(".toast.error")).to_have_count(0)
 
 
 def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -> None:

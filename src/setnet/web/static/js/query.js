@@ -61,7 +61,7 @@ export function needed() {
   return need === "some" ? Math.min(Math.max(1, atLeast), total) : 1;
 }
 
-export function request(cursor = null) {
+export function request() {
   const f = query.filters;
   const number = (text) => (text === "" ? null : Math.max(0, Math.floor(Number(text)) || 0));
   return {
@@ -76,7 +76,6 @@ export function request(cursor = null) {
     max_faces: number(f.maxFaces),
     mode: f.mode,
     k: 60,
-    cursor,
   };
 }
 

@@ -68,9 +68,10 @@ export class SearchView {
   async ask(signal) {
     const people = wanted();
     const began = performance.now();
-    const first = await api.search(request(), signal);
+    const asked = request(); // further pages belong to this question, whatever is being typed meanwhile
+    const first = await api.search(asked, signal);
     return { people, hits: first.hits, cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
-      round: performance.now() - began, next: (cursor) => api.search(request(cursor)).then((page) => ({ hits: page.hits, cursor: page.cursor })) };
+      round: performance.now() - began, next: (cursor) => api.search({ ...asked, cursor }).then((page) => ({ hits: page.hits, cursor: page.cursor })) };
   }
 
   async browse() {
