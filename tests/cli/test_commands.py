@@ -214,6 +214,17 @@ def test_a_file_whose_name_is_no_text_can_be_asked_with(place: Path, tmp_path: P
     assert "caf\\xe9" in done.stdout
 
 
+def test_ctrl_c_while_a_library_is_loaded_leaves_with_130(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    monkeypatch.setattr("setnet.faces.faces_of", interrupted)
+    done = inside("search", place / "P001.jpg", library=place / "library")
+    assert (done.returncode, done.stderr) == (130, "")
+
+
 def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> None:
     done = inside("search", place / "P001.jpg", "--library", "/" + "x" * 300)
     assert done.returncode == 2

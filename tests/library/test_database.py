@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 from setnet.index import SetIndex
-from setnet.library import Library
+from setnet.library import Example, Library
 from setnet.library.database import Database
 
 
@@ -101,3 +104,19 @@ def test_an_index_that_lost_its_library_is_not_thrown_away(tmp_path: Path) -> No
 def test_a_new_library_is_for_its_owner_alone(tmp_path: Path) -> None:
     Library.create(tmp_path / "library").close()
     assert (tmp_path / "library").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_library_that_cannot_be_written_can_be_searched(
+    made: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, who may write anywhere
+    before = sorted(tmp_path.rglob("*"))
+    with Library.open(tmp_path / "library") as library:
+        photo = next(photo for photo in library.catalog.all_photos() if photo.faces)
+        faces = library.descriptors(photo.id)
+        assert library.search([faces[:1]], k=1)[0].photo.id == photo.id
+        assert library.status().counts.photos == 5
+        with pytest.raises(StorageError, match="read-only"):
+            library.people.add("Anna", [Example(faces[0])])
+        assert sorted(tmp_path.rglob("*")) == before

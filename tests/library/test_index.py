@@ -177,7 +177,7 @@ def test_a_run_stopped_while_it_looks_for_photos_calls_none_vanished(library: Li
 
 
 def test_a_second_writer_is_told_at_once(library: Library, photos: Path) -> None:
-    with library._writing(), pytest.raises(LockedError):
+    with library._writing(), pytest.raises(LockedError, match="wait for its end"):
         run(library, photos)
 
 

@@ -113,6 +113,10 @@ def run() -> NoReturn:
 
         say(f"setnet: {error.filename or 'the system'}: {error.strerror or error}")
         sys.exit(2)
+    except ImportError as error:
+        if not isinstance(error.__cause__, KeyboardInterrupt):
+            raise
+        sys.exit(130)  # Ctrl-C while a library in C was being loaded
     except MemoryError:
         sys.stderr.write("setnet: not enough memory\n")
         sys.exit(2)

@@ -43,9 +43,14 @@ class Database:
         """This thread's connection."""
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            db = sqlite3.connect(
-                self.path, timeout=_PATIENCE_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            with self.errors():
+                db = sqlite3.connect(
+                    self._address(),
+                    uri=True,
+                    timeout=_PATIENCE_SECONDS,
+                    isolation_level=None,
+                    check_same_thread=False,
+                )
             self._local.db = db
             with self._lock:
                 self._open.append(db)
@@ -56,6 +61,14 @@ class Database:
                 db.execute("PRAGMA foreign_keys = ON")
                 db.execute(f"PRAGMA mmap_size = {_MAPPED}")
         return db
+
+    def _address(self) -> str:
+        """Return the file's address; where its folder cannot be written, one that needs no file beside it."""
+        address = self.path.absolute().as_uri()
+        if os.access(self.path.parent, os.W_OK):
+            return address
+        is_in_use = self.path.with_name(f"{self.path.name}-wal").exists()
+        return f"{address}?{'mode=ro' if is_in_use else 'immutable=1'}"
 
     @property
     def is_gone(self) -> bool:
@@ -99,6 +112,10 @@ class Database:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error
             if "not a database" in text:
                 raise NotAnIndexError(f"{self.path} is not a setnet library") from error
+            if "readonly" in text:
+                raise StorageError(f"{self.path} is read-only for this user: nothing was changed") from error
+            if "unable to open" in text:
+                raise StorageError(f"{self.path} cannot be opened: may this user read it?") from error
             raise StorageError(f"{self.path}: {text}; run `setnet check`") from error
 
     def erase_traces(self) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.library import founding
 from setnet.library.catalog import Catalog
@@ -154,6 +154,15 @@ class Library:
             raise NotAnIndexError(
                 f"the library in {shown(self.path)} has lost its index of faces: make it anew with "
                 "`setnet forget --everything`, then `setnet index PHOTOS`"
+            ) from error
+        except LockedError as error:
+            raise LockedError(
+                f"the library in {shown(self.path)} is being written by another program (`setnet index`, or "
+                "the web page): wait for its end, or stop it. Searching goes on meanwhile"
+            ) from error
+        except OSError as error:
+            raise StorageError(
+                f"cannot change the library in {shown(self.path)}: {error.strerror or error}"
             ) from error
 
     def index(
