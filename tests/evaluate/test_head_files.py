@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 def test_a_trained_mean_is_one_of_the_methods(
     files: tuple[Path, Path], experiment: list[str], tmp_path: Path
 ) -> None:
-    data, network = files
+    data, trained = files
+    network = Path(shutil.copy(trained, tmp_path))
     words = [*experiment, "--descriptors", str(data), "--queries", "4", "--repeats", "1"]
     words += ["--head", str(network), "--method", str(network), "--json", str(tmp_path / "r.json")]
     done = CliRunner().invoke(app, words, catch_exceptions=False)
@@ -63,6 +65,9 @@ def test_a_trained_mean_is_one_of_the_methods(
     row = read_record(tmp_path / "r.json").row(str(network))
     assert row.facts["bytes_per_item"] == 64
     assert "p from" in row.facts["note"]
+    network.write_bytes(network.read_bytes()[:-4] + bytes(4))  # trained anew
+    with pytest.raises(InvalidInputError, match=r"other settings: heads .*network\.safetensors, SHA-256"):
+        CliRunner().invoke(app, words, catch_exceptions=False)
 
 
 def test_it_is_the_mean_of_the_formula_whitened(files: tuple[Path, Path]) -> None:

@@ -155,6 +155,15 @@ def test_other_settings_do_not_continue_a_run(tmp_path: Path) -> None:
         train_head(tmp_path, settings.override(["sets.rate=0.5"]))
 
 
+def test_other_people_do_not_continue_a_run(tmp_path: Path) -> None:
+    settings = load_settings("default", HEAD)
+    train_head(tmp_path, settings, stop_at=5)
+    backbone = make_backbone("descriptors", 32)
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
+    with pytest.raises(TrainingError, match="other settings or data"):
+        train_sets(network, DescriptorSource(*descriptors(70, 4)), settings, tmp_path)
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path: Path) -> None:
     settings = load_settings("default", HEAD)
     train_head(tmp_path, settings, stop_at=5)

@@ -73,6 +73,9 @@ def test_files_that_are_no_heads_are_named(tmp_path: Path) -> None:
     save_file({"x": np.ones(3, np.float32)}, str(path))
     with pytest.raises(ModelError, match="lacks the key"):
         Head.load(path)
+    save_file({"x": np.ones(3, np.float32)}, str(path), metadata={"setnet": json.dumps({"format": "1"})})
+    with pytest.raises(ModelError, match="lacks the key"):
+        Head.load(path)
     save_file({"x": np.ones(3, np.float32)}, str(path), metadata={"setnet": json.dumps({"format": 99})})
     with pytest.raises(VersionError, match="format 99"):
         Head.load(path)

@@ -47,10 +47,10 @@ def stress(
     halves = source.halves()
     methods = options.methods(halves, fitting_sets=min(6000, sets))
     names = methods.chosen(options.method)
-    counts = {"sets": sets, "queries": queries, "repeats": options.repeats}
-    settings = source.people_settings() | counts
+    settings = source.people_settings() | {"sets": sets, "queries": queries} | options.settings()
+    asked = {"sets": sets, "queries": queries, "repeats": options.repeats, "seed": options.seed}
     with running("stress", settings, options.json, options.plots, len(names) + 2) as (run, say):
-        run_stress(run, halves, methods, names, **counts, seed=options.seed, say=say)
+        run_stress(run, halves, methods, names, **asked, say=say)
 
 
 @app.command()
@@ -68,7 +68,7 @@ def retrieval(
     made = source.items_of(halves)
     methods = options.methods(halves)
     names = methods.chosen(options.method)
-    settings = source.settings() | {"queries": options.queries, "repeats": options.repeats}
+    settings = source.settings() | {"queries": options.queries} | options.settings()
     asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats)
     rows = len(names) * (len(VARIANTS) if merging else 2)
     with running("retrieval", settings, options.json, options.plots, rows) as (run, say):
@@ -93,7 +93,7 @@ def tradeoff(
     methods = options.methods(halves)
     names = methods.chosen(options.method) if options.method else [default_head(methods)]
     methods.chosen([baseline])
-    settings = source.settings() | {"queries": options.queries, "repeats": options.repeats, "timed": timed}
+    settings = source.settings() | {"queries": options.queries, "timed": timed} | options.settings()
     asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats, timed)
     rows = row_count(names, baseline)
     with running("tradeoff", settings, options.json, options.plots, rows) as (run, say):
@@ -209,7 +209,7 @@ def _on_people(name: str, experiment: Callable[..., None], options: PeopleOption
     # of one face, the baselines are the descriptor itself
     heads = methods.head_names()
     names = [method for method in methods.chosen(options.method) if method in heads]
-    settings = source.people_settings() | {"repeats": options.repeats}
+    settings = source.people_settings() | options.settings()
     with running(name, settings, options.json, options.plots, len(names) + 1) as (run, say):
         run.note(world=halves.name)
         experiment(run, halves.test, methods, names, repeats=options.repeats, seed=options.seed, say=say)

@@ -83,6 +83,14 @@ class PeopleOptions:
 
         return Source(self.descriptors, difficulty=self.difficulty, people=self.people, seed=self.seed)
 
+    def settings(self) -> dict[str, object]:
+        """Return what every number depends on besides its source: a head made anew is another head."""
+        from setnet.evaluate.record import fingerprinted
+
+        files = [name for name in self.head or () if name.endswith(".safetensors")]
+        heads = {"heads": [fingerprinted(Path(name)) for name in files]} if files else {}
+        return {"repeats": self.repeats, **heads}
+
     def methods(self, halves: Halves, fitting_sets: int = 6000) -> Methods:
         """Return the methods, fitted on one half."""
         from setnet.evaluate.methods import Methods

@@ -1,7 +1,8 @@
 """Makes, calibrates and judges the heads that come with the package, and writes their card.
 
 ``python -m setnet.evaluate.shipping LFW.npz [NAME ...]`` trains and calibrates on the training half of LFW
-only, judges once on the test half, and writes ``sets/shipped/NAME.safetensors`` and, with ``--card``, a page.
+only, writes ``sets/shipped/NAME.safetensors``, and judges once on the test half; with ``--card`` the figures
+go to a page and into the heads.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ def _main() -> None:
     parser.add_argument("names", nargs="*", help="heads to make; all by default")
     parser.add_argument("--judge-only", action="store_true", help="do not train; judge the heads as shipped")
     parser.add_argument("--make-only", action="store_true", help="do not judge")
-    parser.add_argument("--card", type=Path, help="where to write the page, such as docs/heads.md")
+    parser.add_argument("--card", type=Path, help="write figures here (docs/heads.md) and into the heads")
     parser.add_argument("--sets", type=int, default=64_000)
     options = parser.parse_args()
     with np.load(options.descriptors) as file:
@@ -168,10 +169,10 @@ def _main() -> None:
         return
     nets: list[Aggregator] = [SetNet.load(name) for name in shipped_names()]
     results = judge(nets, train, test, sets=options.sets)
-    for result in results[2:]:
-        _record(result, results)
     print(table(results))
     if options.card:
+        for result in results[2:]:
+            _record(result, results)
         options.card.write_text(card(results, options.sets), encoding="utf-8")
 
 

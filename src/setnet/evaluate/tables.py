@@ -63,7 +63,8 @@ class Table:
 def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int = 9) -> int | None:
     """Return which row is best by more than the standard error of its lead; None when none is.
 
-    Nor is one that reads like the second at so many ``digits``. Repeats are paired (all methods see the same query faces), so the error is that of the differences.
+    Nor is one that reads like the second at so many ``digits``. Repeats are paired (all methods see the
+    same query faces), so the error is that of the differences.
     """
     entrants = [i for i, row in enumerate(rows) if not row.bound and row.values.get(key)]
     if len(entrants) < 2:

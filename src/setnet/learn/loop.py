@@ -126,7 +126,8 @@ def _resume(
         return 0
     if stored.state["settings"] != _plain(settings):
         raise TrainingError(
-            f"{checkpoints} holds a run with other settings: train into another folder, or remove this one"
+            f"{checkpoints} holds a run with other settings or data: train into another folder, or remove "
+            "this one"
         )
     load_checkpoint(stored, module, optimiser)
     return stored.step

@@ -89,7 +89,7 @@ def train_sets(
         labels = torch.from_numpy(draw.labels).to(device)
         return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
 
-    stored = settings.part("backbone", "aggregator", "augment", "sets")
+    stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
     samples = 2 * schedule.identities
     report = train_loop("sets", network, loss_of, schedule, folder, stored, samples, group, stop_at)
     network.eval()

@@ -26,6 +26,11 @@ class Draw:
 class Source(Protocol):
     """A supply of faces of many people."""
 
+    @property
+    def people(self) -> int:
+        """How many people it has; 0 when their number has no end."""
+        ...
+
     def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
         """Return `per_person` blocks of one face each of the same `people` different people."""
         ...

@@ -161,7 +161,7 @@ class Head:
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
         except (SafetensorError, OSError, json.JSONDecodeError) as error:
             raise ModelError(f"{path} is not a readable head: {error}") from error
-        if not isinstance(meta, dict) or "format" not in meta:
+        if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
             raise ModelError(f"{path} holds tensors but no head: its metadata lacks the key 'setnet'")
         if meta["format"] > FORMAT:
             raise VersionError(
