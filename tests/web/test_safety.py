@@ -319,6 +319,16 @@ def test_uploads_leave_no_trace_on_disk(
     assert _files(tmp_path) == before
 
 
+def test_faces_of_uploads_are_forgotten_in_time_without_being_asked_for(
+    made: Any, tmp_path: Path, portrait: Callable[[str], bytes], open_client: Callable[..., Any]
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with open_client(tmp_path / "library", tmp_path / "sets", WebSettings(face_lifetime=0.0)) as client:
+        answer = client.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).json()
+        assert len(answer["faces"]) == 1
+        assert "setnet_faces_remembered 0" in client.get("/metrics").text
+
+
 def _files(folder: Path) -> dict[Path, int]:
     """Return all files with their times."""
     files = (p for p in folder.rglob("*") if p.is_file())

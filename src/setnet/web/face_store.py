@@ -30,11 +30,17 @@ class FaceStore:
         """Remember a face and return its id."""
         face_id = f"f-{secrets.token_urlsafe(12)}"
         with self._lock:
-            now = monotonic()
-            while self._faces and (len(self._faces) >= _MOST or next(iter(self._faces.values()))[0] < now):
+            while len(self._faces) >= _MOST:
                 self._faces.popitem(last=False)
-            self._faces[face_id] = (now + self._lifetime, face)
+            self._faces[face_id] = (monotonic() + self._lifetime, face)
         return face_id
+
+    def drop_old(self) -> None:
+        """Forget the faces whose time is over."""
+        with self._lock:
+            now = monotonic()
+            while self._faces and next(iter(self._faces.values()))[0] <= now:
+                self._faces.popitem(last=False)
 
     def get(self, face_id: str) -> SeenFace:
         """Return a face; one that is too old is an error that says what to do."""

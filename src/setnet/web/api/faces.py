@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -52,19 +53,22 @@ async def find_faces(
     if not data:
         raise InvalidInputError("the body is empty: send the bytes of an image")
     seen = await state.pool.find(data, preview)
+    faces = [
+        {
+            "id": state.faces.add(face),
+            "box": [round(v, 1) for v in face.box],
+            "score": round(face.score, 4),
+            "quality": dict(face.quality),
+        }
+        for face in seen.faces
+    ]
+    # Also if nobody ever asks again: what was promised to be forgotten is.
+    asyncio.get_running_loop().call_later(state.settings.face_lifetime, state.faces.drop_old)
     return JSONResponse(
         {
             "width": seen.width,
             "height": seen.height,
-            "faces": [
-                {
-                    "id": state.faces.add(face),
-                    "box": [round(v, 1) for v in face.box],
-                    "score": round(face.score, 4),
-                    "quality": dict(face.quality),
-                }
-                for face in seen.faces
-            ],
+            "faces": faces,
             "expires_in": state.settings.face_lifetime,
             "preview": seen.preview or None,
         }
