@@ -44,6 +44,7 @@ def test_photos_to_an_exported_network(tmp_path: Path) -> None:
     photos, out = photo_folder(tmp_path / "photos", 10, 3), tmp_path / "run"
     common = ["--out", out, "--preset", "tiny", *changes(SMALL), "--threads", "1"]
     assert "2 steps" in run("pretrain", photos, *common)
+    assert "2 steps, nothing was left to do" in run("pretrain", photos, *common)
     assert "2 steps" in run("sets", photos, *common)
     assert "whitened after aggregation" in run("whiten", photos, "--out", out)
     written = run("export", "--out", out, "--name", "small").split()

@@ -12,6 +12,7 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
+    from setnet.learn.loop import TrainReport
     from setnet.learn.settings import Settings
 
 app = make_app()
@@ -60,7 +61,7 @@ def pretrain(
     from setnet.learn.stages import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
-    _tell(f"{out / 'backbone.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+    _tell(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -81,7 +82,7 @@ def sets(
     from setnet.learn.stages import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
-    _tell(f"{out / 'network.safetensors'}: {report.steps:,} steps, loss {report.last_loss:.4f}")
+    _tell(f"{out / 'network.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -180,6 +181,11 @@ def claim(
     typer.echo(table(result))
     for page in [out / "claim.md", *([report] if report else [])]:
         typer.echo(f"{write_report(result, page)}: table and figure")
+
+
+def _outcome(report: TrainReport) -> str:
+    end = f"loss {report.last_loss:.4f}" if report.losses else "nothing was left to do"
+    return f"{report.steps:,} steps, {end}"
 
 
 def _tell(text: str) -> None:
