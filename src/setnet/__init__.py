@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setnet.lazy import lazy
 
 if TYPE_CHECKING:
     from setnet.errors import SetNetError
@@ -15,15 +16,15 @@ __version__ = "0.1.0"
 
 # Names are imported on first use: a command line must not pay for what it does not call.
 _HOME = {
-    "Hit": "setnet.index",
-    "Library": "setnet.library",
-    "Match": "setnet.index",
-    "Report": "setnet.index",
-    "SetIndex": "setnet.index",
-    "SetNet": "setnet.sets",
-    "SetNetError": "setnet.errors",
-    "Stats": "setnet.index",
-    "heads": "setnet.sets",
+    "Hit": "index",
+    "Library": "library",
+    "Match": "index",
+    "Report": "index",
+    "SetIndex": "index",
+    "SetNet": "sets",
+    "SetNetError": "errors",
+    "Stats": "index",
+    "heads": "sets",
 }
 
 __all__ = [
@@ -39,12 +40,4 @@ __all__ = [
     "heads",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'setnet' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(__name__, _HOME)

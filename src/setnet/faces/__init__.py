@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setnet.lazy import lazy
 
 if TYPE_CHECKING:
     from setnet.faces.align import box_crop, five_point_crop
@@ -80,12 +81,4 @@ __all__ = [
     "write_model_entry",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"setnet.faces.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'setnet.faces' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(__name__, _HOME)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from setnet.lazy import lazy
 
 if TYPE_CHECKING:
     from setnet.library.catalog import Counts
@@ -61,12 +62,4 @@ __all__ = [
     "default_library",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"setnet.library.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'setnet.library' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(__name__, _HOME)
