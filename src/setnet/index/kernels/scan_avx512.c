@@ -50,7 +50,7 @@ AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *cod
   for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-/* the same for bytes: so little work to a line that the hardware's own prefetching keeps up, and ours would only disturb */
+/* the same for bytes: so little work to a line that the hardware's own prefetching keeps up and ours disturbs it */
 AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
                          __m512i *sum) {
   __m512i odd[4];
@@ -152,78 +152,85 @@ AVX512_ENTRY int64_t collect_avx512(const float *bounds, int64_t n, float low, i
   return collect_rest(bounds, i, n, low, out, found, room);
 }
 
-/* ---- one bit: a query's codes as eight planes of bits, and sums by counting the bits that items share with each ---- */
+/* ---- one bit: bit t of 64 bytes at once, as ones and zeros, against the query's codes of these dimensions -------- */
 
-#define TARGET_COUNT TARGET512 ",avx512vpopcntdq"
-#define COUNT __attribute__((target(TARGET_COUNT), always_inline)) static inline
-#define COUNT_ENTRY __attribute__((target(TARGET_COUNT)))
+enum { ITEMS = 4, CHUNK = 512 }; /* items whose sums are made together; dimensions in a line of bits */
 
-/* planes[p][chunk][bit] are the 512 dimensions of a chunk; a plane of all codes' sign bits is the last */
-COUNT void cut_into_planes(const Query *q, int64_t groups, int64_t chunks, uint64_t *planes) {
-  memset(planes, 0, (size_t)(q->rows * chunks) * 8 * LINE);
-  for (int64_t p = 0; p < q->rows; p++)
-    for (int64_t g = 0; g < groups; g++) {
-      __m512i y = _mm512_loadu_si512(q->codes + p * q->stride + g * 64);
-      uint64_t *to = planes + (p * chunks + g / 8) * 64 + g % 8;
-      for (int bit = 7; bit >= 0; bit--, y = _mm512_add_epi8(y, y)) to[bit * 8] = _mm512_movepi8_mask(y);
-    }
+/* by_bit[p][chunk][t][j] is the code of dimension 8 j + t of a chunk */
+AVX512 int8_t *by_bit_of(const Query *q, int64_t groups, int64_t chunks) {
+  int8_t *by_bit = calloc((size_t)(q->rows * chunks + 1), CHUNK);
+  for (int64_t p = 0; by_bit && p < q->rows; p++)
+    for (int64_t d = 0; d < groups * 64; d++)
+      by_bit[(p * chunks + d / CHUNK) * CHUNK + d % 8 * LINE + d % CHUNK / 8] = q->codes[p * q->stride + d];
+  return by_bit;
 }
 
-/* The sums of a query row's codes over the bits set in two items. */
-COUNT void count_two(const uint8_t *a, const uint8_t *b, int64_t groups, const uint64_t *planes, int64_t *sums) {
-  __m512i x[8], y[8];
-  for (int bit = 0; bit < 8; bit++) x[bit] = y[bit] = _mm512_setzero_si512();
-  for (int64_t g = 0; g < groups; g += 8, planes += 64) {
+/* sums[i][k] = the query row's codes over the bits set in item k, for `people` (1..4) rows and four items */
+AVX512 void bits_avx512(const uint8_t *const *items, int64_t groups, const int8_t *by_bit, int64_t stride, int people,
+                        int32_t (*sums)[LANES]) {
+  const __m512i one = _mm512_set1_epi8(1);
+  __m512i sum[4][ITEMS];
+  for (int i = 0; i < people; i++)
+    for (int k = 0; k < ITEMS; k++) sum[i][k] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g += 8, by_bit += CHUNK) {
     const __mmask8 there = groups - g < 8 ? (__mmask8)((1 << (groups - g)) - 1) : 0xff;
-    __m512i u = _mm512_maskz_loadu_epi64(there, a + g * 8), v = _mm512_maskz_loadu_epi64(there, b + g * 8);
-    for (int bit = 0; bit < 8; bit++) {
-      __m512i plane = _mm512_loadu_si512(planes + bit * 8);
-      x[bit] = _mm512_add_epi64(x[bit], _mm512_popcnt_epi64(_mm512_and_si512(u, plane)));
-      y[bit] = _mm512_add_epi64(y[bit], _mm512_popcnt_epi64(_mm512_and_si512(v, plane)));
+    __m512i x[ITEMS];
+    for (int k = 0; k < ITEMS; k++) {
+      x[k] = _mm512_maskz_loadu_epi64(there, items[k] + g * 8);
+      _mm_prefetch((const char *)(items[k] + g * 8 + PREFETCH), _MM_HINT_T0);
+    }
+    for (int t = 0; t < 8; t++) {
+      __m512i y[4];
+      for (int i = 0; i < people; i++) y[i] = _mm512_loadu_si512(by_bit + i * stride + t * LINE);
+      for (int k = 0; k < ITEMS; k++) {
+        const __m512i bit = _mm512_and_si512(_mm512_srli_epi16(x[k], (unsigned)t), one);
+        for (int i = 0; i < people; i++) sum[i][k] = _mm512_dpbusd_epi32(sum[i][k], bit, y[i]);
+      }
     }
   }
-  __m512i s = _mm512_sub_epi64(_mm512_setzero_si512(), x[7]), t = _mm512_sub_epi64(_mm512_setzero_si512(), y[7]);
-  for (int bit = 6; bit >= 0; bit--) {
-    s = _mm512_add_epi64(_mm512_add_epi64(s, s), x[bit]);
-    t = _mm512_add_epi64(_mm512_add_epi64(t, t), y[bit]);
-  }
-  sums[0] = _mm512_reduce_add_epi64(s);
-  sums[1] = _mm512_reduce_add_epi64(t);
+  for (int i = 0; i < people; i++)
+    for (int k = 0; k < ITEMS; k++) sums[i][k] = _mm512_reduce_add_epi32(sum[i][k]);
 }
 
-COUNT_ENTRY int scan1_counting(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
+/* the shares of `people` (1..4) query rows starting at p in the bounds of items i .. i + n, n <= LANES */
+AVX512 void items_avx512(const Codes *c, const Query *q, const int8_t *by_bit, int64_t i, int64_t n, int64_t p,
+                         int people, float *bounds, int64_t apart) {
+  const int64_t stride = (c->groups + 7) / 8 * CHUNK;
+  const uint8_t *codes = c->codes + i * c->groups * 8, *items[ITEMS];
+  int32_t sums[4][LANES];
+  for (int64_t k = 0; k < n; k += ITEMS) {
+    for (int j = 0; j < ITEMS; j++) items[j] = codes + (k + j < n ? k + j : n - 1) * c->groups * 8;
+    bits_avx512(items, c->groups, by_bit + p * stride, stride, people, (int32_t(*)[LANES])(sums[0] + k));
+  }
+  const __mmask16 there = (__mmask16)((1u << n) - 1);
+  const __m512 scale = _mm512_maskz_loadu_ps(there, c->scales + i);
+  for (int j = 0; j < people; j++) {
+    __m512i sum = _mm512_maskz_loadu_epi32(there, sums[j]);
+    sum = _mm512_add_epi32(_mm512_add_epi32(sum, sum), _mm512_set1_epi32(q->start[p + j]));
+    __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(q->step[p + j]),
+                               _mm512_set1_ps(q->slack[p + j]));
+    float *out = bounds + owner_of(q, p + j) * apart + i;
+    __m512 before = is_first(q, p + j) ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, out);
+    __m512 share = probability512(_mm512_mul_ps(s, scale), q);
+    _mm512_mask_storeu_ps(out, there, _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p + j]), share, before));
+  }
+}
+
+AVX512_ENTRY void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds,
                                int64_t apart) {
-  const int64_t chunks = (c->groups + 7) / 8, bytes = c->groups * 8;
-  uint64_t *planes = malloc((size_t)(q->rows * chunks) * 8 * LINE + 1);
-  if (!planes) return -1;
-  cut_into_planes(q, c->groups, chunks, planes);
+  int8_t *by_bit = by_bit_of(q, c->groups, (c->groups + 7) / 8);
+  if (!by_bit) { /* no memory: the AVX2 scan needs none */
+    scan1_avx2(c, q, first, last, bounds, apart);
+    return;
+  }
   for (int64_t i = first; i < last; i += LANES) {
     const int64_t n = last - i < LANES ? last - i : LANES;
-    const __mmask16 there = (__mmask16)((1u << n) - 1);
-    const uint8_t *codes = c->codes + i * bytes;
-    for (int64_t at = 0; at < LANES * bytes; at += LINE) _mm_prefetch((const char *)codes + PREFETCH + at, _MM_HINT_T0);
-    const __m512 scale = _mm512_maskz_loadu_ps(there, c->scales + i);
-    for (int64_t p = 0; p < q->rows; p++) {
-      int64_t sums[LANES] = {0};
-      for (int64_t k = 0; k < n; k += 2)
-        count_two(codes + k * bytes, codes + (k + (k + 1 < n)) * bytes, c->groups, planes + p * chunks * 64, sums + k);
-      __m512i sum = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(_mm512_loadu_si512(sums))),
-                                       _mm512_cvtepi64_epi32(_mm512_loadu_si512(sums + 8)), 1);
-      sum = _mm512_add_epi32(_mm512_add_epi32(sum, sum), _mm512_set1_epi32(q->start[p]));
-      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(q->step[p]), _mm512_set1_ps(q->slack[p]));
-      float *out = bounds + owner_of(q, p) * apart + i;
-      __m512 before = is_first(q, p) ? _mm512_setzero_ps() : _mm512_maskz_loadu_ps(there, out);
-      __m512 share = probability512(_mm512_mul_ps(s, scale), q);
-      _mm512_mask_storeu_ps(out, there, _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p]), share, before));
-    }
+    int64_t p = 0;
+    for (; p + 4 <= q->rows; p += 4) items_avx512(c, q, by_bit, i, n, p, 4, bounds, apart);
+    if (q->rows - p == 3) items_avx512(c, q, by_bit, i, n, p, 3, bounds, apart);
+    if (q->rows - p == 2) items_avx512(c, q, by_bit, i, n, p, 2, bounds, apart);
+    if (q->rows - p == 1) items_avx512(c, q, by_bit, i, n, p, 1, bounds, apart);
   }
-  free(planes);
-  return 0;
-}
-
-/* Without memory for the planes the AVX2 scan answers: it needs none. */
-void scan1_avx512(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
-  int failed = !__builtin_cpu_supports("avx512vpopcntdq") || scan1_counting(c, q, first, last, bounds, apart);
-  if (failed) scan1_avx2(c, q, first, last, bounds, apart);
+  free(by_bit);
 }
 #endif
