@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from setnet.errors import TrainingError
@@ -71,14 +72,18 @@ def initialise_reduction(fc: nn.Linear, norm: nn.BatchNorm1d, pooled: Tensor) ->
             f"PCA to {fc.out_features} dimensions needs more than {fc.out_features} sets, got {len(pooled)}"
         )
     rows = pooled.detach().double()
-    _, variance, axes = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
-    if len(axes) < fc.out_features or variance[fc.out_features - 1] < 1e-9 * variance[0]:
+    rows = rows - rows.mean(0)
+    last = rows.shape[1] - 1
+    # Not by singular values: of 4,096 dimensions only the first are wanted, and this finds no others.
+    first = max(0, last + 1 - fc.out_features)
+    variance, axes = eigh((rows.T @ rows).numpy(), subset_by_index=[first, last])
+    if len(variance) < fc.out_features or variance[0] < 1e-12 * variance[-1]:
         raise TrainingError(
             f"NetVLAD's output varies in fewer than {fc.out_features} directions: "
             "use fewer output dimensions or more training faces"
         )
     with torch.no_grad():
-        fc.weight.copy_(axes[: fc.out_features].to(fc.weight.dtype))
+        fc.weight.copy_(torch.from_numpy(axes[:, ::-1].T.copy()))
         if fc.bias is not None:
             fc.bias.zero_()
         reduced = fc(pooled)
