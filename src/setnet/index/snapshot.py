@@ -29,12 +29,13 @@ def segment_path(root: Path, number: int) -> Path:
 class Field:
     """The lanes of all segments side by side: of their elements, or of their set vectors.
 
-    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``.
+    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``; where ``in_order``, it is row ``i``.
     """
 
     start: NDArray[np.int64]
     lane_rows: list[NDArray[np.int32]]
     excluded: NDArray[np.int64]
+    in_order: bool
 
     @property
     def lanes(self) -> int:
@@ -48,7 +49,8 @@ class Field:
         for s, rows in enumerate(self.lane_rows):
             mine = lanes[cuts[s] : cuts[s + 1]]
             if len(mine):
-                parts.append((s, rows[mine - self.start[s]].astype(np.int64), mine))
+                here = mine - self.start[s]
+                parts.append((s, here if self.in_order else rows[here].astype(np.int64), mine))
         return parts
 
 
@@ -74,7 +76,7 @@ class Snapshot:
     @cached_property
     def elements(self) -> Field:
         """The lanes of the elements' codes."""
-        return self._field([segment.lane_rows for segment in self.segments])
+        return self._field([segment.lane_rows for segment in self.segments], in_order=False)
 
     @cached_property
     def sets(self) -> Field:
@@ -85,15 +87,15 @@ class Snapshot:
             lane_rows = np.full(len(segment) if bits == 1 else -(-len(segment) // 16) * 16, -1, np.int32)
             lane_rows[: len(segment)] = np.where(segment.counts > 0, np.arange(len(segment)), -1)
             rows.append(lane_rows)
-        return self._field(rows)
+        return self._field(rows, in_order=True)
 
-    def _field(self, lane_rows: list[NDArray[np.int32]]) -> Field:
+    def _field(self, lane_rows: list[NDArray[np.int32]], *, in_order: bool) -> Field:
         start = np.concatenate([[0], np.cumsum([len(rows) for rows in lane_rows])]).astype(np.int64)
         excluded = [np.empty(0, np.int64)]
         for at, rows, dead in zip(start, lane_rows, self.dead, strict=False):
             out = rows < 0 if dead is None else (rows < 0) | dead[rows]
             excluded.append(np.flatnonzero(out) + at)
-        return Field(start, lane_rows, np.concatenate(excluded))
+        return Field(start, lane_rows, np.concatenate(excluded), in_order)
 
     def norms(self, kind: str) -> tuple[float, float]:
         """Return the largest norms of a residual and of a code in all segments, in units of their scale."""
