@@ -19,6 +19,7 @@ from setnet.learn.pretrain import batch_of_step, pretrain
 from setnet.learn.set_training import calibrate_network, train_sets
 from setnet.learn.settings import Settings, load_settings
 from setnet.learn.source import Draw
+from setnet.learn.stages import run_sets, run_whiten
 
 HEAD = [
     "backbone.dim=32",
@@ -58,6 +59,16 @@ def train_head(
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
     report = train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder, stop_at=stop_at)
     return network, report
+
+
+def test_a_finished_run_repeated_keeps_the_whitening_added_since(tmp_path: Path) -> None:
+    rows, labels = descriptors(80, 4)
+    np.savez(tmp_path / "people.npz", descriptors=rows, labels=labels)
+    settings = load_settings("default", HEAD)
+    run_sets(tmp_path / "people.npz", tmp_path, settings)
+    run_whiten(tmp_path / "people.npz", tmp_path)
+    assert run_sets(tmp_path / "people.npz", tmp_path, settings).losses == ()
+    assert load_network(tmp_path / "network.safetensors").network.after is not None
 
 
 def faces(settings: Settings) -> FaceArray:

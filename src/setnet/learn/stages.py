@@ -77,7 +77,8 @@ def run_sets(
     network = _network(backbone, settings)
     with processes(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
-        if group.rank == 0:
+        is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
+        if group.rank == 0 and is_new:  # else a whitening added since would be lost
             network.cpu()
             about = {"trained on": source.where, "people": source.people, "steps": report.steps}
             if learnt_p(network):
