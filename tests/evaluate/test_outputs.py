@@ -232,6 +232,19 @@ def test_a_run_does_not_go_on_with_other_data_of_the_same_name(tmp_path: Path) -
     assert "with other settings: descriptors 'd.npz" in str(done.exception)
 
 
+def test_a_run_that_goes_on_keeps_the_largest_memory_and_adds_up_times(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    Run("stress", {"seed": 0}, path).save()
+    stored = json.loads(path.read_text())
+    stored["machine"] |= {"peak_bytes": 10**15, "seconds": 1000.0, "cpu_seconds": 2000.0}
+    path.write_text(json.dumps(stored))
+    Run("stress", {"seed": 0}, path).save()
+    machine = read_record(path).machine
+    assert machine["peak_bytes"] == 10**15
+    assert machine["seconds"] >= 1000
+    assert machine["cpu_seconds"] >= 2000
+
+
 def test_few_faces_are_judged_without_whitening(tmp_path: Path) -> None:
     labels = [f"p{i // 4}" for i in range(40)] + [""] * 10
     file = written(tmp_path / "d.npz", RNG.standard_normal((50, 32)), labels)

@@ -101,6 +101,7 @@ class Run:
         self.extra: dict[str, Any] = {}
         self._started, self._before = time.monotonic(), 0.0
         self._cpu_started, self._cpu_before = time.process_time(), 0.0
+        self._peak_before = 0
         if path is not None and path.is_file():
             stored = read_record(path)
             if (stored.experiment, stored.settings) != (experiment, self.settings):
@@ -112,6 +113,7 @@ class Run:
             self.extra = dict(stored.extra)
             self._before = float(stored.machine.get("seconds", 0.0))
             self._cpu_before = float(stored.machine.get("cpu_seconds", 0.0))
+            self._peak_before = int(stored.machine.get("peak_bytes", 0))
 
     def has(self, name: str) -> bool:
         """Whether a row is there already."""
@@ -131,6 +133,7 @@ class Run:
         """Return what there is so far."""
         seconds = self._before + time.monotonic() - self._started
         machine = _machine(seconds, self._cpu_before + time.process_time() - self._cpu_started)
+        machine["peak_bytes"] = max(machine["peak_bytes"], self._peak_before)
         return Record(self.experiment, self.settings, tuple(self.rows.values()), machine, dict(self.extra))
 
     def save(self) -> None:
