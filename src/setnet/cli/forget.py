@@ -30,7 +30,7 @@ def forget(
     Descriptors are removed from every file of the library, not only marked as deleted. A photo that lies
     in an indexed folder comes back with the next `setnet index` of that folder.
     """
-    from setnet.cli.output import print_json, say
+    from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
     from setnet.library.paths import shown
 
@@ -46,9 +46,6 @@ def forget(
             say("nothing was deleted")
             raise typer.Exit(1)
         photos = opened.forget_everything() if everything else opened.forget(paths or [])
-    if json:
-        print_json({"photos": photos, "everything": everything})
-    else:
-        typer.echo(f"forgot {photos:,} photos")
+    print_either({"photos": photos, "everything": everything}, f"forgot {photos:,} photos", json)
     if not photos and not everything:
         raise typer.Exit(1)

@@ -121,20 +121,15 @@ def remove(
     json: JsonOption = False,
 ) -> None:
     """Delete saved people and their example faces for good; photos stay in the library."""
-    from setnet.cli.output import print_json
+    from setnet.cli.output import print_either
 
     with open_library(library) as opened:
         opened.people.remove(*names)
-    if json:
-        print_json({"removed": names})
-    else:
-        typer.echo(f"removed {', '.join(names)}")
+    print_either({"removed": names}, f"removed {', '.join(names)}", json)
 
 
 def _tell(person: Person, json: bool, text: str = "", **more: object) -> None:
-    from setnet.cli.output import print_json
+    from setnet.cli.output import print_either
 
-    if json:
-        print_json({"name": person.name, "examples": person.examples, **more})
-    else:
-        typer.echo(text or f"{person.name}: {person.examples} example face(s)")
+    facts = {"name": person.name, "examples": person.examples, **more}
+    print_either(facts, text or f"{person.name}: {person.examples} example face(s)", json)

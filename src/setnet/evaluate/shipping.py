@@ -21,6 +21,7 @@ from setnet.evaluate.head_calibration import best_logistic
 from setnet.evaluate.splits import half_of
 from setnet.evaluate.stress import StressResult, calibrated, gap_closed, stress, stress_elements
 from setnet.evaluate.stress_world import StressWorld, stress_world
+from setnet.learn.descriptor_file import read_descriptors
 from setnet.sets import Mean, SetNet
 from setnet.sets.aggregator import Aggregator
 from setnet.sets.head import Head
@@ -211,8 +212,7 @@ def _main() -> None:
 
 def _halves(path: Path) -> tuple[Labelled, Labelled]:
     """Return the descriptors of training and of test people in a file."""
-    with np.load(path) as file:
-        rows, labels = file["descriptors"].astype(np.float32), file["labels"]
+    rows, labels = read_descriptors(path)
     train, test = half_of(labels, "train"), half_of(labels, "test")
     return (rows[train], labels[train]), (rows[test], labels[test])
 

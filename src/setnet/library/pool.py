@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,6 +12,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from setnet.errors import ModelError
+from setnet.library.child import start_child
 from setnet.library.worker import PhotoResult, PhotoTask, read_photo
 
 if TYPE_CHECKING:
@@ -33,26 +31,10 @@ def default_workers() -> int:
 
 
 class _Worker:
-    """A fresh interpreter: unlike a child of `multiprocessing` it never runs the user's script."""
+    """A process that reads photos, and the tasks it holds."""
 
     def __init__(self, settings: FaceSettings) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "setnet.library.worker_process",
-                    str(theirs.fileno()),
-                    json.dumps(settings.to_dict()),
-                ],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=_environment(),
-                start_new_session=True,  # Ctrl-C is for the process that writes, not for its workers
-            )
-        self.pipe = Connection(ours.detach())
+        self.process, self.pipe = start_child("setnet.library.worker_process", json.dumps(settings.to_dict()))
         self.tasks: deque[PhotoTask] = deque()
         self.since = monotonic()
         self.has_answered = False
@@ -76,12 +58,6 @@ class _Worker:
         self.pipe.close()
         self.process.kill()
         self.process.wait()
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment of a worker: our module path, and one thread in each numeric library."""
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
 
 
 class WorkerPool:

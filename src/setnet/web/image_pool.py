@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import os
-import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from io import FileIO
-from multiprocessing.connection import Connection
 from multiprocessing.reduction import send_handle
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from setnet.errors import ModelError, PhotoError
+from setnet.library.child import start_child
 from setnet.web.image_worker import READY
 from setnet.web.problems import too_busy
 from setnet.web.threads import BoundedThreads
@@ -126,20 +122,10 @@ class ImagePool:
 
 
 class _Child:
-    """A fresh interpreter with one end of a socket pair."""
+    """A process, and whether it said that it is ready."""
 
     def __init__(self, arguments: list[str]) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "setnet.web.image_worker", str(theirs.fileno()), *arguments],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                env=_environment(),
-                start_new_session=True,  # Ctrl-C is for the server, which ends its children itself
-            )
-        self._pipe = Connection(ours.detach())
+        self._process, self._pipe = start_child("setnet.web.image_worker", *arguments)
         self._is_ready = False
 
     @property
@@ -167,9 +153,3 @@ class _Child:
         self._process.kill()
         self._process.wait()
         self._pipe.close()
-
-
-def _environment() -> dict[str, str]:
-    """Return the environment of a child: our module path, and one thread in each numeric library."""
-    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {**os.environ, **one, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
