@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import NotAnIndexError, StorageError, VersionError
+from setnet.transaction import transaction
 
 __all__ = ["VERSION", "Catalog"]
 
@@ -105,15 +106,9 @@ class Catalog:
     def writing(self) -> Iterator[None]:
         """Run a write transaction that also counts one generation up."""
         try:
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
+            with transaction(self.db):
                 yield
                 self.set("generation", self.get("generation") + 1)
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             raise StorageError(
                 f"cannot write {self.path}: {error}; nothing already stored was changed"
@@ -123,13 +118,24 @@ class Catalog:
     def reading(self) -> Iterator[None]:
         """Run several reads on one and the same state of the database."""
         try:
-            self.db.execute("BEGIN")
-            try:
+            with transaction(self.db, "BEGIN"):
                 yield
-            finally:
-                self.db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             raise StorageError(f"cannot read {self.path}: {error}; run check() to see the damage") from error
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the database, as far as it can tell by itself; None when it is sound."""
+        try:
+            with self.reading():
+                for (found,) in self.db.execute("PRAGMA integrity_check"):
+                    if found != "ok":
+                        return str(found)
+                row = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
+                if self.count("items") != int(row[0] or 0):
+                    return f"it lists {self.count('items')} items, its segments hold {row[0] or 0}"
+        except StorageError as error:
+            return str(error)
+        return None
 
     # -- settings ------------------------------------------------------------------------------------
 

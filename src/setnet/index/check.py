@@ -15,7 +15,7 @@ from setnet.index.catalog import Catalog
 from setnet.index.contents import Segment, Shape
 from setnet.index.results import Report
 from setnet.index.segment import SegmentFile
-from setnet.index.snapshot import segment_path
+from setnet.index.segment_folder import segment_path
 
 __all__ = ["check_index"]
 

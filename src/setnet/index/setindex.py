@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ from setnet.sets.aggregator import Aggregator, Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
 __all__ = ["SetIndex"]
+
+logger = logging.getLogger(__name__)
 
 
 class SetIndex:
@@ -227,8 +230,15 @@ class SetIndex:
             if not batch.ids:
                 return
             writer.add(batch, details, snapshot)
+            self._merge_small(writer)
+
+    def _merge_small(self, writer: Writer) -> None:
+        """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
+        try:
             while due := writer.overfull_tier(self._fresh()):
                 writer.merge(self._fresh(), due)
+        except StorageError as error:
+            logger.warning("small segments of %s were not merged: %s", self.path, error)
 
     def _take_given_sets(self, shape: tuple[int, ...]) -> None:
         """Switch an index that holds nothing from the default head to set vectors made by the caller."""
@@ -255,7 +265,8 @@ class SetIndex:
             writer = self._open_writer()
             names = check_ids(ids)
             snapshot = self._fresh()
-            found = writer.catalog.seqs_of(names)
+            with writer.catalog.reading():
+                found = writer.catalog.seqs_of(names)
             missing = next((i for i in names if i not in found), None)
             if missing is not None:
                 raise InvalidInputError(f"id {missing!r} is not in the index: nothing was deleted")

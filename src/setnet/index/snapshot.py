@@ -16,13 +16,9 @@ from setnet.index.catalog import Catalog
 from setnet.index.conditions import items_where
 from setnet.index.contents import Segment, Shape
 from setnet.index.segment import SegmentFile
+from setnet.index.segment_folder import segment_path
 
-__all__ = ["Field", "Snapshot", "segment_path"]
-
-
-def segment_path(root: Path, number: int) -> Path:
-    """Return where segment ``number`` of the index at ``root`` lies."""
-    return root / "segments" / f"{number:08d}.seg"
+__all__ = ["Field", "Snapshot"]
 
 
 @dataclass(frozen=True)

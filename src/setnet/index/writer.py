@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from setnet.errors import LockedError, StorageError
 from setnet.index import seal
 from setnet.index.catalog import Catalog
 from setnet.index.contents import Batch, Segment, Source, write_segment
-from setnet.index.snapshot import Snapshot, segment_path
+from setnet.index.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
+from setnet.index.snapshot import Snapshot
 from setnet.index.tags import Tagged, write_tags
 
 __all__ = ["Writer"]
@@ -38,10 +41,11 @@ class Writer:
                 f"{root} is open for writing elsewhere: wait for it, or open with read_only=True to search"
             ) from None
         self.catalog_path = root / "catalog.sqlite"
+        self.folder = SegmentFolder(root)
         try:
             self.catalog = Catalog(self.catalog_path, read_only=False)
             self.catalog.db.execute("PRAGMA synchronous = FULL")
-            self._sweep()
+            self._put_aside()
         except BaseException:
             os.close(self._lock)
             raise
@@ -51,19 +55,26 @@ class Writer:
         """Empty the write-ahead log, seal the catalogue and give the lock back."""
         try:
             if self._changed:
-                busy = self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                if not busy:
-                    seal.write(self.catalog_path)
+                with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
+                    busy = self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                    if not busy:
+                        seal.write(self.catalog_path)
         finally:
             self.catalog.close()
             os.close(self._lock)
 
-    def _sweep(self) -> None:
-        """Remove files that a killed writer left and no committed row speaks of."""
-        known = {segment_path(self.root, number) for number, *_ in self.catalog.segments()}
-        for path in (self.root / "segments").iterdir():
-            if path not in known:
-                path.unlink()
+    def _put_aside(self) -> None:
+        """Quarantine files that a killed or failed change left and no committed row speaks of."""
+        named = {number for number, *_ in self.catalog.segments()}
+        self.folder.bring_back(named)
+        unnamed = self.folder.unnamed(named)
+        if unnamed and (damage := self.catalog.damage()):
+            raise StorageError(
+                f"{self.catalog_path} is damaged ({damage}) and does not name {len(unnamed)} files in "
+                f"{self.root / 'segments'}: nothing was changed; run check() to see the damage"
+            )
+        self.folder.put_aside(unnamed)
+        self.folder.empty_quarantine(KEPT_SECONDS)
 
     def _begin(self) -> None:
         if not self._changed:
@@ -73,19 +84,14 @@ class Writer:
     def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:
         """Store a batch; ids that are there already are replaced and keep their place in the order."""
         self._begin()
-        path: Path | None = None
-        try:
-            with self.catalog.writing():
-                seq, replaced = self.catalog.enter(batch.ids)
-                batch.seq[:] = seq
-                self._bury(snapshot, replaced)
-                self.catalog.clear_details([(int(s),) for s in replaced])
-                if details:
-                    self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
-                path = self._write([(batch, np.arange(len(seq)))], snapshot)
-        except BaseException:
-            self._discard(path)
-            raise
+        with self.catalog.writing():
+            seq, replaced = self.catalog.enter(batch.ids)
+            batch.seq[:] = seq
+            self._bury(snapshot, replaced)
+            self.catalog.clear_details([(int(s),) for s in replaced])
+            if details:
+                self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
+            self._write([(batch, np.arange(len(seq)))], snapshot)
 
     def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
         """Delete items; their vectors leave the disk at the next merge or `compact`."""
@@ -99,45 +105,28 @@ class Writer:
             segment = snapshot.segments[s]
             self.catalog.bury(segment.number, rows, int(segment.counts[rows].sum()))
 
-    def _write(self, parts: Sequence[tuple[Source, NDArray[np.int64]]], snapshot: Snapshot) -> Path:
-        number = self.catalog.get("next_segment")
+    def _write(self, parts: Sequence[tuple[Source, NDArray[np.int64]]], snapshot: Snapshot) -> None:
+        """Write a segment and enter it; on an error its file stays, as the commit may have succeeded."""
+        number = self.folder.free_number(self.catalog.get("next_segment"))
         self.catalog.set("next_segment", number + 1)
         path = segment_path(self.root, number)
-        path.unlink(missing_ok=True)  # of a change that was rolled back
         crc = write_segment(path, list(parts), snapshot.shape)
         items = sum(len(rows) for _, rows in parts)
         elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
         self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
-        self._sync_folder()
-        return path
-
-    def _sync_folder(self) -> None:
-        folder = os.open(self.root / "segments", os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-    def _discard(self, path: Path | None) -> None:
-        if path is not None:
-            path.unlink(missing_ok=True)
+        self.folder.sync()
 
     def merge(self, snapshot: Snapshot, which: Sequence[int]) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
         self._begin()
         old: list[Segment] = [snapshot.segments[s] for s in which]
-        path: Path | None = None
-        try:
-            with self.catalog.writing():
-                self.catalog.drop_segments([segment.number for segment in old])
-                parts = [(snapshot.segments[s], snapshot.alive(s)) for s in which]
-                parts = [(segment, rows) for segment, rows in parts if len(rows)]
-                if parts:
-                    path = self._write(parts, snapshot)
-        except BaseException:
-            self._discard(path)
-            raise
-        for segment in old:
+        with self.catalog.writing():
+            self.catalog.drop_segments([segment.number for segment in old])
+            parts = [(snapshot.segments[s], snapshot.alive(s)) for s in which]
+            parts = [(segment, rows) for segment, rows in parts if len(rows)]
+            if parts:
+                self._write(parts, snapshot)
+        for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
     def tag(self, names: list[str], rows: NDArray[np.float32], found: Iterator[list[Tagged]]) -> int:
@@ -163,10 +152,12 @@ class Writer:
         return next((tiers[t] for t in sorted(tiers) if len(tiers[t]) >= MERGE), None)
 
     def shrink(self) -> None:
-        """Give the catalogue's free pages back, so that nothing deleted stays on the disk."""
+        """Give free pages back and delete what was put aside, so that nothing deleted stays on the disk."""
         self._begin()
         try:
             self.catalog.db.execute("VACUUM")
             self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._put_aside()
+            self.folder.empty_quarantine()
         except Exception as error:
             raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from setnet.errors import LockedError, NotAnIndexError, StorageError
 from setnet.library.schema import migrate
+from setnet.transaction import transaction
 
 __all__ = ["Database"]
 
@@ -92,14 +93,8 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection inside one transaction: all of it is stored, or nothing."""
         db = self.connection
-        with self.errors():
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-            except BaseException:
-                db.execute("ROLLBACK")
-                raise
-            db.execute("COMMIT")
+        with self.errors(), transaction(db):
+            yield db
 
     @contextmanager
     def errors(self) -> Iterator[None]:

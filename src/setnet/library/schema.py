@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from setnet.errors import NotAnIndexError, VersionError
+from setnet.transaction import transaction
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
 
@@ -66,8 +67,7 @@ def migrate(db: sqlite3.Connection) -> None:
         raise NotAnIndexError("library.db is a database of another program: choose another --library")
     if _version(db) == len(MIGRATIONS):
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(db):
         version = _version(db)  # again: another process may have been first
         if version > len(MIGRATIONS):
             raise VersionError(
@@ -78,10 +78,6 @@ def migrate(db: sqlite3.Connection) -> None:
                 db.execute(statement)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise
 
 
 def _version(db: sqlite3.Connection) -> int:

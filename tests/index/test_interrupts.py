@@ -1,0 +1,109 @@
+"""Ctrl-C and failing commits at any moment of a change lose nothing that was stored before."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setnet import SetIndex
+from setnet.errors import StorageError
+from setnet.index import writer as writers
+
+ROWS = np.eye(4, dtype=np.float32)
+
+
+class FailingDatabase:
+    """A connection that raises once, after its n-th statement was carried out."""
+
+    def __init__(self, db: sqlite3.Connection, after: int, error: Callable[[], BaseException]) -> None:
+        self._db, self._left, self._error = db, after, error
+
+    def execute(self, *given: Any) -> Any:
+        return self._then_fail(self._db.execute(*given))
+
+    def executemany(self, *given: Any) -> Any:
+        return self._then_fail(self._db.executemany(*given))
+
+    def _then_fail(self, result: Any) -> Any:
+        self._left -= 1
+        if self._left == 0:
+            del result  # an unread answer would hold a lock
+            raise self._error()
+        return result
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._db, name)
+
+
+def small_index(path: Path) -> None:
+    with SetIndex.create(path, 4) as index:
+        for name in "abc":
+            index.add([name], ROWS[:2], [2], attributes=[{"n": 1}])
+
+
+CHANGES: dict[str, Callable[[SetIndex], None]] = {
+    "add": lambda index: index.add(["new"], ROWS[2:], [2]),
+    "upsert": lambda index: index.add(["a"], ROWS[2:], [2]),
+    "delete": lambda index: index.delete(["c"]),
+    "compact": lambda index: index.compact(),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("error", [KeyboardInterrupt, partial(sqlite3.OperationalError, "disk I/O error")])
+def test_a_failure_after_any_statement_of_a_change_loses_no_item(tmp_path, change, error, monkeypatch):
+    monkeypatch.setattr(writers, "MERGE", 3)
+    for after in range(1, 60):
+        path = tmp_path / str(after)
+        small_index(path)
+        index = SetIndex.open(path)
+        db = FailingDatabase(index._writer.catalog.db, after, error)
+        index._writer.catalog.db = db
+        try:
+            CHANGES[change](index)
+            failed = False
+        except (KeyboardInterrupt, StorageError):
+            failed = True
+        index._writer.catalog.db = db._db
+        index.close()
+        with SetIndex.open(path) as index:
+            assert index.check().problems == []
+            assert {"a", "b"} <= {item.id for item in index.items()}
+            assert len(index.search(ROWS[:1], k=9)) == len(index)
+            CHANGES["add"](index)
+            index.compact()
+            assert not list((path / "quarantine").glob("*"))
+        if not failed:
+            return
+    pytest.fail("the change has more statements than were tried")
+
+
+def test_files_that_a_damaged_catalogue_does_not_name_are_kept(tmp_path):
+    small_index(tmp_path / "i")
+    with sqlite3.connect(tmp_path / "i" / "catalog.sqlite") as db:
+        db.execute("DELETE FROM segments WHERE number > 1")
+    before = sorted((tmp_path / "i" / "segments").iterdir())
+    with pytest.raises(StorageError, match="damaged"):
+        SetIndex.open(tmp_path / "i")
+    assert sorted((tmp_path / "i" / "segments").iterdir()) == before
+
+
+def test_a_commit_that_comes_back_after_an_error_finds_its_segment(tmp_path):
+    """SQLite may recover a transaction from its log although its commit reported an error."""
+    small_index(tmp_path / "i")
+    index = SetIndex.open(tmp_path / "i")
+    (tmp_path / "i" / "segments" / "00000004.seg").write_bytes(b"of a change whose commit failed")
+    index.add(["new"], ROWS[2:], [2])
+    assert (tmp_path / "i" / "segments" / "00000004.seg").read_bytes().startswith(b"of a change")
+    index.close()
+    with SetIndex.open(tmp_path / "i") as index:  # moved aside, not deleted, until a compaction
+        assert (tmp_path / "i" / "quarantine" / "00000004.seg").exists()
+        assert index.check().ok
+        index.compact()
+    assert not list((tmp_path / "i" / "quarantine").iterdir())
