@@ -7,7 +7,7 @@ KERNELS = "src/setnet/index/kernels"
 setup(
     ext_modules=[
         Extension(
-            "setnet.index._kernels",
+            "setnet.index.kernels._kernels",
             sources=[
                 f"{KERNELS}/{name}.c" for name in ("module", "scan", "scan_avx2", "scan_avx512", "match")
             ],

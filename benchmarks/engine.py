@@ -36,9 +36,10 @@ import peers
 import world as worlds
 from setnet import SetIndex
 from setnet.evaluate.measures import ndcg
-from setnet.index import backend, search
-from setnet.index.query import Query, as_people
-from setnet.index.ranking import score_elements
+from setnet.index.kernels import backend
+from setnet.index.search import modes
+from setnet.index.search.query import Query, as_people
+from setnet.index.search.ranking import score_elements
 from setnet.sets.aggregator import unit
 
 Floats = NDArray[np.float32]
@@ -221,7 +222,7 @@ class Bench:
             described = [unit(q) for q in queries]
 
             def own(snapshot: Any, turn: int, threads: int, sums: list[Query] = sums) -> Any:
-                return search.set_only(snapshot, [sums[turn % 40]], 2000, search.Conditions(), threads)
+                return modes.set_only(snapshot, [sums[turn % 40]], 2000, modes.Conditions(), threads)
 
             exact = [set(flat.search(q, 2000)[1][0].tolist()) for q in described[:10]]
 
@@ -268,8 +269,8 @@ class Bench:
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
-                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: search.set_only(
-                    wide, [q[t % 40]], 2000, search.Conditions(), n) for n in (1, 2)},
+                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: modes.set_only(
+                    wide, [q[t % 40]], 2000, modes.Conditions(), n) for n in (1, 2)},
                 reader(self.items * 128),
             )  # fmt: skip
 
@@ -291,8 +292,8 @@ class Bench:
                 found.append(score_elements(self.snapshot, [(s, r) for s, r in rows if len(r)], asked[0]))
 
             def own(turn: int, found: Any = found, asked: Any = asked) -> Any:
-                return search.rerank(
-                    self.snapshot, found[turn % 40], asked[turn % 40], 100, search.Conditions()
+                return modes.rerank(
+                    self.snapshot, found[turn % 40], asked[turn % 40], 100, modes.Conditions()
                 )
 
             contenders: dict[tuple[str, int], Callable[[int], Any]] = {

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.index import backend
+from setnet.index.kernels import backend
 from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
 

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from setnet import SetIndex
-from setnet.index import backend, contents
+from setnet.index.kernels import backend
+from setnet.index.storage import segment
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +118,7 @@ def test_saturated_scores_go_by_the_sum_of_similarities(level, tmp_path):
 
 
 def test_threads_do_not_change_the_answer(tmp_path, make_world, make_index, monkeypatch):
-    from setnet.index import scan
+    from setnet.index.search import scan
 
     monkeypatch.setattr(scan, "TASK", 4096)
     world = make_world(5, 900, dim=24)
@@ -171,7 +172,7 @@ def test_the_law_at_full_size(tmp_path):
 
 
 def _score(sims, index):
-    from setnet.index.reference import greedy_pairs
+    from setnet.index.kernels.reference import greedy_pairs
 
     pairs = greedy_pairs(sims.astype(np.float64))
     return float(index.logistic.probability([sims[p, e] for p, e in pairs]).sum())

@@ -13,7 +13,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import StorageError
-from setnet.index import writer as writers
+from setnet.index.storage import writer as writers
 
 ROWS = np.eye(4, dtype=np.float32)
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from setnet.index import backend, lanes, reference
-from setnet.index.query import Codes, Query
+from setnet.index.kernels import backend, lanes, reference
+from setnet.index.search.query import Codes, Query
 from setnet.sets import codec
 from setnet.sets.logistic import Logistic
 

@@ -5,7 +5,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError
-from setnet.index.reference import greedy_pairs
+from setnet.index.kernels.reference import greedy_pairs
 from setnet.sets import codec
 from setnet.sets.aggregator import Mean
 from setnet.sets.logistic import Logistic

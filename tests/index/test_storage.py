@@ -14,8 +14,8 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import NotAnIndexError, SetNetError, StorageError, VersionError
-from setnet.index import writer
-from setnet.index.segment import FORMAT, TAIL, TRAILER
+from setnet.index.storage import writer
+from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
 
 
 def test_reopening_changes_nothing(tmp_path, make_world, make_index):
@@ -102,8 +102,8 @@ def test_an_index_can_be_destroyed_and_nothing_else(tmp_path):
 WRITER = """
 import sys, numpy as np
 from setnet import SetIndex
-from setnet.index import writer
-from setnet.index.segment import FORMAT, TAIL, TRAILER
+from setnet.index.storage import writer
+from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
 writer.MERGE = 3
 index = SetIndex.open(sys.argv[1])
 start = len(index)

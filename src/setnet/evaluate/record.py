@@ -17,7 +17,7 @@ import numpy as np
 
 from setnet import __version__
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index import backend
+from setnet.index.kernels import backend
 
 __all__ = ["FORMAT", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
-from setnet.index import backend, tags
-from setnet.index import search as modes
-from setnet.index.catalog import Catalog
-from setnet.index.check import check_index
-from setnet.index.contents import SetSpec, Shape
-from setnet.index.ingest import check_ids, checked_batch
-from setnet.index.options import (
+from setnet.index.kernels import backend
+from setnet.index.search import tags
+from setnet.index.search import modes as modes
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.check import check_index
+from setnet.index.storage.segment import SetSpec, Shape
+from setnet.index.storage.ingest import check_ids, checked_batch
+from setnet.index.search.options import (
     GIVEN,
     MAX_SET_DIM,
     MoreOptions,
@@ -31,11 +32,11 @@ from setnet.index.options import (
     spec_of,
     whole,
 )
-from setnet.index.query import Query, aggregated, as_people
-from setnet.index.ranking import hits_of
+from setnet.index.search.query import Query, aggregated, as_people
+from setnet.index.search.ranking import hits_of
 from setnet.index.results import Hit, Item, Report, Stats
-from setnet.index.snapshot import Snapshot
-from setnet.index.writer import Writer
+from setnet.index.storage.snapshot import Snapshot
+from setnet.index.storage.writer import Writer
 from setnet.sets.aggregator import Aggregator, Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
@@ -328,7 +329,7 @@ class SetIndex:
         candidates
             How many items ``fast`` and ``tags`` re-rank.
         where
-            Conditions on attributes, see `setnet.index.conditions`.
+            Conditions on attributes, see `setnet.index.search.conditions`.
         at_least
             Least number of people that must be matched (similarity at or above the logistic's threshold).
         only

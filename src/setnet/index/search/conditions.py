@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.index.catalog import Catalog
+from setnet.index.storage.catalog import Catalog
 
 __all__ = ["OPERATORS", "items_where", "valid_attributes"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import VersionError
-from setnet.index import backend, lanes
-from setnet.index.segment import SegmentFile, SegmentWriter
+from setnet.index.kernels import backend, lanes
+from setnet.index.storage.segment_file import SegmentFile, SegmentWriter
 from setnet.sets import codec
 
 __all__ = ["Batch", "Segment", "SetSpec", "Shape", "Source", "ragged", "write_segment"]

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 
 from setnet.errors import SetNetError
-from setnet.index import seal
-from setnet.index.catalog import Catalog
-from setnet.index.contents import Segment, Shape
+from setnet.index.storage import catalog_checksum
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.segment import Segment, Shape
 from setnet.index.results import Report
-from setnet.index.segment import SegmentFile
-from setnet.index.segment_folder import segment_path
+from setnet.index.storage.segment_file import SegmentFile
+from setnet.index.storage.segment_folder import segment_path
 
 __all__ = ["check_index"]
 
@@ -24,7 +24,7 @@ ROWS = 8192
 
 def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
     """Return all problems found; a damaged file is named."""
-    problems = [problem for problem in [seal.broken(catalog.path)] if problem]
+    problems = [problem for problem in [catalog_checksum.broken(catalog.path)] if problem]
     try:
         rows = catalog.db.execute("PRAGMA integrity_check").fetchall()
         problems += [f"{catalog.path}: {row[0]}" for row in rows if row[0] != "ok"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.index import backend
+from setnet.index.kernels import backend
 from setnet.sets.aggregator import Aggregator
 from setnet.sets.logistic import Logistic
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import backend
-from setnet.index.query import EXAMPLES, Query
+from setnet.index.kernels import backend
+from setnet.index.search.query import EXAMPLES, Query
 from setnet.index.results import Hit, Match
-from setnet.index.snapshot import Snapshot
+from setnet.index.storage.snapshot import Snapshot
 
 __all__ = ["Scored", "Top", "hits_of", "score_elements", "score_sets"]
 

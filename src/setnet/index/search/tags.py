@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.index.catalog import Catalog
-from setnet.index.options import Options
-from setnet.index.query import Query, as_people, merged
-from setnet.index.ranking import Top, hits_of, score_elements
+from setnet.index.storage.catalog import Catalog
+from setnet.index.search.options import Options
+from setnet.index.search.query import Query, as_people, merged
+from setnet.index.search.ranking import Top, hits_of, score_elements
 from setnet.index.results import Hit, Match
-from setnet.index.search import Allowed, Rows
-from setnet.index.snapshot import Snapshot
+from setnet.index.search.modes import Allowed, Rows
+from setnet.index.storage.snapshot import Snapshot
 from setnet.sets.logistic import Logistic
 
 __all__ = ["EXAMPLE_LIMIT", "TagQuery", "Tagged", "gallery_rows", "tagged", "write_tags"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index.lanes import LANES, interleave
+from setnet.index.kernels.lanes import LANES, interleave
 from setnet.sets import codec
 
 __all__ = [

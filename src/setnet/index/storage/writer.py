@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import LockedError, StorageError
-from setnet.index import seal
-from setnet.index.catalog import Catalog
-from setnet.index.contents import Batch, Segment, Source, write_segment
-from setnet.index.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
-from setnet.index.snapshot import Snapshot
-from setnet.index.tags import Tagged, write_tags
+from setnet.index.storage import catalog_checksum
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.segment import Batch, Segment, Source, write_segment
+from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
+from setnet.index.storage.snapshot import Snapshot
+from setnet.index.search.tags import Tagged, write_tags
 
 __all__ = ["Writer"]
 
@@ -58,7 +58,7 @@ class Writer:
                 with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
                     busy = self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
                     if not busy:
-                        seal.write(self.catalog_path)
+                        catalog_checksum.write(self.catalog_path)
         finally:
             self.catalog.close()
             os.close(self._lock)
@@ -78,7 +78,7 @@ class Writer:
 
     def _begin(self) -> None:
         if not self._changed:
-            seal.remove(self.catalog_path)
+            catalog_checksum.remove(self.catalog_path)
             self._changed = True
 
     def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:

@@ -9,10 +9,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import scan
-from setnet.index.query import EXAMPLES, Query
-from setnet.index.ranking import Scored, Top, score_elements, score_sets
-from setnet.index.snapshot import Field, Snapshot
+from setnet.index.search import scan
+from setnet.index.search.query import EXAMPLES, Query
+from setnet.index.search.ranking import Scored, Top, score_elements, score_sets
+from setnet.index.storage.snapshot import Field, Snapshot
 
 __all__ = ["Allowed", "Conditions", "Rows", "best_of", "exact", "fast", "rerank", "set_only"]
 

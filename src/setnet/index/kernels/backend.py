@@ -12,9 +12,9 @@ __all__ = ["kernels", "level", "query_peak", "use"]
 
 kernels: ModuleType
 try:
-    from setnet.index import _kernels as kernels
+    from setnet.index.kernels import _kernels as kernels
 except ImportError:
-    from setnet.index import reference as kernels
+    from setnet.index.kernels import reference as kernels
 
     warnings.warn(
         "setnet's C extension is not built: searches use the NumPy reference and are slow. "

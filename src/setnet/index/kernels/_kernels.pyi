@@ -1,4 +1,4 @@
-"""Types of the C extension; `setnet.index.reference` says what each function computes."""
+"""Types of the C extension; `setnet.index.kernels.reference` says what each function computes."""
 
 from typing import Any
 

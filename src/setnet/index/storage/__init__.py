@@ -1,0 +1,1 @@
+"""Items on disk: the catalogue, immutable segment files, one writer, consistent snapshots."""
