@@ -166,8 +166,8 @@ def _fill(path: Path, items: int) -> None:
     import numpy as np
 
     from setnet.library import Example, Library
-    from setnet.library.worker import FaceRow, PhotoResult
-    from setnet.library.writer import PhotoWriter
+    from setnet.library.indexing.worker import FaceRow, PhotoResult
+    from setnet.library.store.photo_writer import PhotoWriter
 
     chance = np.random.default_rng(0)
     row = FaceRow((10.0, 10.0, 90.0, 110.0), np.zeros((5, 2), "<f4").tobytes(), 0.99, '{"size": 90.0}')

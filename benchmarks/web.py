@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from setnet.index import SetIndex
 from setnet.library import Library
-from setnet.library.worker import FaceRow, PhotoResult
-from setnet.library.writer import PhotoWriter
+from setnet.library.indexing.worker import FaceRow, PhotoResult
+from setnet.library.store.photo_writer import PhotoWriter
 
 DIM = 128
 IDENTITIES = 30_000

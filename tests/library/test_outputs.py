@@ -13,9 +13,9 @@ from PIL import Image
 from setnet.errors import InvalidInputError, NotAnIndexError, PhotoError
 from setnet.faces import FaceSettings
 from setnet.library import Library, LibraryPhoto, contact_sheet
-from setnet.library.describing import describe_photos
-from setnet.library.inspection import draw_faces, seen_in
-from setnet.library.writer import PhotoWriter
+from setnet.library.indexing.describe import describe_photos
+from setnet.library.pictures.inspection import draw_faces, seen_in
+from setnet.library.store.photo_writer import PhotoWriter
 
 Portrait = Callable[[str], str]
 GREEN = (34, 197, 94)

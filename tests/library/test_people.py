@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library.database import Database
-from setnet.library.people import Example, People
+from setnet.library.store.database import Database
+from setnet.library.store.people import Example, People
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Conditions, Library
-from setnet.library.conditions import date_from, face_range_from
-from setnet.library.query import QueryPerson, told_apart
+from setnet.library.search.conditions import date_from, face_range_from
+from setnet.library.search.query_people import QueryPerson, told_apart
 
 Portrait = Callable[[str], str]
 

@@ -15,8 +15,8 @@ import pytest
 from setnet.errors import ModelError
 from setnet.faces import FaceSettings
 from setnet.library import Library
-from setnet.library.pool import WorkerPool
-from setnet.library.worker import PhotoTask
+from setnet.library.indexing.pool import WorkerPool
+from setnet.library.indexing.worker import PhotoTask
 
 SETTINGS = FaceSettings()
 
@@ -24,8 +24,9 @@ SETTINGS = FaceSettings()
 # run between two of them. With a fourth word it says so and waits there, until a signal comes.
 RUN = """
 import signal, sys
-from setnet.library import Library, indexing
-indexing._BATCH_PHOTOS = 3
+from setnet.library import Library
+from setnet.library.indexing import run
+run._BATCH_PHOTOS = 3
 
 def wait(now):
     if now.done == 7 and len(sys.argv) > 4:
@@ -147,7 +148,7 @@ def test_workers_that_cannot_start_stop_the_run(many: Path, monkeypatch: pytest.
 
 def test_a_photo_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "endless.jpg")  # opening it waits for a writer that never comes
-    monkeypatch.setattr("setnet.library.pool._PATIENCE_SECONDS", 1.0)
+    monkeypatch.setattr("setnet.library.indexing.pool._PATIENCE_SECONDS", 1.0)
     with WorkerPool(SETTINGS, workers=1) as pool:
         (result,) = pool.results([PhotoTask(os.fsencode(tmp_path / "endless.jpg"))])
     assert "took longer than" in str(result.reason)
@@ -156,7 +157,7 @@ def test_a_photo_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: py
 def test_searches_go_on_while_a_run_writes(
     tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("setnet.library.indexing._BATCH_PHOTOS", 2)
+    monkeypatch.setattr("setnet.library.indexing.run._BATCH_PHOTOS", 2)
     with Library.create(tmp_path / "library") as library:
         first = sorted(many.iterdir())[0]
         library.index([first], workers=0)

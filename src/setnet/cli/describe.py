@@ -37,8 +37,8 @@ def describe(
     from setnet.cli.index_progress import IndexProgressBar
     from setnet.cli.output import print_json, say
     from setnet.faces import FaceSettings
-    from setnet.library.describing import describe_photos
-    from setnet.library.paths import shown
+    from setnet.library.indexing.describe import describe_photos
+    from setnet.library.store.paths import shown
 
     settings = FaceSettings(detector=detector, descriptor=descriptor)
     with IndexProgressBar(silent=json) as bar:

@@ -57,7 +57,7 @@ def index(
     """
     from setnet.cli.index_progress import IndexProgressBar
     from setnet.library import Library, default_library
-    from setnet.library.paths import existing
+    from setnet.library.store.paths import existing
 
     existing(photos or ())  # a slip of the pen must not leave a library behind
     place = library or default_library()
@@ -74,7 +74,7 @@ def index(
 
 def _print(report: IndexReport, library: Library, json: bool) -> None:
     from setnet.cli.output import print_json, say
-    from setnet.library.paths import shown
+    from setnet.library.store.paths import shown
 
     if json:
         print_json(

@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING
 from setnet.lazy import lazy
 
 if TYPE_CHECKING:
-    from setnet.library.catalog import Counts
-    from setnet.library.conditions import Conditions
+    from setnet.library.store.catalog import Counts
+    from setnet.library.search.conditions import Conditions
     from setnet.library.library import Library
-    from setnet.library.location import default_library
-    from setnet.library.people import Example, People, Person
-    from setnet.library.query import QueryPerson
-    from setnet.library.records import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
-    from setnet.library.report import IndexProgress, IndexReport
-    from setnet.library.searching import Answer
-    from setnet.library.sheet import contact_sheet
-    from setnet.library.status import LibraryStatus
+    from setnet.library.store.location import default_library
+    from setnet.library.store.people import Example, People, Person
+    from setnet.library.search.query_people import QueryPerson
+    from setnet.library.store.records import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
+    from setnet.library.indexing.report import IndexProgress, IndexReport
+    from setnet.library.search.answer import Answer
+    from setnet.library.pictures.sheet import contact_sheet
+    from setnet.library.store.status import LibraryStatus
 
 # Names are imported on first use: looking something up must not pay for what makes it.
 _HOME = {
-    "Answer": "searching",
-    "Conditions": "conditions",
-    "Counts": "catalog",
-    "Example": "people",
-    "FailedPhoto": "records",
-    "IndexProgress": "report",
-    "IndexReport": "report",
+    "Answer": "search.answer",
+    "Conditions": "search.conditions",
+    "Counts": "store.catalog",
+    "Example": "store.people",
+    "FailedPhoto": "store.records",
+    "IndexProgress": "indexing.report",
+    "IndexReport": "indexing.report",
     "Library": "library",
-    "LibraryPhoto": "records",
-    "LibraryStatus": "status",
-    "People": "people",
-    "Person": "people",
-    "PersonMatch": "records",
-    "PhotoHit": "records",
-    "QueryPerson": "query",
-    "StoredFace": "records",
-    "contact_sheet": "sheet",
-    "default_library": "location",
+    "LibraryPhoto": "store.records",
+    "LibraryStatus": "store.status",
+    "People": "store.people",
+    "Person": "store.people",
+    "PersonMatch": "store.records",
+    "PhotoHit": "store.records",
+    "QueryPerson": "search.query_people",
+    "StoredFace": "store.records",
+    "contact_sheet": "pictures.sheet",
+    "default_library": "store.location",
 }
 
 __all__ = [

@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
-from setnet.library import founding
-from setnet.library.catalog import Catalog
-from setnet.library.conditions import Conditions
-from setnet.library.database import Database
-from setnet.library.paths import absolute, as_path, shown
-from setnet.library.people import People, Person
-from setnet.library.query import QueryPerson, examples_from, person_from, told_apart
-from setnet.library.records import LibraryPhoto, PhotoHit
-from setnet.library.searching import Answer, answer
-from setnet.library.status import LibraryStatus, bytes_in
+from setnet.library.store import creation
+from setnet.library.store.catalog import Catalog
+from setnet.library.search.conditions import Conditions
+from setnet.library.store.database import Database
+from setnet.library.store.paths import absolute, as_path, shown
+from setnet.library.store.people import People, Person
+from setnet.library.search.query_people import QueryPerson, examples_from, person_from, told_apart
+from setnet.library.store.records import LibraryPhoto, PhotoHit
+from setnet.library.search.answer import Answer, answer
+from setnet.library.store.status import LibraryStatus, bytes_in
 
 if TYPE_CHECKING:
     import os
 
     from setnet.faces import FaceSettings
-    from setnet.library.exporting import Exported
-    from setnet.library.indexing import Progress
-    from setnet.library.report import IndexReport
-    from setnet.library.thumbnails import Draw
+    from setnet.library.store.export import Exported
+    from setnet.library.indexing.run import Progress
+    from setnet.library.indexing.report import IndexReport
+    from setnet.library.pictures.thumbnails import Draw
 
 __all__ = ["Library"]
 
@@ -57,7 +57,7 @@ class Library:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._database = Database(path / founding.DATABASE)
+        self._database = Database(path / creation.DATABASE)
         self.catalog = Catalog(self._database)
         self._reader: SetIndex | None = None
         self._opening = threading.Lock()
@@ -73,14 +73,14 @@ class Library:
     ) -> Library:
         """Make an empty library in a folder that is new or empty, or `beside_others` in any folder."""
         place = Path(path).expanduser().absolute()
-        founding.found(place, settings, beside_others=beside_others)
+        creation.found(place, settings, beside_others=beside_others)
         return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> Library:
         """Open a library that is there."""
         place = Path(path).expanduser().absolute()
-        if not (place / founding.DATABASE).is_file():
+        if not (place / creation.DATABASE).is_file():
             raise NotAnIndexError(
                 f"no library in {shown(place)}: `setnet index PHOTOS` makes one (--library chooses where)"
             )
@@ -90,13 +90,13 @@ class Library:
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
         place = Path(path).expanduser().absolute()
-        if not founding.is_founded(place):
+        if not creation.is_founded(place):
             from setnet.faces import FaceSettings
 
             return cls.create(place, FaceSettings(**chosen))
         library = cls.open(place)
         try:
-            founding.refuse_other_settings(library.settings, chosen, place)
+            creation.refuse_other_settings(library.settings, chosen, place)
         except InvalidInputError:
             library.close()
             raise
@@ -123,10 +123,10 @@ class Library:
     @cached_property
     def settings(self) -> FaceSettings:
         """The detector, the descriptor and their limits, fixed when the library was made."""
-        return founding.settings_of(self.catalog)
+        return creation.settings_of(self.catalog)
 
     def _checked_settings(self) -> FaceSettings:
-        founding.refuse_other_model(self.catalog, self.settings)
+        creation.refuse_other_model(self.catalog, self.settings)
         return self.settings
 
     @property
@@ -149,7 +149,7 @@ class Library:
 
     def _open_index(self, *, read_only: bool = False) -> SetIndex:
         try:
-            return SetIndex.open(self.path / founding.INDEX, read_only=read_only)
+            return SetIndex.open(self.path / creation.INDEX, read_only=read_only)
         except NotAnIndexError as error:
             raise NotAnIndexError(
                 f"the library in {shown(self.path)} has lost its index of faces: make it anew with "
@@ -192,13 +192,13 @@ class Library:
         should_stop
             Is asked for each file; True ends the run as Ctrl-C does, keeping what was found.
         """
-        from setnet.library.indexing import IndexRun
-        from setnet.library.pool import default_workers
+        from setnet.library.indexing.run import IndexRun
+        from setnet.library.indexing.pool import default_workers
 
         settings = self._checked_settings()
-        roots = founding.roots_from(folders, self.catalog)
+        roots = creation.roots_from(folders, self.catalog)
         with self._writing() as index:
-            founding.remember(self._database, roots)
+            creation.remember(self._database, roots)
             run = IndexRun(
                 self._database,
                 index,
@@ -211,9 +211,9 @@ class Library:
             )
             report = run.over(roots, [absolute(self.path)])
         if report.removed or report.changed or report.failed:
-            from setnet.library.thumbnails import delete_stale
+            from setnet.library.pictures.thumbnails import delete_stale
 
-            delete_stale(self.path / founding.THUMBNAILS, self.catalog)
+            delete_stale(self.path / creation.THUMBNAILS, self.catalog)
         return report
 
     def find(
@@ -292,9 +292,9 @@ class Library:
 
     def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
         """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
-        from setnet.library.thumbnails import drawn, thumbnail_of
+        from setnet.library.pictures.thumbnails import drawn, thumbnail_of
 
-        folder = self.path / founding.THUMBNAILS
+        folder = self.path / creation.THUMBNAILS
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
     def status(self) -> LibraryStatus:
@@ -312,26 +312,26 @@ class Library:
 
     def check(self) -> list[str]:
         """Verify all files and that they agree; return what is wrong."""
-        from setnet.library.checking import problems_of
+        from setnet.library.store.check import problems_of
 
         return problems_of(self._database, self.set_index)
 
     def export(self, file: str | Path) -> Exported:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
-        from setnet.library.exporting import export
+        from setnet.library.store.export import export
 
         return export(self, Path(file))
 
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
         """Delete what is known of photos, or of all photos below folders, for good; return how many."""
-        from setnet.library.forgetting import forget
+        from setnet.library.store.forget import forget
 
         with self._writing() as index:
-            return forget(self._database, index, self.path / founding.THUMBNAILS, paths)
+            return forget(self._database, index, self.path / creation.THUMBNAILS, paths)
 
     def forget_everything(self) -> int:
         """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
-        from setnet.library.forgetting import delete_files
+        from setnet.library.store.forget import delete_files
 
         photos = self.catalog.counts().photos
         try:

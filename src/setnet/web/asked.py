@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson
-from setnet.library.paths import shown
+from setnet.library.store.paths import shown
 from setnet.web.models import Examples, PersonQuery, PhotoFace
 from setnet.web.photo_files import open_inside
 from setnet.web.problems import Problem, not_found

@@ -11,7 +11,7 @@ from multiprocessing.reduction import send_handle
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from setnet.errors import ModelError, PhotoError
-from setnet.library.child import start_child
+from setnet.library.indexing.child import start_child
 from setnet.web.image_worker import READY
 from setnet.web.problems import too_busy
 from setnet.web.threads import BoundedThreads

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setnet.library import Library
-from setnet.library.founding import is_founded, refuse_other_settings
+from setnet.library.store.creation import is_founded, refuse_other_settings
 
 __all__ = ["OpenLibrary"]
 

@@ -11,8 +11,8 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.library import FailedPhoto
-from setnet.library.founding import roots_from
-from setnet.library.paths import shown
+from setnet.library.store.creation import roots_from
+from setnet.library.store.paths import shown
 from setnet.web.api.shared import State, require_json
 from setnet.web.models import IndexQuery
 from setnet.web.state import ServerState

@@ -10,8 +10,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto
-from setnet.library.naming import NamedPeople
-from setnet.library.paths import shown
+from setnet.library.search.identify import NamedPeople
+from setnet.library.store.paths import shown
 from setnet.web.api.records import named_faces, photo_record
 from setnet.web.api.shared import State
 from setnet.web.models import PhotoAnswer, PhotosAnswer

@@ -7,7 +7,7 @@ from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions
-from setnet.library.conditions import date_from
+from setnet.library.search.conditions import date_from
 from setnet.web.api.records import hit_record
 from setnet.web.api.shared import State, require_json
 from setnet.web.asked import person_of, uploads_of

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from setnet import __version__
-from setnet.library.paths import shown
+from setnet.library.store.paths import shown
 from setnet.web.api.shared import State
 from setnet.web.models import MOST_PEOPLE
 from setnet.web.state import ServerState

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.library.database import Database
-from setnet.library.paths import as_path
-from setnet.library.records import FailedPhoto, LibraryPhoto, StoredFace
+from setnet.library.store.database import Database
+from setnet.library.store.paths import as_path
+from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
 __all__ = ["Catalog", "Counts", "KnownFile", "taken_number", "taken_time"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError
-from setnet.library.paths import shown
+from setnet.library.store.paths import shown
 
 __all__ = ["refuse_place", "write_descriptor_file"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from setnet.errors import InvalidInputError
-from setnet.library.catalog import Catalog
-from setnet.library.pictures import jpeg, thumbnail
-from setnet.library.records import LibraryPhoto
+from setnet.library.store.catalog import Catalog
+from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.library.store.records import LibraryPhoto
 
 __all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from setnet.index import SetIndex
-from setnet.library.database import Database
+from setnet.library.store.database import Database
 
 __all__ = ["problems_of"]
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.database import Database
-from setnet.library.paths import shown
+from setnet.library.store.database import Database
+from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:
     from setnet.faces import Box

@@ -12,8 +12,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from setnet.errors import ModelError
-from setnet.library.child import start_child
-from setnet.library.worker import PhotoResult, PhotoTask, read_photo
+from setnet.library.indexing.child import start_child
+from setnet.library.indexing.worker import PhotoResult, PhotoTask, read_photo
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -34,7 +34,7 @@ class _Worker:
     """A process that reads photos, and the tasks it holds."""
 
     def __init__(self, settings: FaceSettings) -> None:
-        self.process, self.pipe = start_child("setnet.library.worker_process", json.dumps(settings.to_dict()))
+        self.process, self.pipe = start_child("setnet.library.indexing.worker_process", json.dumps(settings.to_dict()))
         self.tasks: deque[PhotoTask] = deque()
         self.since = monotonic()
         self.has_answered = False

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.index import Hit, Match, SetIndex
-from setnet.library.catalog import Catalog
-from setnet.library.conditions import Conditions
-from setnet.library.query import QueryPerson
-from setnet.library.records import LibraryPhoto, PersonMatch, PhotoHit
+from setnet.library.store.catalog import Catalog
+from setnet.library.search.conditions import Conditions
+from setnet.library.search.query_people import QueryPerson
+from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
 from setnet.sets.logistic import Logistic
 
 __all__ = ["Answer", "answer", "look_alikes"]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.faces.face import Box
-from setnet.library.paths import as_path
+from setnet.library.store.paths import as_path
 
 __all__ = ["FailedPhoto", "LibraryPhoto", "PersonMatch", "PhotoHit", "StoredFace"]
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import StorageError
-from setnet.library.drawing import Mark, draw_marks
-from setnet.library.location import default_library
-from setnet.library.naming import NamedPeople
-from setnet.library.paths import shown
+from setnet.library.pictures.drawing import Mark, draw_marks
+from setnet.library.store.location import default_library
+from setnet.library.search.identify import NamedPeople
+from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.library.descriptor_file import refuse_place, write_descriptor_file
-from setnet.library.naming import NamedPeople
-from setnet.library.paths import shown
+from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
+from setnet.library.search.identify import NamedPeople
+from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

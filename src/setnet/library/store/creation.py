@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
-from setnet.library.catalog import Catalog
-from setnet.library.database import Database
-from setnet.library.paths import existing, shown
+from setnet.library.store.catalog import Catalog
+from setnet.library.store.database import Database
+from setnet.library.store.paths import existing, shown
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setnet.library.catalog import Counts
-from setnet.library.records import FailedPhoto
+from setnet.library.store.catalog import Counts
+from setnet.library.store.records import FailedPhoto
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.errors import InvalidInputError, PhotoError, StorageError
-from setnet.library.drawing import GREY, INK, Mark, draw_marks, font
-from setnet.library.paths import shown
-from setnet.library.pictures import jpeg, thumbnail
-from setnet.library.records import PhotoHit
-from setnet.library.searching import Answer
+from setnet.library.pictures.drawing import GREY, INK, Mark, draw_marks, font
+from setnet.library.store.paths import shown
+from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.library.store.records import PhotoHit
+from setnet.library.search.answer import Answer
 
 if TYPE_CHECKING:
     from PIL.Image import Image

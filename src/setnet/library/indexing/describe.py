@@ -13,16 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.descriptor_file import refuse_place, write_descriptor_file
-from setnet.library.paths import as_path, existing, shown
-from setnet.library.pool import WorkerPool, default_workers
-from setnet.library.report import IndexProgress
-from setnet.library.scan import Scan
-from setnet.library.worker import PhotoResult, PhotoTask
+from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
+from setnet.library.store.paths import as_path, existing, shown
+from setnet.library.indexing.pool import WorkerPool, default_workers
+from setnet.library.indexing.report import IndexProgress
+from setnet.library.indexing.folder_scan import Scan
+from setnet.library.indexing.worker import PhotoResult, PhotoTask
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.library.indexing import Progress
+    from setnet.library.indexing.run import Progress
 
 __all__ = ["Described", "describe_photos", "main_face"]
 

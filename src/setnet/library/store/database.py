@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setnet.errors import LockedError, NotAnIndexError, StorageError
-from setnet.library.schema import migrate
+from setnet.library.store.schema import migrate
 from setnet.transaction import transaction
 
 __all__ = ["Database"]

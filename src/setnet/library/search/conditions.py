@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.library.catalog import Catalog, taken_number
-from setnet.library.paths import absolute, folder_text
+from setnet.library.store.catalog import Catalog, taken_number
+from setnet.library.store.paths import absolute, folder_text
 
 __all__ = ["Conditions", "date_from", "face_range_from"]
 

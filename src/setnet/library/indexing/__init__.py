@@ -1,0 +1,1 @@
+"""An index run: folders are scanned, photos described in worker processes, results stored."""

@@ -1,0 +1,1 @@
+"""Pictures made from photos: thumbnails, face crops, boxes, contact sheets."""

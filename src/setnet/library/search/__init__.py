@@ -1,0 +1,1 @@
+"""A query over photos: people, conditions, and the answer in the user's terms."""
