@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.learn.aggregator import Aggregator
-from setnet.learn.backbone import make_backbone
-from setnet.learn.network import AGGREGATORS, SetNetwork, make_aggregator
+from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.backbones.backbone import make_backbone
+from setnet.learn.models.network import AGGREGATORS, SetNetwork, make_aggregator
 
 DIM = 16
 

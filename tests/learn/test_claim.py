@@ -12,8 +12,8 @@ from setnet.errors import TrainingError
 from setnet.evaluate.claim import run_claim
 from setnet.evaluate.claim_report import table, write_report
 from setnet.evaluate.splits import read_split
-from setnet.learn.settings import load_settings
-from setnet.learn.variants import VARIANTS
+from setnet.learn.training.settings import load_settings
+from setnet.learn.training.variants import VARIANTS
 
 SMALL = [
     "backbone.size=32",

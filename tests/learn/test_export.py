@@ -9,13 +9,13 @@ from learn_people import descriptors, pattern
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
-from setnet.learn.adapter import NetworkAggregator
-from setnet.learn.backbone import make_backbone
-from setnet.learn.export import export_network, head_of
-from setnet.learn.initialise import start_aggregator
-from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.segments import unit
-from setnet.learn.stages import whiten
+from setnet.learn.models.network_aggregator import NetworkAggregator
+from setnet.learn.models.backbones.backbone import make_backbone
+from setnet.learn.export.export import export_network, head_of
+from setnet.learn.training.initialise import start_aggregator
+from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.models.aggregators.ragged import unit
+from setnet.learn.training.stages import whiten
 from setnet.sets import SetNet
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from setnet.learn.heads import RECIPES, Lift, Recipe, TrainingPeople, Vlad, train_head
+from setnet.learn.export.head_recipes import RECIPES, Lift, Recipe, TrainingPeople, Vlad, train_head
 from setnet.sets import SetNet
 from setnet.sets.virtual import VirtualPeople
 

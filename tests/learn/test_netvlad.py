@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from setnet.learn.netvlad import NetVLAD, NetVLADAggregator
+from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 
 
 def literal_netvlad(x: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:

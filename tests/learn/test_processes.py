@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.learn.processes import own_device
+from setnet.learn.training.processes import own_device
 
 SCRIPT = """
 import json, sys
@@ -21,13 +21,13 @@ import numpy as np
 import torch
 sys.path.insert(0, sys.argv[1])
 from learn_people import pattern
-from setnet.learn.face_source import FaceArray
-from setnet.learn.model_file import new_backbone
-from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.pretrain import pretrain
-from setnet.learn.processes import processes
-from setnet.learn.set_training import train_sets
-from setnet.learn.settings import load_settings
+from setnet.learn.data.face_source import FaceArray
+from setnet.learn.models.model_file import new_backbone
+from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.training.pretrain import pretrain
+from setnet.learn.training.processes import processes
+from setnet.learn.training.set_training import train_sets
+from setnet.learn.training.settings import load_settings
 
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)  # float32 would show rounding, grown step by step, and hide mistakes

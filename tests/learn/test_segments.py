@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.learn.segments import check_counts, segment_mean, segment_sum, unit
+from setnet.learn.models.aggregators.ragged import check_counts, segment_mean, segment_sum, unit
 
 
 @settings(max_examples=30, deadline=None)

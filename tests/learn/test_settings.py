@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.learn.settings import Settings, load_settings, presets
+from setnet.learn.training.settings import Settings, load_settings, presets
 
 
 def test_the_paper_preset_is_the_paper() -> None:

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import save_file
 
 from setnet.errors import ModelError
-from setnet.learn.resnet import ResNet50
-from setnet.learn.vggface2 import from_vggface2, load_vggface2, to_vggface2
+from setnet.learn.models.backbones.resnet import ResNet50
+from setnet.learn.models.backbones.vggface2 import from_vggface2, load_vggface2, to_vggface2
 
 
 def published(squeeze: bool, dim: int = 128, bias: bool = False) -> dict[str, tuple[int, ...]]:

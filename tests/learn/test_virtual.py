@@ -5,8 +5,8 @@ import pytest
 from learn_people import descriptors
 
 from setnet.errors import InvalidInputError
-from setnet.learn.descriptor_source import DescriptorSource
-from setnet.learn.virtual_source import VirtualSource, with_quality
+from setnet.learn.data.descriptor_source import DescriptorSource
+from setnet.learn.data.virtual_source import VirtualSource, with_quality
 from setnet.sets.virtual import VirtualPeople
 
 

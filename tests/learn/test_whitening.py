@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from setnet.errors import TrainingError
-from setnet.learn.whitening import fit_whitening
+from setnet.learn.models.whitening import fit_whitening
 
 
 def test_whitened_vectors_are_uncorrelated_before_l2_and_unit_after() -> None:

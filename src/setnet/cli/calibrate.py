@@ -32,7 +32,7 @@ def calibrate(
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.learn.descriptor_file import read_descriptors
+    from setnet.learn.data.descriptor_file import read_descriptors
     from setnet.sets.logistic import Logistic
 
     if out is not None and head is None:
@@ -40,7 +40,7 @@ def calibrate(
     descriptors, labels = read_descriptors(data)
     logistic: Logistic
     if head is None:
-        from setnet.learn.calibration import calibrate_elements
+        from setnet.learn.export.calibration import calibrate_elements
 
         fit = calibrate_elements(descriptors, labels)
         logistic = fit.logistic

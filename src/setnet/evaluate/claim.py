@@ -22,16 +22,16 @@ from setnet.errors import TrainingError
 from setnet.evaluate.splits import half_of
 from setnet.evaluate.stress import calibrated, stress, stress_elements
 from setnet.evaluate.stress_world import StressWorld, stress_world
-from setnet.learn.adapter import NetworkAggregator
-from setnet.learn.crops import Crops, aligned_crops
-from setnet.learn.face_source import FaceArray
-from setnet.learn.model_file import load_backbone, new_backbone, save_backbone
-from setnet.learn.network import SetNetwork, learnt_p
-from setnet.learn.pretrain import pretrain
-from setnet.learn.set_training import elements_of
-from setnet.learn.settings import Settings
-from setnet.learn.stages import whiten
-from setnet.learn.variants import VARIANTS, Variant, trained_variant
+from setnet.learn.models.network_aggregator import NetworkAggregator
+from setnet.learn.data.crops import Crops, aligned_crops
+from setnet.learn.data.face_source import FaceArray
+from setnet.learn.models.model_file import load_backbone, new_backbone, save_backbone
+from setnet.learn.models.network import SetNetwork, learnt_p
+from setnet.learn.training.pretrain import pretrain
+from setnet.learn.training.set_training import elements_of
+from setnet.learn.training.settings import Settings
+from setnet.learn.training.stages import whiten
+from setnet.learn.training.variants import VARIANTS, Variant, trained_variant
 from setnet.sets.logistic import Logistic
 
 __all__ = ["ClaimResult", "ClaimRow", "run_claim"]

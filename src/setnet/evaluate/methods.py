@@ -178,9 +178,9 @@ class Methods:
 
 
 def _untrained(name: str, dim: int) -> Aggregator:
-    from setnet.learn.adapter import NetworkAggregator
-    from setnet.learn.backbone import Descriptors
-    from setnet.learn.network import SetNetwork, make_aggregator
+    from setnet.learn.models.network_aggregator import NetworkAggregator
+    from setnet.learn.models.backbones.backbone import Descriptors
+    from setnet.learn.models.network import SetNetwork, make_aggregator
 
     backbone = Descriptors(dim)
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)

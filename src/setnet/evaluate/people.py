@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.splits import read_split
-from setnet.learn.descriptor_file import read_descriptors
+from setnet.learn.data.descriptor_file import read_descriptors
 from setnet.sets.aggregator import unit
 from setnet.sets.virtual import VirtualPeople
 

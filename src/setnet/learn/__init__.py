@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 from setnet.errors import ModelError
 
 if TYPE_CHECKING:
-    from setnet.learn.calibration import Calibration, calibrate_elements, fit_logistic
-    from setnet.learn.network import SetNetwork, make_aggregator
-    from setnet.learn.settings import Settings, load_settings, presets
+    from setnet.learn.export.calibration import Calibration, calibrate_elements, fit_logistic
+    from setnet.learn.models.network import SetNetwork, make_aggregator
+    from setnet.learn.training.settings import Settings, load_settings, presets
 
 # Names are imported on first use: calibration and settings do without torch.
 _HOME = {
-    "Calibration": "calibration",
-    "SetNetwork": "network",
-    "Settings": "settings",
-    "calibrate_elements": "calibration",
-    "fit_logistic": "calibration",
-    "load_settings": "settings",
-    "make_aggregator": "network",
-    "presets": "settings",
+    "Calibration": "export.calibration",
+    "SetNetwork": "models.network",
+    "Settings": "training.settings",
+    "calibrate_elements": "export.calibration",
+    "fit_logistic": "export.calibration",
+    "load_settings": "training.settings",
+    "make_aggregator": "models.network",
+    "presets": "training.settings",
 }
 
 __all__ = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.aggregator import Aggregator
-from setnet.learn.segments import check_counts, segment_sum, unit
+from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.ragged import check_counts, segment_sum, unit
 
 __all__ = ["NetVLAD", "NetVLADAggregator"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setnet.learn.network import SetNetwork, learnt_p
+from setnet.learn.models.network import SetNetwork, learnt_p
 from setnet.sets import codec
 from setnet.sets.logistic import Logistic
 

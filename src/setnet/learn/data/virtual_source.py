@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from setnet.learn.descriptor_source import DescriptorSource
-from setnet.learn.source import Draw
+from setnet.learn.data.descriptor_source import DescriptorSource
+from setnet.learn.data.source import Draw
 from setnet.sets.virtual import VirtualPeople
 
 __all__ = ["VirtualSource", "with_quality"]

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-from setnet.learn.backbone import Backbone, InputSpec
+from setnet.learn.models.backbones.backbone import Backbone, InputSpec
 
 __all__ = ["ResNet50"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from setnet.learn.aggregator import Aggregator
-from setnet.learn.segments import check_counts, segment_sum, set_numbers, unit
+from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.ragged import check_counts, segment_sum, set_numbers, unit
 
 __all__ = ["Muvera"]
 

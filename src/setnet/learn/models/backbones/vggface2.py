@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import ModelError
-from setnet.learn.resnet import ResNet50
+from setnet.learn.models.backbones.resnet import ResNet50
 
 __all__ = ["from_vggface2", "load_vggface2", "to_vggface2"]
 

@@ -13,10 +13,10 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from setnet.errors import PhotoError, TrainingError
-from setnet.learn.augment import Pixels, centre_crop, random_crop
-from setnet.learn.backbone import InputSpec
-from setnet.learn.settings import AugmentSettings
-from setnet.learn.source import LabelledSource
+from setnet.learn.data.augment import Pixels, centre_crop, random_crop
+from setnet.learn.models.backbones.backbone import InputSpec
+from setnet.learn.training.settings import AugmentSettings
+from setnet.learn.data.source import LabelledSource
 
 __all__ = ["FaceArray", "FaceFolder", "FaceSource"]
 

@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.learn.backbone import InputSpec
-from setnet.learn.settings import AugmentSettings
+from setnet.learn.models.backbones.backbone import InputSpec
+from setnet.learn.training.settings import AugmentSettings
 
 __all__ = ["centre_crop", "random_crop"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import TrainingError
-from setnet.learn.segments import unit
+from setnet.learn.models.aggregators.ragged import unit
 
 __all__ = ["Whitening", "fit_whitening"]
 

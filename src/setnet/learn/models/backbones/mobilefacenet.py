@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from setnet.learn.backbone import Backbone, InputSpec
+from setnet.learn.models.backbones.backbone import Backbone, InputSpec
 
 __all__ = ["Mobile"]
 

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import TrainingError
-from setnet.learn.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from setnet.learn.journal import Journal
-from setnet.learn.processes import Processes
-from setnet.learn.settings import Schedule
+from setnet.learn.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
+from setnet.learn.training.progress_log import Journal
+from setnet.learn.training.processes import Processes
+from setnet.learn.training.settings import Schedule
 
 __all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]
 

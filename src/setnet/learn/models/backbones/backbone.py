@@ -78,11 +78,11 @@ def make_backbone(
     if name == "descriptors":
         return Descriptors(dim)
     if name == "mobile":
-        from setnet.learn.mobile import Mobile
+        from setnet.learn.models.backbones.mobilefacenet import Mobile
 
         return Mobile(dim, size=size, width=width)
     if name in ("resnet50", "senet50"):
-        from setnet.learn.resnet import ResNet50
+        from setnet.learn.models.backbones.resnet import ResNet50
 
         return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
     raise one_of("backbone", name, BACKBONES)

@@ -9,11 +9,11 @@ from pathlib import Path
 import torch
 
 from setnet.errors import TrainingError
-from setnet.learn.face_source import FaceSource
-from setnet.learn.model_file import load_backbone, load_network, save_network
-from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.set_training import start_network, train_sets
-from setnet.learn.settings import Settings
+from setnet.learn.data.face_source import FaceSource
+from setnet.learn.models.model_file import load_backbone, load_network, save_network
+from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.training.set_training import start_network, train_sets
+from setnet.learn.training.settings import Settings
 
 __all__ = ["VARIANTS", "Variant", "trained_variant"]
 

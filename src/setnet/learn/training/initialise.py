@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from setnet.errors import TrainingError
-from setnet.learn.netvlad import NetVLAD, NetVLADAggregator
+from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 
 __all__ = ["initialise_netvlad", "initialise_reduction", "kmeans", "random_sets", "start_aggregator"]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from setnet.errors import one_of
-from setnet.learn.segments import set_numbers
+from setnet.learn.models.aggregators.ragged import set_numbers
 
 __all__ = ["LOSSES", "balanced_logistic", "contrastive", "hard_logistic", "membership", "set_loss"]
 

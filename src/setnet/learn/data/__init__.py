@@ -1,0 +1,1 @@
+"""Training data: descriptor files, face crops, virtual people, and how batches are drawn."""

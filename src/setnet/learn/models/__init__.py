@@ -1,0 +1,1 @@
+"""Trainable networks: backbones, aggregators, losses, whitening, and their files."""

@@ -1,0 +1,1 @@
+"""Training: settings, presets, initialisation, the loop, the stages, checkpoints."""
