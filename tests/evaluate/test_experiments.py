@@ -27,7 +27,7 @@ from setnet.evaluate.tradeoff import EXACT, OPTIMAL, PLAIN, PLAIN_SETS, row_coun
 from setnet.evaluate.worlds import SimulatedWorld
 from setnet.sets import Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC, SET_LOGISTIC
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 MODEL = VirtualPeople.load(SHIPPED)
 

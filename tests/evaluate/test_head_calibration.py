@@ -8,7 +8,7 @@ import pytest
 from setnet.errors import InvalidInputError
 from setnet.evaluate.head_calibration import calibrate_head
 from setnet.sets import Logistic, SetNet
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 EYE = np.eye(128, dtype=np.float32)
 

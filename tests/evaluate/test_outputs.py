@@ -21,7 +21,7 @@ from setnet.evaluate.report import write_markdown, write_page
 from setnet.evaluate.sources import Source
 from setnet.evaluate.splits import read_split
 from setnet.evaluate.tables import Column, clear_best, result_table
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 RNG = np.random.default_rng(0)
 

@@ -11,7 +11,7 @@ from setnet.evaluate.stress import calibrated, first_ranks, gap_closed, stress, 
 from setnet.evaluate.stress_world import StressWorld, stress_world
 from setnet.sets import Mean, SetNet
 from setnet.sets.logistic import Logistic
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 
 def people(noise: float = 0.8) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ from setnet.evaluate.real_worlds import composed_world, press_world
 from setnet.evaluate.stored_world import StoredWorld
 from setnet.evaluate.world_plan import CELEBRITIES_PER_IMAGE, make_plan
 from setnet.evaluate.worlds import SimulatedWorld, World
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 MODEL = VirtualPeople.load(SHIPPED)
 

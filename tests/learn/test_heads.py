@@ -8,7 +8,7 @@ import torch
 
 from setnet.learn.export.head_recipes import RECIPES, Lift, Recipe, TrainingPeople, Vlad, train_head
 from setnet.sets import SetNet
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 
 @pytest.fixture(scope="module")

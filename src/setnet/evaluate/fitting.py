@@ -14,7 +14,7 @@ from setnet.evaluate.people import People, divided
 from setnet.evaluate.record import Row, Run
 from setnet.evaluate.similarity import Distance, Similarities, distance, quantile_distance, similarities
 from setnet.sets.aggregator import unit
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 __all__ = ["SHIPPED", "Fit", "fit_virtual", "run_fit", "sampled"]
 

@@ -12,7 +12,7 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.splits import read_split
 from setnet.learn.data.descriptor_file import read_descriptors
 from setnet.sets.aggregator import unit
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 __all__ = ["Halves", "People", "divided", "read_people", "virtual_halves"]
 

@@ -14,7 +14,7 @@ from setnet.evaluate.real_worlds import composed_world, press_world
 from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.splits import read_split
 from setnet.evaluate.worlds import SimulatedWorld, World
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 __all__ = ["PAPER_DIFFICULTY", "WORLDS", "Source"]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.source import Draw
-from setnet.sets.virtual import VirtualPeople
+from setnet.learn.data.virtual_people import VirtualPeople
 
 __all__ = ["VirtualSource", "with_quality"]
 

@@ -28,7 +28,7 @@ from setnet.errors import TrainingError
 from setnet.sets.head import Head
 from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.sets.logistic import SET_LOGISTIC
-from setnet.sets.virtual import Crowd, VirtualPeople
+from setnet.learn.data.virtual_people import Crowd, VirtualPeople
 
 __all__ = ["RECIPES", "Lift", "Recipe", "TrainingPeople", "Vlad", "train_head"]
 
