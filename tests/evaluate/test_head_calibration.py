@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.head_calibration import calibrate_head
+from setnet.evaluate.methods.head_calibration import calibrate_head
 from setnet.sets import Logistic, SetNet
 from setnet.learn.data.virtual_people import VirtualPeople
 

@@ -14,11 +14,11 @@ from typer.testing import CliRunner
 from setnet.cli.evaluate import app
 from setnet.cli.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.head_files import load_head
-from setnet.evaluate.learnt_mean import learnt_mean
-from setnet.evaluate.methods import Methods
-from setnet.evaluate.people import People
-from setnet.evaluate.record import read_record
+from setnet.evaluate.methods.head_files import load_head
+from setnet.evaluate.methods.learned_mean import learnt_mean
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.data.people import People
+from setnet.evaluate.report.record import read_record
 from setnet.sets.aggregator import unit
 
 torch.set_num_threads(1)

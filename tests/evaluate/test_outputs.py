@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 from setnet.cli.evaluate import app
 from setnet.errors import InvalidInputError, ModelError, SetNetError
-from setnet.evaluate.compare import compared, paper_table, paper_tables
-from setnet.evaluate.methods import Methods
-from setnet.evaluate.people import People, divided, read_people
-from setnet.evaluate.plots import plots_of
-from setnet.evaluate.record import Record, Row, Run, read_record
-from setnet.evaluate.report import write_markdown, write_page
-from setnet.evaluate.sources import Source
-from setnet.evaluate.splits import read_split
-from setnet.evaluate.tables import Column, clear_best, result_table
+from setnet.evaluate.report.paper_comparison import compared, paper_table, paper_tables
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.data.people import People, divided, read_people
+from setnet.evaluate.report.plots import plots_of
+from setnet.evaluate.report.record import Record, Row, Run, read_record
+from setnet.evaluate.report.page import write_markdown, write_page
+from setnet.evaluate.data.world_source import Source
+from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.report.tables import Column, clear_best, result_table
 from setnet.learn.data.virtual_people import VirtualPeople
 
 RNG = np.random.default_rng(0)

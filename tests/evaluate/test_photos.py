@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.composing import compose_album, read_album
-from setnet.evaluate.photo_road import DETECTED, run_photos, write_examples
-from setnet.evaluate.record import Run, mean_and_error
+from setnet.evaluate.data.group_photos import compose_album, read_album
+from setnet.evaluate.experiments.end_to_end import DETECTED, run_photos, write_examples
+from setnet.evaluate.report.record import Run, mean_and_error
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
 needs_lfw = pytest.mark.skipif(

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.evaluate import shipping
-from setnet.evaluate.splits import read_split
+from setnet.evaluate.experiments import shipped_heads
+from setnet.evaluate.data.splits import read_split
 from setnet.sets.shipped import path_of, shipped_names
 
 
@@ -28,6 +28,6 @@ def test_judging_alone_changes_no_head(
     monkeypatch.setattr(shipping, "CALIBRATION_SETS", 300)
     monkeypatch.setattr(sys, "argv", ["shipping", str(tmp_path / "lfw.npz"), "--judge-only", "--sets", "300"])
     monkeypatch.setattr(shipping, "path_of", lambda name: tmp_path / "never-written" / path_of(name).name)
-    shipping._main()
+    shipped_heads._main()
     said = capsys.readouterr().out
     assert all(name in said for name in shipped_names())

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.fitting import SHIPPED, fit_virtual, sampled
-from setnet.evaluate.people import virtual_halves
-from setnet.evaluate.real_worlds import composed_world, press_world
-from setnet.evaluate.stored_world import StoredWorld
-from setnet.evaluate.world_plan import CELEBRITIES_PER_IMAGE, make_plan
-from setnet.evaluate.worlds import SimulatedWorld, World
+from setnet.evaluate.experiments.fit import SHIPPED, fit_virtual, sampled
+from setnet.evaluate.data.people import virtual_halves
+from setnet.evaluate.worlds.real_worlds import composed_world, press_world
+from setnet.evaluate.worlds.stored_world import StoredWorld
+from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan
+from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn.data.virtual_people import VirtualPeople
 
 MODEL = VirtualPeople.load(SHIPPED)

@@ -54,7 +54,7 @@ def calibrate(
             "right side"
         )
     else:
-        from setnet.evaluate.head_calibration import calibrate_head
+        from setnet.evaluate.methods.head_calibration import calibrate_head
         from setnet.sets import SetNet
 
         net = SetNet.load(head)

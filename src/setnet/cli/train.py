@@ -174,8 +174,8 @@ def claim(
     Continues where it stopped. Crops, trained networks and results are kept in RUN.
     """
     settings = _prepared(preset, changes, "cpu", threads)
-    from setnet.evaluate.claim import run_claim
-    from setnet.evaluate.claim_report import table, write_report
+    from setnet.evaluate.experiments.claim import run_claim
+    from setnet.evaluate.report.claim_report import table, write_report
 
     result = run_claim(data, out, settings)
     typer.echo(table(result))

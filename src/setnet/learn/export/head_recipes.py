@@ -7,7 +7,7 @@ training draws virtual people who stand where real training people stand: a few 
 photos or more are learnt by heart within a hundred steps.
 
 The loss is ranking-minded: each query against its own set and all others of the batch, softplus of the
-log-sum-exp of how far the others score above it. `setnet.evaluate.shipping` calibrates, judges and writes.
+log-sum-exp of how far the others score above it. `setnet.evaluate.experiments.shipped_heads` calibrates, judges and writes.
 """
 
 from __future__ import annotations

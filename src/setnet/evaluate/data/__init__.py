@@ -1,0 +1,1 @@
+"""Labelled descriptors, splits by identity, degraded copies and group photos."""

@@ -1,0 +1,79 @@
+"""The one division of LFW's people into a half to train on and a half to judge by.
+
+`lfw_split.json` holds the names. It was made once by ``python -m setnet.evaluate.data.splits NAMES``, from a list
+of names and numbers of photos, by a seeded shuffle within people of one, two and more photos; people of one
+photo serve as distractors of their half.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, one_of
+
+__all__ = ["Split", "half_of", "make_split", "read_split"]
+
+SPLIT_FILE = Path(__file__).parent / "lfw_split.json"
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """Names of the people of each half."""
+
+    train: frozenset[str]
+    test: frozenset[str]
+
+
+def read_split() -> Split:
+    """Return the halves written in the package."""
+    halves = json.loads(SPLIT_FILE.read_text(encoding="utf-8"))
+    return Split(frozenset(halves["train"]), frozenset(halves["test"]))
+
+
+def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
+    """Return which rows of a descriptor file belong to the ``train`` or the ``test`` half."""
+    split = read_split()
+    if half not in ("train", "test"):
+        raise one_of("half", half, ["train", "test"])
+    people = split.train if half == "train" else split.test
+    rows = np.isin(labels, np.array(sorted(people)))
+    if not rows.any():
+        raise InvalidInputError(
+            f"none of the {len(labels)} labels is in the {half} half of LFW; "
+            "expected labels such as 'George_W_Bush'"
+        )
+    return rows
+
+
+def make_split(photos: Mapping[str, int], seed: int = SEED) -> Split:
+    """Divide people at random, alike for those with one, two and three or more photos."""
+    rng = np.random.default_rng(seed)
+    train: list[str] = []
+    test: list[str] = []
+    for low, high in ((3, np.inf), (2, 2), (1, 1)):
+        names = np.array(sorted(name for name, count in photos.items() if low <= count <= high), dtype=object)
+        rng.shuffle(names)
+        train += list(names[: len(names) // 2])
+        test += list(names[len(names) // 2 :])
+    return Split(frozenset(train), frozenset(test))
+
+
+def _main(names_file: str) -> None:
+    rows = (
+        line.split() for line in Path(names_file).read_text(encoding="utf-8").splitlines() if line.strip()
+    )
+    split = make_split({row[0]: int(row[1]) for row in rows})
+    halves = {"train": sorted(split.train), "test": sorted(split.test)}
+    SPLIT_FILE.write_text(json.dumps(halves, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])

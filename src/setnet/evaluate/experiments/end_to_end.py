@@ -1,0 +1,223 @@
+"""The whole road: composed group photos are indexed and searched through a library, detector included."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.evaluate.data.group_photos import Album, compose_album, read_album
+from setnet.evaluate.measures import dcg, first_full_match
+from setnet.evaluate.report.record import Row, Run, mean_and_error
+from setnet.library import Library, QueryPerson
+
+__all__ = ["run_photos", "write_examples"]
+
+MODES = ("exact", "fast", "set")
+DETECTED = "detector only, faces recognised without error"
+PICTURES = "lfw"
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """Two or three people, and the relevance of each photo for them."""
+
+    people: tuple[str, ...]
+    relevance: dict[str, int]
+
+
+def run_photos(
+    run: Run,
+    lfw: Path,
+    lists: Path,
+    work: Path,
+    *,
+    count: int = 400,
+    queries: int = 60,
+    repeats: int = 3,
+    seed: int = 0,
+    say: Say = lambda text: None,
+) -> None:
+    """Fill ``run`` with a row per mode, and say where the points are lost."""
+    say("composing photos")
+    album = compose_album(lfw, lists, work, count, seed)
+    asked = _queries(album, queries, seed)
+    say("indexing photos")
+    started = time.monotonic()
+    with Library.open_or_create(work / "library") as library:
+        report = library.index([work / "photos"])
+        if report.added:
+            run.note(indexing_seconds=round(time.monotonic() - started, 1))
+        found = _found_people(album, library)
+        placed = sum(map(len, album.photos.values()))
+        run.note(
+            world=f"{len(album.photos)} group photos composed of LFW pictures of test-half people",
+            faces_placed=placed,
+            faces_found=sum(map(len, found.values())),
+            queries=len(asked),
+            lfw=str(lfw),
+        )
+        run.add(Row(DETECTED, _detector_values(asked, found, repeats), bound=True))
+        faces = _Examples(lfw, album, library)
+        for mode in MODES:
+            if not run.has(mode):
+                say(mode)
+                run.add(_mode_row(mode, asked, library, faces, repeats))
+    run.note(losses=_losses(run))
+
+
+def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list[tuple[Path, float]]:
+    """Write contact sheets of the best five photos for some queries; return them with their nDCG@5."""
+    from setnet.library import contact_sheet
+
+    album = read_album(work)
+    lfw = _pictures_folder(work)
+    written = []
+    out.mkdir(parents=True, exist_ok=True)
+    with Library.open(work / "library") as library:
+        faces = _Examples(lfw, album, library)
+        # those with most photos of everybody asked for say most
+        asked = sorted(_queries(album, 500, seed), key=lambda q: -_full(q))[:count]
+        for number, query in enumerate(asked, 1):
+            answer = library.find(faces.people(query, 0), k=5, mode="fast")
+            ranked = [query.relevance.get(hit.path.name, 0) for hit in answer.hits]
+            quality = _ndcg(ranked, query, 5)
+            path = out / f"example-{number}.png"
+            title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
+            contact_sheet(answer, path, title=title)
+            written.append((path, quality))
+    return written
+
+
+class _Examples:
+    """Faces to ask with: looked up once per picture, by the library's own detector and descriptor."""
+
+    def __init__(self, lfw: Path, album: Album, library: Library) -> None:
+        self.lfw, self.album, self.library = lfw, album, library
+        self._known: dict[str, QueryPerson | None] = {}
+        (album.folder / PICTURES).write_text(str(lfw.absolute()), encoding="utf-8")
+
+    def people(self, query: _Query, repeat: int) -> list[QueryPerson]:
+        """Return the query's people, each by one picture; other pictures in other repeats."""
+        return [self._person(name, repeat) for name in query.people]
+
+    def _person(self, name: str, repeat: int) -> QueryPerson:
+        files = self.album.asking[name]
+        for turn in range(len(files)):
+            file = files[(repeat + turn) % len(files)]
+            if file not in self._known:
+                try:
+                    found = self.library.person(str(self.lfw / file))
+                    shown = name.replace("_", " ")
+                    self._known[file] = QueryPerson(shown, found.descriptors, found.picture)
+                except (InvalidInputError, PhotoError):  # no face found in it
+                    self._known[file] = None
+            person = self._known[file]
+            if person is not None:
+                return person
+        raise InvalidInputError(f"no face was found in any picture of {name} to ask with")
+
+
+def _queries(album: Album, count: int, seed: int) -> list[_Query]:
+    """Return groups of two (two of three) and three people who stand together in some photo."""
+    rng = np.random.default_rng((seed, 7))
+    groups: set[tuple[str, ...]] = set()
+    for placed in album.photos.values():
+        people = sorted({p.person for p in placed if p.person in album.asking})
+        for size in (2, 3):
+            if len(people) >= size:
+                groups.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
+    if not groups:
+        raise InvalidInputError("no composed photo holds two people to ask for: compose more photos")
+    ordered = sorted(groups)
+    chosen = [ordered[i] for i in rng.permutation(len(ordered))[:count]]
+    inside = {name: {p.person for p in placed} for name, placed in album.photos.items()}
+    queries = []
+    for people in chosen:
+        counts = {name: len(who & set(people)) for name, who in inside.items()}
+        queries.append(_Query(people, {name: number for name, number in counts.items() if number}))
+    return queries
+
+
+def _found_people(album: Album, library: Library) -> dict[str, set[str]]:
+    """Return, per photo, the people whose face the detector found where they stand."""
+    found: dict[str, set[str]] = {name: set() for name in album.photos}
+    for photo in library.catalog.all_photos():
+        for placed in album.photos.get(photo.path.name, ()):
+            for face in photo.faces:
+                box = face.box
+                if box.x0 <= placed.x <= box.x1 and box.y0 <= placed.y <= box.y1:
+                    found[photo.path.name].add(placed.person)
+    return found
+
+
+def _detector_values(
+    asked: Sequence[_Query], found: dict[str, set[str]], repeats: int
+) -> dict[str, list[float]]:
+    """Return the measures of ranking by truly found faces: what the detector alone would cost."""
+    rankings = []
+    for query in asked:
+        held = {name: len(who & set(query.people)) for name, who in found.items()}
+        order = sorted(held, key=lambda name: (-held[name], name))
+        rankings.append([query.relevance.get(name, 0) for name in order if held[name]])
+    values = _measures(rankings, asked)
+    return {key: [value] * repeats for key, value in values.items()}
+
+
+def _mode_row(mode: str, asked: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
+    values: dict[str, list[float]] = {}
+    seconds = []
+    for repeat in range(repeats):
+        rankings = []
+        for query in asked:
+            answer = library.find(faces.people(query, repeat), k=30, mode=mode)
+            seconds.append(answer.seconds["search"])
+            rankings.append([query.relevance.get(hit.path.name, 0) for hit in answer.hits])
+        for key, value in _measures(rankings, asked).items():
+            values.setdefault(key, []).append(value)
+    return Row(mode, values, {"mean_ms": 1000 * float(np.mean(seconds))})
+
+
+def _measures(rankings: Sequence[Sequence[int]], asked: Sequence[_Query]) -> dict[str, float]:
+    measures = {
+        f"ndcg{n}": float(np.mean([_ndcg(ranked, q, n) for ranked, q in zip(rankings, asked, strict=True)]))
+        for n in (10, 30)
+    }
+    firsts = [
+        float(first_full_match(np.array([*ranked, 0]), len(q.people)))
+        for ranked, q in zip(rankings, asked, strict=True)
+    ]
+    measures["first"] = float(np.mean(np.minimum(firsts, 1000.0)))
+    return measures
+
+
+def _ndcg(ranked: Sequence[int], query: _Query, n: int) -> float:
+    ideal = sorted(query.relevance.values(), reverse=True)
+    return 100.0 * float(dcg(np.array([*ranked, 0]), n) / dcg(np.array(ideal), n))
+
+
+def _losses(run: Run) -> dict[str, float]:
+    """Return how many points of nDCG@10 each part of the road costs."""
+    at = {name: mean_and_error(run.rows[name].values["ndcg10"])[0] for name in (DETECTED, *MODES)}
+    return {
+        "detector: faces not found": 100.0 - at[DETECTED],
+        "descriptor: faces not recognised": at[DETECTED] - at["exact"],
+        "set vector: without looking at faces": at["exact"] - at["set"],
+        "set vector, then 2,000 re-ranked": at["exact"] - at["fast"],
+    }
+
+
+def _full(query: _Query) -> int:
+    return sum(number == len(query.people) for number in query.relevance.values())
+
+
+def _pictures_folder(work: Path) -> Path:
+    note = work / PICTURES
+    if not note.is_file():
+        raise InvalidInputError(f"{work} was not made by `setnet evaluate photos`: run it first")
+    return Path(note.read_text(encoding="utf-8"))

@@ -1,0 +1,128 @@
+"""Fits virtual people to real ones so that both kinds of similarity are distributed alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import one_of
+from setnet.evaluate.data.people import People, divided
+from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.data.similarity import Distance, Similarities, distance, quantile_distance, similarities
+from setnet.sets.aggregator import unit
+from setnet.learn.data.virtual_people import VirtualPeople
+
+__all__ = ["SHIPPED", "Fit", "fit_virtual", "run_fit", "sampled"]
+
+# `setnet evaluate fit LFW.npz --half test --out ...` made it; see docs/evaluate.md.
+SHIPPED = Path(__file__).parent / "sface_people.npz"
+PEOPLE, FACES_EACH = 3000, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Virtual people, the similarities of the real and of the virtual ones, and how far apart they are."""
+
+    model: VirtualPeople
+    real: Similarities
+    virtual: Similarities
+    same: Distance
+    different: Distance
+
+
+def sampled(
+    model: VirtualPeople, seed: int, people: int = PEOPLE, each: int = FACES_EACH, pairs: int = 100_000
+) -> Similarities:
+    """Return similarities among virtual people; the same random numbers for the same seed."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(people), each)
+    rows = model.faces(rng, model.people(rng, people), owner)
+    return similarities(rows, owner, rng, pairs)
+
+
+def fit_virtual(
+    descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, evaluations: int = 120
+) -> Fit:
+    """Return virtual people like the labelled ones.
+
+    Moments alone miss what normalisation and poor photos do to similarities. Five numbers (scales of mean,
+    between and within, and the spread of quality over people and over faces) are then chosen by a simplex
+    search for the smallest distance between equal quantiles of the real and the virtual similarities.
+    """
+    from scipy.optimize import minimize
+
+    rows = unit(np.asarray(descriptors, np.float32))
+    names, owner = np.unique(labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    real = similarities(rows, owner, np.random.default_rng(seed))
+    moments = VirtualPeople.fit(rows[owner >= 0], owner[owner >= 0])
+
+    def at(numbers: NDArray[np.float64]) -> VirtualPeople:
+        mean, between, within, person, face = (np.float32(np.exp(n)) for n in numbers)
+        return replace(
+            moments,
+            mean=moments.mean * mean,
+            between=moments.between * between,
+            within=moments.within * within,
+            person_spread=float(person),
+            face_spread=float(face),
+        )
+
+    def cost(numbers: NDArray[np.float64]) -> float:
+        drawn = sampled(at(numbers), seed, people=1000, pairs=20_000)
+        return quantile_distance(real.same, drawn.same) + quantile_distance(real.different, drawn.different)
+
+    start = np.array([0.0, 0.0, 0.0, np.log(0.15), np.log(0.25)])
+    simplex = np.vstack([start, start + np.diag([0.1, 0.1, 0.1, 0.5, 0.5])])
+    found = minimize(
+        cost,
+        start,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "maxfev": evaluations, "xatol": 2e-3},
+    )
+    model = at(found.x)
+    drawn = sampled(model, seed + 1)
+    return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))
+
+
+def run_fit(
+    run: Run,
+    people: People,
+    half: str,
+    out: Path | None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Fill ``run`` with the two distributions, real and virtual; write the parameters to ``out``."""
+    if half not in ("test", "train", "all"):
+        raise one_of("half", half, ["test", "train", "all"])
+    if half != "all":
+        people = getattr(divided(people, "", seed), half)
+    say("fitting")
+    fit = fit_virtual(people.descriptors, people.labels, seed)
+    if out is not None:
+        fit.model.save(out)
+    run.note(
+        world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
+        person_spread=fit.model.person_spread,
+        face_spread=fit.model.face_spread,
+    )
+    edges = np.linspace(-0.4, 1.0, 71)
+    for name, real, virtual, apart in (
+        ("one person", fit.real.same, fit.virtual.same, fit.same),
+        ("different people", fit.real.different, fit.virtual.different, fit.different),
+    ):
+        facts = {
+            "real": float(real.mean()),
+            "real_sd": float(real.std()),
+            "virtual": float(virtual.mean()),
+            "virtual_sd": float(virtual.std()),
+            "edges": edges.tolist(),
+            "real_density": np.histogram(real, edges, density=True)[0].tolist(),
+            "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
+        }
+        run.add(Row(name, facts=facts | asdict(apart)))

@@ -1,0 +1,104 @@
+"""1:N identification and verification of single faces: the shape of the paper's check on IJB-A."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.data.people import People
+from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.data.similarity import similarities
+from setnet.sets.aggregator import unit
+
+__all__ = ["RANKS", "identification_rates", "roc", "run_identify"]
+
+Floats = NDArray[np.float32]
+RANKS = (1, 5, 10)
+FALSE_ALARMS = (1e-4, 1e-3, 1e-2)
+CURVE = np.logspace(-5, 0, 61)
+
+
+def identification_rates(
+    gallery: Floats, probes: Floats, truth: NDArray[np.int64], ranks: Sequence[int] = RANKS
+) -> dict[int, float]:
+    """Return, in percent, how many probes have their person among the first so many of the gallery.
+
+    >>> identification_rates(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))[1]
+    66.7
+    """
+    sims = probes @ gallery.T
+    own = sims[np.arange(len(probes)), truth]
+    place = (sims > own[:, None]).sum(axis=1)
+    return {rank: float(100.0 * (place < rank).mean()) for rank in ranks}
+
+
+def roc(same: Floats, different: Floats, false_alarms: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return the share of same-person pairs accepted at each rate of false alarms, in percent."""
+    bars = np.quantile(different, 1.0 - np.asarray(false_alarms, np.float64))
+    accepted: NDArray[np.float64] = 100.0 * (same[None, :] > bars[:, None]).mean(axis=1)
+    return accepted
+
+
+def run_identify(
+    run: Run,
+    test: People,
+    methods: Methods,
+    heads: Sequence[str],
+    *,
+    repeats: int = 10,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Fill ``run``: identification rates and verification, for the descriptor, whitened, and every head.
+
+    In each repeat one half of a person's faces, by lot, make their entry in the gallery (the mean), the other
+    half are probes.
+    """
+    groups = test.groups(2)
+    if len(groups) < 2:
+        raise InvalidInputError("identification needs two people or more with two faces each")
+    names, owner = np.unique(test.labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    run.note(people=len(groups), faces=int(sum(map(len, groups))))
+    single = ["descriptor", "descriptor +W"] if methods.whitens else ["descriptor"]
+    for name in [*single, *heads]:
+        if run.has(name):
+            continue
+        say(name)
+        if name.startswith("descriptor"):
+            vectors = methods.whitening(test.descriptors) if name.endswith("+W") else test.descriptors
+        else:
+            vectors = methods.aggregator(name).describe(test.descriptors)
+        values: dict[str, list[float]] = {}
+        curves = []
+        for repeat in range(repeats):
+            rng = np.random.default_rng((seed, repeat))
+            for rank, rate in _one_repeat(vectors, groups, rng).items():
+                values.setdefault(f"tpir{rank}", []).append(rate)
+            pairs = similarities(vectors, owner, rng)
+            for alarm, rate in zip(
+                FALSE_ALARMS, roc(pairs.same, pairs.different, np.array(FALSE_ALARMS)), strict=True
+            ):
+                values.setdefault(f"tar@{alarm:g}", []).append(float(rate))
+            curves.append(roc(pairs.same, pairs.different, CURVE))
+        curve = {"far": CURVE.tolist(), "tar": np.mean(curves, axis=0).tolist()}
+        run.add(Row(name, values, {"dim": int(vectors.shape[1]), "curve": curve}))
+
+
+def _one_repeat(
+    vectors: Floats, groups: Sequence[NDArray[np.int64]], rng: np.random.Generator
+) -> dict[int, float]:
+    gallery, probes, truth = [], [], []
+    for person, group in enumerate(groups):
+        rows = rng.permutation(group)
+        half = (len(rows) + 1) // 2
+        gallery.append(vectors[rows[:half]].mean(axis=0))
+        probes.append(rows[half:])
+        truth.append(np.full(len(rows) - half, person))
+    return identification_rates(
+        unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), np.concatenate(truth)
+    )

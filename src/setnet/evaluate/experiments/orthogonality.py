@@ -1,0 +1,93 @@
+"""Section 5.4: how orthogonal people's descriptors are to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.evaluate.methods.baselines import Whitening, fit_whitening
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.data.people import People
+from setnet.evaluate.report.record import Row, Run
+from setnet.sets.aggregator import unit
+
+__all__ = ["gram_difference", "identity_descriptors", "run_orthogonality"]
+
+Floats = NDArray[np.float32]
+MOST_FACES = 100
+LEAST_FACES = 2
+# Table 6 of the paper, over n = 2622 people in 128 dimensions: n / sqrt(D) = 231.8.
+
+
+def identity_descriptors(
+    rows: Floats, groups: Sequence[NDArray[np.int64]], rng: np.random.Generator
+) -> Floats:
+    """Return one unit vector per person: the mean of up to 100 of their faces' descriptors."""
+    chosen = [g if len(g) <= MOST_FACES else rng.choice(g, MOST_FACES, replace=False) for g in groups]
+    return unit(np.stack([rows[g].mean(axis=0) for g in chosen]))
+
+
+def gram_difference(identities: NDArray[np.floating]) -> float:
+    """Return ||G - I||_F (eq. 4): G the Gram matrix after mean subtraction and re-normalisation.
+
+    >>> round(gram_difference(np.array([[1.0, 0.0], [-1.0, 0.0]])), 3)
+    1.414
+    """
+    centred = np.asarray(identities, np.float64)
+    centred = centred - centred.mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-30)
+    # the squares of the n x n Gram matrix add up to those of the D x D one: no large matrix
+    squares = float(((centred.T @ centred) ** 2).sum())
+    return float(np.sqrt(max(0.0, squares - len(centred))))
+
+
+def run_orthogonality(
+    run: Run,
+    test: People,
+    methods: Methods,
+    heads: Sequence[str],
+    *,
+    repeats: int = 10,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Fill ``run``: G_diff of the descriptor and of every head, not whitened and whitened.
+
+    A repeat takes other hundreds of faces of those who have more: where nobody has, repeats are all alike.
+    """
+    groups = test.groups(LEAST_FACES)
+    run.note(people=len(groups), faces=int(sum(map(len, groups))))
+    for name in ["descriptor", *heads]:
+        if run.has(name):
+            continue
+        say(name)
+        vectors = test.descriptors
+        train = methods.train.descriptors
+        if name != "descriptor":
+            aggregator = methods.aggregator(name)
+            vectors, train = aggregator.describe(vectors), aggregator.describe(train)
+        dim = vectors.shape[1]
+        random = len(groups) / np.sqrt(dim)
+        # a whitening of thousands of dimensions would need far more faces than there are
+        whitening = fit_whitening(train) if 4 * dim < len(train) else None
+        values: dict[str, list[float]] = {"plain": [], "plain_ratio": []}
+        if whitening is not None:
+            values |= {"whitened": [], "whitened_ratio": []}
+        for repeat in range(repeats):
+            for key, found in _both(vectors, groups, whitening, (seed, repeat)).items():
+                values[key].append(found)
+                values[f"{key}_ratio"].append(found / random)
+        run.add(Row(name, values, {"dim": dim, "random": float(random)}))
+
+
+def _both(
+    vectors: Floats, groups: Sequence[NDArray[np.int64]], whitening: Whitening | None, seed: tuple[int, int]
+) -> dict[str, float]:
+    rng = np.random.default_rng(seed)
+    found = {"plain": gram_difference(identity_descriptors(vectors, groups, rng))}
+    if whitening is not None:
+        rng = np.random.default_rng(seed)
+        found["whitened"] = gram_difference(identity_descriptors(whitening(vectors), groups, rng))
+    return found

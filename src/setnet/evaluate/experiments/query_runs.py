@@ -1,0 +1,150 @@
+"""Asking an index the queries of a world: quality over all repeats, time over some, one thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.evaluate.measures import dcg, first_full_match, full_match_recall
+from setnet.evaluate.worlds.worlds import World
+from setnet.index import Hit, SetIndex
+from setnet.sets.aggregator import Aggregator, unit
+from setnet.sets.logistic import Logistic
+
+__all__ = ["Asker", "Prepare", "build_index", "by_faces", "by_whitened_faces"]
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+K = 100
+ITEMS_AT_ONCE = 65_536
+QUERIES_AT_ONCE = 64
+NEVER = 1000.0  # rank given to a first full match that is not among the hits
+
+
+def build_index(
+    path: Path,
+    world: World,
+    aggregator: Aggregator | None,
+    logistic: Logistic,
+    set_logistic: Logistic | None = None,
+    change: Callable[[Floats], Floats] | None = None,
+) -> SetIndex:
+    """Make an index of all items of a world; ``change`` may whiten the elements before they are stored."""
+    index = SetIndex.create(
+        path, world.dim, logistic=logistic, head=aggregator or "none", set_logistic=set_logistic
+    )
+    ids: list[str] = []
+    elements: list[Floats] = []
+    counts: list[Ints] = []
+
+    def flush() -> None:
+        if ids:
+            index.add(ids, np.concatenate(elements), np.concatenate(counts))
+        for batch in (ids, elements, counts):
+            batch.clear()
+
+    for chunk in world.chunks():
+        ids += [str(chunk.first + i) for i in range(len(chunk.counts))]
+        elements.append(change(chunk.elements) if change else chunk.elements)
+        counts.append(chunk.counts)
+        if len(ids) >= ITEMS_AT_ONCE:
+            flush()
+    flush()
+    index.compact()
+    return index
+
+
+@dataclass(frozen=True, eq=False)
+class Asker:
+    """A world's queries and the truth about them."""
+
+    world: World
+    of_two: int = 500
+    of_three: int = 500
+    repeats: int = 3
+    timed: int = 100
+
+    @cached_property
+    def queries(self) -> list[Ints]:
+        """The people of each query."""
+        return self.world.queries(self.of_two, self.of_three)
+
+    @cached_property
+    def _truth(self) -> list[dict[int, int]]:
+        return [self.world.truth.relevance(query) for query in self.queries]
+
+    def people(self, repeat: int, each: int = 1) -> list[list[Floats]]:
+        """Return, per query, one (each, dim) array of example faces per person."""
+        faces = self.world.examples(repeat, each)
+        return [[faces[int(p)] for p in query] for query in self.queries]
+
+    def judged(self, query: int, found: Sequence[int]) -> dict[str, float]:
+        """Return all measures of one ranking."""
+        truth = self._truth[query]
+        ranked = np.array([truth.get(item, 0) for item in found], dtype=np.int64)
+        ideal = np.sort(np.fromiter(truth.values(), np.int64))[::-1]
+        people = len(self.queries[query])
+        first = float(first_full_match(ranked, people)) if len(ranked) else np.inf
+        measures = {f"ndcg{n}": 100.0 * float(dcg(ranked, n) / dcg(ideal, n)) for n in (10, 30)}
+        measures["recall30"] = float(full_match_recall(ranked, ideal, people, 30))
+        measures["first"] = min(first, NEVER)
+        return measures
+
+    def quality(
+        self, ask: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare
+    ) -> dict[str, list[float]]:
+        """Return each measure's mean over queries in every repeat; ``ask`` takes a batch of queries."""
+        return self.qualities(lambda batch: [{"": hits} for hits in ask(batch)], prepare)[""]
+
+    def qualities(
+        self, ask: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
+    ) -> dict[str, dict[str, list[float]]]:
+        """Return the same for several rankings of each query, by their names."""
+        values: dict[str, dict[str, list[float]]] = {}
+        for repeat in range(self.repeats):
+            queries = prepare(self, repeat)
+            found: dict[str, list[dict[str, float]]] = {}
+            for start in range(0, len(queries), QUERIES_AT_ONCE):
+                answers = ask(queries[start : start + QUERIES_AT_ONCE])
+                for number, rankings in enumerate(answers, start):
+                    for name, hits in rankings.items():
+                        judged = self.judged(number, [int(hit.id) for hit in hits])
+                        found.setdefault(name, []).append(judged)
+            for name, ones in found.items():
+                for key in ones[0]:
+                    mean = float(np.mean([one[key] for one in ones]))
+                    values.setdefault(name, {}).setdefault(key, []).append(mean)
+        return values
+
+    def timing(self, ask: Callable[[Any], object], prepare: Prepare, timed: int | None = None) -> list[float]:
+        """Return the seconds of single queries, evenly taken from all, after five to warm up."""
+        queries = prepare(self, 0)
+        chosen = np.linspace(0, len(queries) - 1, min(timed or self.timed, len(queries))).astype(int)
+        for at in chosen[:5]:
+            ask(queries[at])
+        seconds = []
+        for at in chosen:
+            started = time.perf_counter()
+            ask(queries[at])
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+
+Prepare = Callable[[Asker, int], list[Any]]
+
+
+def by_faces(asker: Asker, repeat: int) -> list[Any]:
+    """Prepare queries of one example face per person."""
+    return [np.concatenate(people) for people in asker.people(repeat)]
+
+
+def by_whitened_faces(change: Callable[[Floats], Floats]) -> Prepare:
+    """Prepare the same for an index of whitened elements."""
+    return lambda asker, repeat: [change(unit(rows)) for rows in by_faces(asker, repeat)]

@@ -1,0 +1,1 @@
+"""The methods under comparison, each with a calibrated score."""

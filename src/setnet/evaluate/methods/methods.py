@@ -1,0 +1,200 @@
+"""The set vectors to compare: every baseline and head at hand, each with a score fitted to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, one_of
+from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
+from setnet.evaluate.methods.head_files import load_head
+from setnet.evaluate.data.people import People
+from setnet.evaluate.methods.ranking_logistic import fit_by_ranking
+from setnet.evaluate.report.record import fingerprinted
+from setnet.evaluate.methods.stress_scores import Judge, element_matches, set_matches
+from setnet.evaluate.worlds.stress_world import stress_world
+from setnet.sets import Mean
+from setnet.sets.aggregator import Aggregator, unit
+from setnet.sets.logistic import Logistic
+from setnet.sets.shipped import path_of, shipped_names
+
+__all__ = ["Method", "Methods"]
+
+PAPER_P = 1.43  # what the paper's network learnt (section 5.2)
+BASELINES: dict[str, str] = {
+    "mean": "average pooling",
+    "mean 8 bit": "average pooling, 8 bits per dimension",
+    "mean +W": "descriptors whitened, then averaged",
+    "mean +W after": "averaged, then whitened",
+    "gm": f"generalised mean of |x|, p = {PAPER_P}",
+    "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
+    "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
+    "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
+}
+# From the training room: shown when its extra is installed.
+IN_TORCH: dict[str, str] = {
+    "gm per dim": "generalised mean of |x|, p per dimension learnt",
+    "gm per dim +W after": "generalised mean of |x|, p per dimension learnt, then whitened",
+    "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
+    "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
+}
+WHITEN_UP_TO = 512
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make set vectors, under the name it has in tables."""
+
+    name: str
+    aggregator: Aggregator
+    logistic: Logistic
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """Makes methods by name, fitted on people who are not in the test."""
+
+    train: People
+    seed: int = 0
+    heads: Sequence[str] = field(default_factory=tuple)
+    fitting_sets: int = 6000
+
+    def names(self) -> list[str]:
+        """Return all names: baselines, then heads, whitened ones where there are enough faces for that."""
+        names = [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
+        if not self.whitens:
+            names = [name for name in names if "+W" not in name]
+        for head in self.head_names():
+            names.append(head)
+            if load_head(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
+                names.append(f"{head} +W after")
+        return names
+
+    def head_names(self) -> list[str]:
+        """Return the heads that take these descriptors."""
+        heads = [*shipped_names(), *self.heads]
+        return [head for head in heads if load_head(head).element_dim == self.train.dim]
+
+    @property
+    def whitens(self) -> bool:
+        """Whether there are enough descriptors to fit a whitening on."""
+        return len(self.train.descriptors) > self.train.dim
+
+    def chosen(self, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted names, all of them by default; an unknown one is an error."""
+        valid = self.names()
+        for head in self.heads:
+            self._fits(load_head(head))
+        for name in wanted or []:
+            if name not in valid:
+                base = name.removesuffix(" +W after")
+                if base in shipped_names() or Path(base).suffix == ".safetensors":
+                    self._fits(load_head(base))
+                if name in BASELINES | IN_TORCH and not self.whitens:
+                    fit_whitening(self.train.descriptors)  # says how many are missing
+                raise one_of("method", name, valid)
+        return list(wanted) if wanted else valid
+
+    def make(self, name: str) -> Method:
+        """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
+        aggregator = self.aggregator(name)
+        logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
+        return Method(name, aggregator, logistic, _note(name, aggregator))
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """Whitening of single descriptors."""
+        return fit_whitening(self.train.descriptors)
+
+    def element_logistic(self, whitened: bool = False) -> Logistic:
+        """Return the (w, b) fitted to single descriptors, as they are or whitened."""
+        change = self.whitening if whitened else unit
+        return fit_by_ranking(element_matches(self._judge, change), self._judge)
+
+    @cached_property
+    def _judge(self) -> Judge:
+        world = stress_world(
+            self.train.descriptors,
+            self.train.labels,
+            sets=self.fitting_sets,
+            queries=80,
+            repeats=2,
+            seed=self.seed + 1,
+        )
+        return Judge(world, (10,))
+
+    def aggregator(self, name: str) -> Aggregator:
+        """Return what makes the set vectors of a method, its score not fitted."""
+        dim = self.train.dim
+        if name == "mean":
+            return Mean(dim)
+        if name == "mean 8 bit":
+            return Mean(dim, bits=8)
+        if name == "mean +W":
+            return Whitened(Mean(dim), self.whitening, "before")
+        if name in ("memory", "muvera"):
+            return _untrained(name, dim)
+        base = name.removesuffix(" +W after")
+        inner: Aggregator
+        if base == "mean":
+            inner = Mean(dim)
+        elif base == "gm per dim":
+            inner = self._learnt_mean
+        elif base.startswith("gm"):
+            inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
+        else:
+            inner = load_head(base)
+            self._fits(inner)
+        if base == name:
+            return inner
+        return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
+
+    @cached_property
+    def _learnt_mean(self) -> Aggregator:
+        from setnet.evaluate.methods.learned_mean import learnt_mean
+
+        return learnt_mean(self.train, self.seed)
+
+    def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
+        """Return set vectors of random sets of training faces."""
+        rng = np.random.default_rng(self.seed)
+        counts = rng.integers(1, 6, size=max(4000, 3 * inner.dim))
+        rows = self.train.descriptors[rng.integers(len(self.train.descriptors), size=int(counts.sum()))]
+        return unit(inner.pool(rows, counts))
+
+    def _fits(self, head: Aggregator) -> None:
+        if head.element_dim not in (None, self.train.dim):
+            raise InvalidInputError(
+                f"head {head.name!r} takes {head.element_dim}-D descriptors, these are {self.train.dim}-D: "
+                "leave it out, or describe the photos with the descriptor it was made for"
+            )
+
+
+def _untrained(name: str, dim: int) -> Aggregator:
+    from setnet.learn.models.network_aggregator import NetworkAggregator
+    from setnet.learn.models.backbones.backbone import Descriptors
+    from setnet.learn.models.network import SetNetwork, make_aggregator
+
+    backbone = Descriptors(dim)
+    return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
+
+
+def _note(name: str, aggregator: Aggregator) -> str:
+    """Return what a method is, in words."""
+    inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
+    exponents = getattr(inner, "exponents", [])
+    learnt = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
+    return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learnt
+
+
+def _head_note(name: str) -> str:
+    """Return which head it is, to the bit: heads of one name may be trained anew."""
+    head = name.removesuffix(" +W after")
+    return f"head {fingerprinted(path_of(head) if head in shipped_names() else Path(head))}"

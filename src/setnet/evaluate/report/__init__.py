@@ -1,0 +1,1 @@
+"""Records of experiments, and the tables, plots and pages made from them."""

@@ -1,0 +1,145 @@
+"""Which tables show a record: one layout per experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from setnet.evaluate.experiments.identify import FALSE_ALARMS, RANKS
+from setnet.evaluate.report.record import Record
+from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.report.tables import Column, Table, result_table
+
+__all__ = ["CAPTION", "tables_of"]
+
+CAPTION = (
+    "Mean ± standard error over repeats. Bold: best by more than the standard error of its lead; upper "
+    "bounds do not compete."
+)
+
+FIRST = "Rank of first: of the first item with everybody asked for, 1,000 when it is not among the {} hits."
+
+
+def tables_of(record: Record) -> list[Table]:
+    """Return the tables of a record; unknown experiments have none."""
+    layout = _LAYOUTS.get(record.experiment)
+    return layout(record) if layout else []
+
+
+def conditions(record: Record) -> str:
+    """Return in one line what the numbers were made with."""
+    machine, settings = record.machine, record.settings
+    parts = [f"{key} {value}" for key, value in settings.items() if value not in (None, "", [])]
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
+    return (
+        f"{record.extra.get('world', record.experiment)}. Settings: {'; '.join(parts)}. "
+        f"{machine['processor']}, {machine['cores']} cores, kernels {machine['kernels']}, load "
+        f"{machine['load']}; {machine['seconds']:g} s ({machine.get('cpu_seconds', 0):g} s of CPU), "
+        f"peak {machine['peak_bytes'] / 1e9:.1f} GB; "
+        f"{versions}; {machine['date']}."
+    )
+
+
+def _stress(record: Record) -> list[Table]:
+    tables = []
+    for depth in (10, 30):
+        columns = [Column("bytes", "bytes", fact=True)]
+        columns += [Column(f"ndcg{depth}@{count}", f"{count} faces") for count in FACES]
+        tables.append(result_table(f"Stress test, nDCG@{depth}", record.rows, columns, CAPTION))
+    return tables
+
+
+def _retrieval(record: Record) -> list[Table]:
+    columns = [Column("bytes_per_item", "bytes", fact=True)]
+    for each in (1, 3):
+        columns += [Column(f"ndcg{depth} n{each}", f"nDCG@{depth}, {each} ex.") for depth in (10, 30)]
+    columns += [
+        Column("recall30 n1", "full matches in 30, 1 ex."),
+        Column("first n1", "rank of first, 1 ex.", lower=True),
+    ]
+    return [result_table("Retrieval by set vectors", record.rows, columns, f"{CAPTION} {FIRST.format(30)}")]
+
+
+def _tradeoff(record: Record) -> list[Table]:
+    columns = [
+        Column("ndcg10", "nDCG@10"),
+        Column("ndcg30", "nDCG@30"),
+        Column("recall30", "full matches in 30"),
+        Column("first", "rank of first", lower=True),
+        Column("mean_ms", "mean ms", fact=True, digits=2),
+        Column("median_ms", "median ms", fact=True, digits=2),
+        Column("speedup", "speed-up", fact=True),
+        Column("bytes_per_item", "bytes", fact=True),
+    ]
+    note = (
+        CAPTION
+        + f" {FIRST.format(100)}"
+        + " Time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every face "
+        "in the same run. Bytes per item: set vector, plus float32 elements and their codes "
+        "of 8 and 4 bits where the search reads them."
+    )
+    return [result_table("Quality against time and bytes", record.rows, columns, note)]
+
+
+def _orthogonality(record: Record) -> list[Table]:
+    columns = [
+        Column("dim", "D", fact=True),
+        Column("random", "n / sqrt(D)", fact=True),
+        Column("plain", "G_diff", lower=True),
+        Column("whitened", "G_diff whitened", lower=True),
+        Column("plain_ratio", "ratio", lower=True, digits=2),
+        Column("whitened_ratio", "ratio whitened", lower=True, digits=2),
+    ]
+    people = record.extra.get("people")
+    note = f"n = {people} people. Ratio: G_diff over n / sqrt(D), the value of random directions. " + CAPTION
+    return [result_table("Orthogonality of people's descriptors", record.rows, columns, note)]
+
+
+def _identify(record: Record) -> list[Table]:
+    columns = [Column("dim", "D", fact=True)]
+    columns += [Column(f"tpir{rank}", f"rank {rank}", digits=2) for rank in RANKS]
+    columns += [Column(f"tar@{alarm:g}", f"accepted at {alarm:g}", digits=2) for alarm in FALSE_ALARMS]
+    note = (
+        f"{record.extra.get('people')} people. Rank: probes identified, percent. Accepted: same-person pairs "
+        "above the similarity that so large a share of different-person pairs exceeds. " + CAPTION
+    )
+    return [result_table("Identification and verification of single faces", record.rows, columns, note)]
+
+
+def _photos(record: Record) -> list[Table]:
+    columns = [
+        Column("ndcg10", "nDCG@10"),
+        Column("ndcg30", "nDCG@30"),
+        Column("first", "rank of first", lower=True),
+        Column("mean_ms", "mean ms", fact=True, digits=2),
+    ]
+    tables = [result_table("Whole road: composed group photos", record.rows, columns, CAPTION)]
+    losses = record.extra.get("losses")
+    if losses:
+        cells = tuple((part, f"{points:.2f}") for part, points in losses.items())
+        tables.append(Table("Where nDCG@10 is lost", ("part of the road", "points"), cells))
+    return tables
+
+
+def _fit(record: Record) -> list[Table]:
+    cells = tuple(
+        (
+            row.name,
+            *(f"{row.facts[key]:.3f}" for key in ("real", "real_sd", "virtual", "virtual_sd")),
+            f"{row.facts['wasserstein']:.4f}",
+            f"{row.facts['kolmogorov']:.4f}",
+        )
+        for row in record.rows
+    )
+    columns = ("pairs", "real mean", "sd", "virtual mean", "sd", "Wasserstein", "Kolmogorov-Smirnov")
+    return [Table("Similarities of real and of virtual people", columns, cells)]
+
+
+_LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
+    "fit": _fit,
+    "identify": _identify,
+    "orthogonality": _orthogonality,
+    "photos": _photos,
+    "retrieval": _retrieval,
+    "stress": _stress,
+    "tradeoff": _tradeoff,
+}

@@ -1,0 +1,112 @@
+"""Tables of results: means with standard errors, the best in bold only when it is the best."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from setnet.evaluate.report.record import Row, mean_and_error
+
+__all__ = ["Column", "Table", "clear_best", "result_table"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A measure with its heading, or a fact when ``fact`` is set; ``lower`` when less is better."""
+
+    key: str
+    title: str
+    fact: bool = False
+    lower: bool = False
+    digits: int = 1
+
+
+@dataclass(frozen=True)
+class Table:
+    """Text cells with a heading; ``bold`` names cells (row, column)."""
+
+    title: str
+    columns: tuple[str, ...]
+    cells: tuple[tuple[str, ...], ...]
+    bold: frozenset[tuple[int, int]] = frozenset()
+    note: str = ""
+
+    def markdown(self) -> str:
+        """Return the table for a document."""
+        lines = [f"| {' | '.join(self.columns)} |", "|" + "---|" * len(self.columns)]
+        for r, row in enumerate(self.cells):
+            marked = [f"**{cell}**" if (r, c) in self.bold else cell for c, cell in enumerate(row)]
+            lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in marked)} |")
+        note = f"\n{self.note}\n" if self.note else ""
+        return f"**{self.title}**\n\n" + "\n".join(lines) + "\n" + note
+
+    def as_html(self) -> str:
+        """Return the table for a page."""
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in self.columns)
+        body = []
+        for r, row in enumerate(self.cells):
+            cells = "".join(
+                f"<td{' class=best' if (r, c) in self.bold else ''}>{html.escape(cell)}</td>"
+                for c, cell in enumerate(row)
+            )
+            body.append(f"<tr>{cells}</tr>")
+        note = f"<p class=note>{html.escape(self.note)}</p>" if self.note else ""
+        return (
+            f"<figure><figcaption>{html.escape(self.title)}</figcaption><div class=scroll><table><thead><tr>"
+            f"{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>{note}</figure>"
+        )
+
+
+def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int = 9) -> int | None:
+    """Return which row is best by more than the standard error of its lead; None when none is.
+
+    Nor is one that reads like the second at so many ``digits``. Repeats are paired (all methods see the
+    same query faces), so the error is that of the differences.
+    """
+    entrants = [i for i, row in enumerate(rows) if not row.bound and row.values.get(key)]
+    if len(entrants) < 2:
+        return None
+    sign = -1.0 if lower else 1.0
+    ranked = sorted(entrants, key=lambda i: -sign * mean_and_error(rows[i].values[key])[0])
+    first, second = (np.asarray(rows[i].values[key], dtype=np.float64) for i in ranked[:2])
+    if len(first) == len(second):
+        lead, error = mean_and_error((sign * (first - second)).tolist())
+    else:
+        lead = float(sign * (first.mean() - second.mean()))
+        error = float(np.hypot(mean_and_error(first.tolist())[1], mean_and_error(second.tolist())[1]))
+    shows = round(float(first.mean()), digits) != round(float(second.mean()), digits)
+    return ranked[0] if np.isfinite(error) and lead > error and shows else None
+
+
+def result_table(title: str, rows: Sequence[Row], columns: Sequence[Column], note: str = "") -> Table:
+    """Return rows under the columns, each mean with its standard error over repeats."""
+    cells = []
+    bold = set()
+    for c, column in enumerate(columns):
+        best = None if column.fact else clear_best(rows, column.key, column.lower, column.digits)
+        if best is not None:
+            bold.add((best, c + 1))
+    for row in rows:
+        cells.append((row.name, *(_cell(row, column) for column in columns)))
+    return Table(
+        title, ("method", *(column.title for column in columns)), tuple(cells), frozenset(bold), note
+    )
+
+
+def _cell(row: Row, column: Column) -> str:
+    if column.fact:
+        fact = row.facts.get(column.key)
+        if isinstance(fact, float):
+            return f"{fact:,.{column.digits}f}"
+        if isinstance(fact, int):
+            return f"{fact:,}"
+        return "" if fact is None else str(fact)
+    values = row.values.get(column.key)
+    if not values:
+        return ""
+    mean, error = mean_and_error(values)
+    text = f"{mean:.{column.digits}f}"
+    return text if np.isnan(error) else f"{text} ± {error:.{column.digits + 1}f}"

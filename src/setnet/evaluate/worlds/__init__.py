@@ -1,0 +1,1 @@
+"""Worlds to search: items with known contents, and queries about them."""

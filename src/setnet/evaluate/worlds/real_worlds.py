@@ -1,0 +1,158 @@
+"""Worlds made of real descriptors: items composed by lot, or real co-occurrence in LFW's press photos."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.data.people import People
+from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
+from setnet.evaluate.worlds.worlds import CHUNK, EXAMPLE, GALLERY, PLAN, QUERY, Chunk, Circles, Truth, make_queries
+
+__all__ = ["RealWorld", "composed_world", "press_world"]
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+LEAST_FACES = 4
+
+
+class RealWorld:
+    """Items whose elements are rows of real descriptors; each identity keeps some faces to ask with."""
+
+    def __init__(
+        self,
+        name: str,
+        people: People,
+        items: Ints,
+        counts: Ints,
+        owner: Ints,
+        asking: Sequence[Ints],
+        seed: int,
+    ) -> None:
+        self.name, self.people, self.items, self.counts, self.owner = name, people, items, counts, owner
+        self.asking, self.seed = asking, seed
+        self.dim, self.size, self.faces = people.dim, len(counts), int(counts.sum())
+        self.truth = Truth.of(owner, np.repeat(np.arange(self.size), counts), len(asking))
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all items in order."""
+        starts = np.concatenate([[0], np.cumsum(self.counts)])
+        for first in range(0, self.size, CHUNK):
+            counts = self.counts[first : first + CHUNK]
+            rows = self.items[starts[first] : starts[first + len(counts)]]
+            yield Chunk(first, self.people.descriptors[rows], counts)
+
+    def queries(self, of_two: int = 500, of_three: int = 500) -> list[Ints]:
+        """Return groups of identities who appear together and have faces to ask with."""
+        askable = np.array([i for i, rows in enumerate(self.asking) if len(rows)])
+        return make_queries(self.owner, self.counts, of_two, of_three, self._rng(QUERY), askable)
+
+    def examples(self, repeat: int, each: int) -> Floats:
+        """Return faces to ask with; a person with few of them shows the same ones again."""
+        return self._faces(self._rng(EXAMPLE, repeat), each)
+
+    def gallery(self, each: int = 10) -> Floats:
+        """Return faces to tag with, of the same supply."""
+        return self._faces(self._rng(GALLERY), each)
+
+    def _faces(self, rng: np.random.Generator, each: int) -> Floats:
+        faces = np.zeros((len(self.asking), each, self.dim), dtype=np.float32)
+        faces[:, :, 0] = 1.0  # who has no face to ask with is never asked for, but vectors must have a length
+        for i, rows in enumerate(self.asking):
+            if len(rows):
+                chosen = rng.choice(rows, each, replace=len(rows) < each)
+                faces[i] = self.people.descriptors[chosen]
+        return faces
+
+    def _rng(self, stream: int, part: int = 0) -> np.random.Generator:
+        return np.random.default_rng((self.seed, stream, part))
+
+
+def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
+    """Return items like Celebrity Together's, made of real descriptors by lot.
+
+    People of four faces or more are the celebrities: one half of their faces may be in items, the other half
+    asks. Everyone else is unknown.
+    """
+    rng = np.random.default_rng((seed, PLAN))
+    groups = people.groups(LEAST_FACES)
+    if len(groups) < 3:
+        raise InvalidInputError(
+            f"{name}: {len(groups)} people have {LEAST_FACES} faces or more; a world needs three of them"
+        )
+    shuffled = [rng.permutation(rows) for rows in groups]
+    inside, asking = ([rows[i::2] for rows in shuffled] for i in range(2))
+    others = np.setdiff1d(np.arange(len(people.labels)), np.concatenate(groups))
+    if len(others) < 20:
+        raise InvalidInputError(
+            f"{name}: {len(others)} faces of people with fewer than {LEAST_FACES}; a world needs unknown "
+            "people too, 20 faces at least"
+        )
+    plan = make_plan(rng, min(1.0, items / (IMAGES + DISTRACTOR_IMAGES)))
+    celebrities = np.minimum(plan.celebrities, len(groups))
+    starts = np.cumsum(plan.faces) - plan.faces
+    owner = np.full(int(plan.faces.sum()), -1, dtype=np.int64)
+    circles = Circles(len(groups), rng)
+    for number in range(1, int(celebrities.max()) + 1):
+        which = np.flatnonzero(celebrities == number)
+        owner[starts[which][:, None] + np.arange(number)] = circles.groups(len(which), number, rng)
+    rows = rng.choice(others, len(owner))
+    lots = rng.random(len(owner))
+    for at in np.flatnonzero(owner >= 0).tolist():
+        own = inside[owner[at]]
+        rows[at] = own[int(lots[at] * len(own))]
+    words = f"{len(plan.faces):,} items composed of real descriptors ({name}), {len(groups)} known people"
+    return RealWorld(words, people, rows, plan.faces, owner, asking, seed)
+
+
+def press_world(
+    people: People, paths: Sequence[str], lists: Path, ask: frozenset[str], seed: int = 0
+) -> RealWorld:
+    """Return LFW's press photos with two or more named people as items; ``ask`` limits who is asked for.
+
+    Parameters
+    ----------
+    paths
+        (n,) the photo of each descriptor, ending in ``Name/Name_0001.jpg``.
+    lists
+        LFW's ``multi_person_photos.json``.
+    """
+    photos = _read_lists(lists)
+    row_of = {"/".join(Path(str(path)).parts[-2:]): row for row, path in enumerate(paths)}
+    names = sorted({str(name) for name in people.labels.tolist()} - {""})
+    number = {name: i for i, name in enumerate(names)}
+    rows: list[int] = []
+    counts: list[int] = []
+    for faces in photos.values():
+        found = [row_of[face["image"]] for face in faces if face["image"] in row_of]
+        if len(found) >= 2:
+            rows += found
+            counts.append(len(found))
+    if not counts:
+        raise InvalidInputError(
+            f"none of the photos in {lists} is among the descriptors: expected LFW's paths"
+        )
+    items = np.array(rows)
+    owner = np.array([number[str(people.labels[row])] for row in rows])
+    used = set(rows)
+    asking = [np.empty(0, np.int64)] * len(names)
+    for group in people.groups():
+        name = str(people.labels[group[0]])
+        if name in ask:
+            asking[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
+    words = f"{len(counts):,} press photos with two or more named LFW people"
+    return RealWorld(words, people, items, np.array(counts), owner, asking, seed)
+
+
+def _read_lists(path: Path) -> Mapping[str, list[dict[str, Any]]]:
+    try:
+        lists: Mapping[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path}: cannot read the lists of press photos ({error})") from error
+    return lists
