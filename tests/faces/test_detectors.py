@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from setnet.faces import Detections, Face, FaceSettings, Photo, faces_of, load_detector, open_photo
-from setnet.faces.overlap import non_maximum
+from setnet.faces.detect.non_maximum import non_maximum
 
 BOTH = ["mtcnn", "yunet"]
 Pixels = npt.NDArray[np.uint8]

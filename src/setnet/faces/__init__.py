@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 from setnet.lazy import lazy
 
 if TYPE_CHECKING:
-    from setnet.faces.align import box_crop, five_point_crop
-    from setnet.faces.descriptor import Descriptor
-    from setnet.faces.detector import Detections, Detector
-    from setnet.faces.download import download_model
-    from setnet.faces.entry import ModelEntry, ModelFile
+    from setnet.faces.describe.align import box_crop, five_point_crop
+    from setnet.faces.describe.descriptor import Descriptor
+    from setnet.faces.detect.detector import Detections, Detector
+    from setnet.faces.models.download import download_model
+    from setnet.faces.models.entry import ModelEntry, ModelFile
     from setnet.faces.face import Box, Face, Quality
-    from setnet.faces.loading import load_descriptor, load_detector
-    from setnet.faces.photo import Photo, open_photo
+    from setnet.faces.models.loading import load_descriptor, load_detector
+    from setnet.faces.photo.photo import Photo, open_photo
     from setnet.faces.pipeline import StageTimes, faces_of
-    from setnet.faces.registry import (
+    from setnet.faces.models.registry import (
         ModelStatus,
         model_entries,
         model_entry,
@@ -29,29 +29,29 @@ if TYPE_CHECKING:
 # Names are imported on first use: a search by saved names must not pay for detectors.
 _HOME = {
     "Box": "face",
-    "Descriptor": "descriptor",
-    "Detections": "detector",
-    "Detector": "detector",
+    "Descriptor": "describe.descriptor",
+    "Detections": "detect.detector",
+    "Detector": "detect.detector",
     "Face": "face",
     "FaceSettings": "settings",
-    "ModelEntry": "entry",
-    "ModelFile": "entry",
-    "ModelStatus": "registry",
-    "Photo": "photo",
+    "ModelEntry": "models.entry",
+    "ModelFile": "models.entry",
+    "ModelStatus": "models.registry",
+    "Photo": "photo.photo",
     "Quality": "face",
     "StageTimes": "pipeline",
-    "box_crop": "align",
-    "download_model": "download",
+    "box_crop": "describe.align",
+    "download_model": "models.download",
     "faces_of": "pipeline",
-    "five_point_crop": "align",
-    "load_descriptor": "loading",
-    "load_detector": "loading",
-    "model_entries": "registry",
-    "model_entry": "registry",
-    "model_paths": "registry",
-    "models": "registry",
-    "open_photo": "photo",
-    "write_model_entry": "registry",
+    "five_point_crop": "describe.align",
+    "load_descriptor": "models.loading",
+    "load_detector": "models.loading",
+    "model_entries": "models.registry",
+    "model_entry": "models.registry",
+    "model_paths": "models.registry",
+    "models": "models.registry",
+    "open_photo": "photo.photo",
+    "write_model_entry": "models.registry",
 }
 
 __all__ = [

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.faces.photo import DEFAULT_MAX_PIXELS
+from setnet.faces.photo.photo import DEFAULT_MAX_PIXELS
 
 __all__ = ["FaceSettings"]
 

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.errors import ModelError
-from setnet.faces.detector import Detections
-from setnet.faces.resample import resized
+from setnet.faces.detect.detector import Detections
+from setnet.faces.photo.resample import resized
 
 __all__ = ["YuNet"]
 

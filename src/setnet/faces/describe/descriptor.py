@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.errors import ModelError
-from setnet.faces.align import box_crop, five_point_crop
-from setnet.faces.detector import Detections
-from setnet.faces.entry import ModelEntry
+from setnet.faces.describe.align import box_crop, five_point_crop
+from setnet.faces.detect.detector import Detections
+from setnet.faces.models.entry import ModelEntry
 
 __all__ = ["Descriptor", "OnnxDescriptor"]
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.align import five_point_crop
+from setnet.faces.describe.align import five_point_crop
 
 __all__ = ["pose", "sharpness"]
 

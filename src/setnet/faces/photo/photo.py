@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.errors import PhotoError
-from setnet.faces.exif import orientation_of, taken_at
-from setnet.faces.pixels import rgb_pixels
+from setnet.faces.photo.exif import orientation_of, taken_at
+from setnet.faces.photo.pixels import rgb_pixels
 
 if TYPE_CHECKING:
     from PIL.Image import Image

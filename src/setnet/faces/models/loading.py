@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 
 from setnet.errors import ModelError
-from setnet.faces.descriptor import Descriptor, OnnxDescriptor
-from setnet.faces.detector import Detector
-from setnet.faces.entry import ModelEntry
-from setnet.faces.mtcnn import Mtcnn
-from setnet.faces.registry import model_entry, model_paths, registry_state
-from setnet.faces.sessions import open_session
-from setnet.faces.yunet import YuNet
+from setnet.faces.describe.descriptor import Descriptor, OnnxDescriptor
+from setnet.faces.detect.detector import Detector
+from setnet.faces.models.entry import ModelEntry
+from setnet.faces.detect.mtcnn import Mtcnn
+from setnet.faces.models.registry import model_entry, model_paths, registry_state
+from setnet.faces.models.sessions import open_session
+from setnet.faces.detect.yunet import YuNet
 
 __all__ = ["load_descriptor", "load_detector"]
 

@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.resample import Pixels, cut, resized
+from setnet.faces.photo.resample import Pixels, cut, resized
 
 __all__ = ["box_crop", "five_point_crop", "similarity_transform"]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.detector import Detections
-from setnet.faces.overlap import non_maximum
-from setnet.faces.resample import Pixels, cut, resized
+from setnet.faces.detect.detector import Detections
+from setnet.faces.detect.non_maximum import non_maximum
+from setnet.faces.photo.resample import Pixels, cut, resized
 
 __all__ = ["Mtcnn"]
 

@@ -1,0 +1,1 @@
+"""From a detected face to its descriptor: alignment, quality, inference."""

@@ -1,0 +1,1 @@
+"""The model registry: entries, checked files, ONNX sessions."""

@@ -1,0 +1,1 @@
+"""Opening photos: formats, orientation, pixels."""
