@@ -12,7 +12,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from setnet.library import IndexProgress, Library
-from setnet.web.index_job import IndexJob
+from setnet.web.state.index_job import IndexJob
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from setnet.web.app import create_app
-    from setnet.web.server import serve
+    from setnet.web.server.serve import serve
     from setnet.web.settings import WebSettings
 
 # Imported on first use: the settings are needed by commands that must not pay for the framework.
-_HOME = {"WebSettings": "settings", "create_app": "app", "serve": "server"}
+_HOME = {"WebSettings": "settings", "create_app": "app", "serve": "server.serve"}
 
 __all__ = ["WebSettings", "create_app", "serve"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from setnet.web.api import faces, forgetting, indexing, people, photos, search, session, sets, system
-from setnet.web.models import ProblemAnswer
+from setnet.web.api.models import ProblemAnswer
 
 __all__ = ["api"]
 

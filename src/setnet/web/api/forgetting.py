@@ -6,9 +6,9 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from setnet.web.api.shared import State, require_json
-from setnet.web.models import FolderQuery, ForgetQuery
-from setnet.web.problems import Problem
-from setnet.web.state import ServerState
+from setnet.web.api.models import FolderQuery, ForgetQuery
+from setnet.web.server.problems import Problem
+from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["forget"], dependencies=[Depends(require_json)])
 

@@ -14,8 +14,8 @@ from setnet.library import FailedPhoto
 from setnet.library.store.creation import roots_from
 from setnet.library.store.paths import shown
 from setnet.web.api.shared import State, require_json
-from setnet.web.models import IndexQuery
-from setnet.web.state import ServerState
+from setnet.web.api.models import IndexQuery
+from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["index"])
 

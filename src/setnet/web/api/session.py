@@ -5,9 +5,9 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from setnet.web.api.shared import State, require_json
-from setnet.web.guard import COOKIE, token_fits
-from setnet.web.models import SessionQuery
-from setnet.web.problems import Problem
+from setnet.web.server.guard import COOKIE, token_fits
+from setnet.web.api.models import SessionQuery
+from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["session"])
 

@@ -15,11 +15,11 @@ from pydantic import BaseModel, ValidationError
 from setnet.errors import InvalidInputError
 from setnet.index import Stats
 from setnet.web.api.shared import State, content_type, require_json
-from setnet.web.npz import arrays_in
-from setnet.web.problems import Problem
-from setnet.web.set_models import ItemIds, NewItems, NewSet, SetQuery
-from setnet.web.set_store import NAME
-from setnet.web.state import ServerState
+from setnet.web.api.npz import arrays_in
+from setnet.web.server.problems import Problem
+from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
+from setnet.web.state.set_store import NAME
+from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["sets"])
 

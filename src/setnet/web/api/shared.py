@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from setnet.web.problems import Problem
-from setnet.web.state import ServerState
+from setnet.web.server.problems import Problem
+from setnet.web.state.state import ServerState
 
 __all__ = ["State", "content_type", "require_json"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.index import SetIndex, Stats
-from setnet.web.problems import Problem, not_found
+from setnet.web.server.problems import Problem, not_found
 
 __all__ = ["NAME", "SetStore"]
 

@@ -7,7 +7,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from setnet.web.problems import Problem, problem, too_busy
+from setnet.web.server.problems import Problem, problem, too_busy
 from setnet.web.settings import WebSettings
 
 __all__ = ["BodyLimits"]

@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 
 from setnet.library import Library, LibraryPhoto
-from setnet.web.problems import Problem
+from setnet.web.server.problems import Problem
 
 __all__ = ["OpenedFile", "open_inside", "real_path", "type_of"]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from setnet.errors import ModelError, PhotoError
 from setnet.library.indexing.child import start_child
-from setnet.web.image_worker import READY
-from setnet.web.problems import too_busy
-from setnet.web.threads import BoundedThreads
+from setnet.web.state.image_worker import READY
+from setnet.web.server.problems import too_busy
+from setnet.web.server.threads import BoundedThreads
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -125,7 +125,7 @@ class _Child:
     """A process, and whether it said that it is ready."""
 
     def __init__(self, arguments: list[str]) -> None:
-        self._process, self._pipe = start_child("setnet.web.image_worker", *arguments)
+        self._process, self._pipe = start_child("setnet.web.state.image_worker", *arguments)
         self._is_ready = False
 
     @property

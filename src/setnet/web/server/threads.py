@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ParamSpec, TypeVar
 
-from setnet.web.problems import too_busy
+from setnet.web.server.problems import too_busy
 
 __all__ = ["BoundedThreads"]
 

@@ -11,7 +11,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from setnet.web.problems import problem
+from setnet.web.server.problems import problem
 from setnet.web.settings import WebSettings, is_loopback
 
 __all__ = ["COOKIE", "Guard", "token_fits"]

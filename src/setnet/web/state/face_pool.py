@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.web.image_pool import ImagePool
+from setnet.web.state.image_pool import ImagePool
 from setnet.web.settings import WebSettings
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 from time import monotonic
 
-from setnet.web.face_pool import SeenFace
-from setnet.web.problems import Problem
+from setnet.web.state.face_pool import SeenFace
+from setnet.web.server.problems import Problem
 
 __all__ = ["FaceStore"]
 

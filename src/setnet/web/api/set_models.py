@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from setnet.web.models import Vector, _Strict
+from setnet.web.api.models import Vector, _Strict
 
 __all__ = ["ItemIds", "NewItems", "NewSet", "SetQuery"]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson
 from setnet.library.store.paths import shown
-from setnet.web.models import Examples, PersonQuery, PhotoFace
-from setnet.web.photo_files import open_inside
-from setnet.web.problems import Problem, not_found
+from setnet.web.api.models import Examples, PersonQuery, PhotoFace
+from setnet.web.state.photo_files import open_inside
+from setnet.web.server.problems import Problem, not_found
 
 if TYPE_CHECKING:
-    from setnet.web.face_pool import SeenFace
-    from setnet.web.state import ServerState
+    from setnet.web.state.face_pool import SeenFace
+    from setnet.web.state.state import ServerState
 
 __all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
 

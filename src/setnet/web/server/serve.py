@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from setnet.errors import SetNetError, StorageError
 from setnet.web.app import create_app
-from setnet.web.protocol import PatientProtocol
+from setnet.web.server.protocol import PatientProtocol
 from setnet.web.settings import WebSettings, is_loopback
 
 __all__ = ["serve"]

@@ -1,0 +1,1 @@
+"""What a running server holds: the library, uploads, worker processes, index runs."""
