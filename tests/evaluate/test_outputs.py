@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.evaluate import app
+from setnet.cli.research.evaluate import app
 from setnet.errors import InvalidInputError, ModelError, SetNetError
 from setnet.evaluate.report.paper_comparison import compared, paper_table, paper_tables
 from setnet.evaluate.methods.methods import Methods

@@ -10,8 +10,8 @@ import pytest
 from learn_people import descriptors, photo_folder
 from typer.testing import CliRunner
 
-from setnet.cli.calibrate import app as calibrate_app
-from setnet.cli.train import app
+from setnet.cli.research.calibrate import app as calibrate_app
+from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.sets import SetNet
 

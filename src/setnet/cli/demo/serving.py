@@ -9,7 +9,7 @@ __all__ = ["serve_album"]
 
 def serve_album(library: Path, portraits: dict[str, Path], port: int) -> None:
     """Save the ten people by their portraits and open the page; returns when the server was stopped."""
-    from setnet.cli.serve import web_server
+    from setnet.cli.library.serve import web_server
     from setnet.library import Library
 
     run = web_server()

@@ -55,7 +55,7 @@ def index(
     Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
     it; the next run goes on from there.
     """
-    from setnet.cli.index_progress import IndexProgressBar
+    from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.library import Library, default_library
     from setnet.library.store.paths import existing
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.evaluate_options import (
+from setnet.cli.research.evaluate_options import (
     Json,
     PeopleOptions,
     Plots,
@@ -18,7 +18,7 @@ from setnet.cli.evaluate_options import (
     WorldOptions,
     with_options,
 )
-from setnet.cli.evaluate_output import print_result, running
+from setnet.cli.research.evaluate_output import print_result, running
 from setnet.cli.options import make_app
 
 app = make_app()

@@ -34,7 +34,7 @@ def describe(
     From each photo the main face is taken: large and near the middle. Leaves with 1 when some photos could
     not be read or have no face.
     """
-    from setnet.cli.index_progress import IndexProgressBar
+    from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.cli.output import print_json, say
     from setnet.faces import FaceSettings
     from setnet.library.indexing.describe import describe_photos
