@@ -45,4 +45,4 @@ bench: install
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv build src/*.egg-info src/setnet/index/*.so
+	rm -rf .venv build src/*.egg-info src/setnet/index/kernels/*.so

@@ -116,7 +116,7 @@ def start(items: int) -> dict[str, Any]:
     folder = Path(tempfile.mkdtemp(prefix="setnet-bench-"))
     try:
         _fill(folder / "library", items)
-        command = [sys.executable, "-m", "setnet.cli"]
+        command = [sys.executable, "-m", "setnet"]
         found = subprocess.run(
             [*command, "search", "ann", "ben", "--json", "--library", str(folder / "library")],
             capture_output=True,

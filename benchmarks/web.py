@@ -112,7 +112,7 @@ def serving(world: Path) -> Iterator[tuple[str, int]]:
     command = [
         sys.executable,
         "-m",
-        "setnet.cli",
+        "setnet",
         "serve",
         "--port",
         "0",

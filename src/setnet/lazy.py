@@ -1,20 +1,46 @@
-"""Names of a package that are imported on first use: nobody pays for what is not called."""
+"""Doors whose names are imported on first use: nobody pays for what is not called.
+
+A package lists its public names once, as the imports of its ``__init__.pyi``; type checkers read the same
+file. (`lazy_loader` does this too; ours also says which extra to install when a library is missing.)
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable
 from importlib import import_module
+from importlib.resources import files
 from typing import Any
+
+from setnet.errors import ModelError
 
 __all__ = ["lazy"]
 
 
-def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` of a package whose names live in these of its modules."""
+def lazy(package: str, extra: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package with an ``__init__.pyi``.
+
+    ``extra`` names the optional dependencies without which its modules cannot be imported.
+    """
+    stub = ast.parse(files(package).joinpath("__init__.pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.asname or alias.name: node.module
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
 
     def getattr_(name: str) -> Any:
-        if name in homes:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        try:
             return getattr(import_module(f"{package}.{homes[name]}"), name)
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        except ModuleNotFoundError as error:
+            if not extra or (error.name or "").startswith("setnet"):
+                raise
+            raise ModelError(
+                f"{package} needs {error.name}: install it with `pip install 'setnet[{extra}]'`"
+            ) from error
 
-    return getattr_, lambda: sorted(homes)
+    names = sorted(homes)
+    return getattr_, lambda: names, names

@@ -28,7 +28,7 @@ def setnet(
     if library is not None:
         environment["SETNET_LIBRARY"] = str(library)
     return subprocess.run(
-        [sys.executable, "-m", "setnet.cli", *map(str, arguments)],
+        [sys.executable, "-m", "setnet", *map(str, arguments)],
         capture_output=True,
         text=True,
         input=stdin,

@@ -85,7 +85,7 @@ def test_the_demo_answers_its_questions(tmp_path: Path) -> None:
     import sys
 
     done = subprocess.run(
-        [sys.executable, "-m", "setnet.cli", "demo", "--folder", str(tmp_path), "--json"],
+        [sys.executable, "-m", "setnet", "demo", "--folder", str(tmp_path), "--json"],
         capture_output=True,
         text=True,
         check=False,

@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.experiments.query_runs import Asker, build_index, by_faces
+from setnet.evaluate.data.people import Halves, virtual_halves
 from setnet.evaluate.experiments.fit import SHIPPED
 from setnet.evaluate.experiments.identify import identification_rates, roc, run_identify
-from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.experiments.orthogonality import gram_difference, run_orthogonality
-from setnet.evaluate.data.people import Halves, virtual_halves
-from setnet.evaluate.methods.plain_scan import PlainElements
-from setnet.evaluate.report.record import Run, mean_and_error
+from setnet.evaluate.experiments.query_runs import Asker, build_index, by_faces
 from setnet.evaluate.experiments.retrieval import run_retrieval
-from setnet.evaluate.methods.stress import stress, stress_elements
 from setnet.evaluate.experiments.stress_experiment import ELEMENTS, run_stress
-from setnet.evaluate.methods.stress_scores import Judge, element_values, set_values
-from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.evaluate.experiments.tradeoff import EXACT, OPTIMAL, PLAIN, PLAIN_SETS, row_count, run_tradeoff
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.methods.plain_scan import PlainElements
+from setnet.evaluate.methods.stress import stress, stress_elements
+from setnet.evaluate.methods.stress_scores import Judge, element_values, set_values
+from setnet.evaluate.report.record import Run, mean_and_error
+from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.sets import Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC, SET_LOGISTIC
-from setnet.learn.data.virtual_people import VirtualPeople
 
 MODEL = VirtualPeople.load(SHIPPED)
 

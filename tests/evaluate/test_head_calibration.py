@@ -7,8 +7,8 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.methods.head_calibration import calibrate_head
-from setnet.sets import Logistic, SetNet
 from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.sets import Logistic, SetNet
 
 EYE = np.eye(128, dtype=np.float32)
 

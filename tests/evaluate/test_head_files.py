@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from setnet.cli.research.evaluate import app
 from setnet.cli.research.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
+from setnet.evaluate.data.people import People
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.learned_mean import learnt_mean
 from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.data.people import People
 from setnet.evaluate.report.record import read_record
 from setnet.sets.aggregator import unit
 

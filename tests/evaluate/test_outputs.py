@@ -12,14 +12,14 @@ from typer.testing import CliRunner
 
 from setnet.cli.research.evaluate import app
 from setnet.errors import InvalidInputError, ModelError, SetNetError
-from setnet.evaluate.report.paper_comparison import compared, paper_table, paper_tables
-from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.data.people import People, divided, read_people
+from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.data.world_source import Source
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.report.page import write_markdown, write_page
+from setnet.evaluate.report.paper_comparison import compared, paper_table, paper_tables
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, Row, Run, read_record
-from setnet.evaluate.report.page import write_markdown, write_page
-from setnet.evaluate.data.world_source import Source
-from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.report.tables import Column, clear_best, result_table
 from setnet.learn.data.virtual_people import VirtualPeople
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.evaluate.experiments import shipped_heads
 from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.experiments import shipped_heads
 from setnet.sets.shipped import path_of, shipped_names
 
 
@@ -25,9 +25,11 @@ def test_judging_alone_changes_no_head(
     ]
     rows = np.random.default_rng(0).standard_normal((len(labels), 128)).astype(np.float32)
     np.savez(tmp_path / "lfw.npz", descriptors=rows, labels=np.array(labels))
-    monkeypatch.setattr(shipping, "CALIBRATION_SETS", 300)
+    monkeypatch.setattr(shipped_heads, "CALIBRATION_SETS", 300)
     monkeypatch.setattr(sys, "argv", ["shipping", str(tmp_path / "lfw.npz"), "--judge-only", "--sets", "300"])
-    monkeypatch.setattr(shipping, "path_of", lambda name: tmp_path / "never-written" / path_of(name).name)
+    monkeypatch.setattr(
+        shipped_heads, "path_of", lambda name: tmp_path / "never-written" / path_of(name).name
+    )
     shipped_heads._main()
     said = capsys.readouterr().out
     assert all(name in said for name in shipped_names())

@@ -9,9 +9,9 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.methods.stress import calibrated, first_ranks, gap_closed, stress, stress_elements
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.sets import Mean, SetNet
 from setnet.sets.logistic import Logistic
-from setnet.learn.data.virtual_people import VirtualPeople
 
 
 def people(noise: float = 0.8) -> tuple[np.ndarray, np.ndarray]:

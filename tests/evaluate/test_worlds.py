@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.experiments.fit import SHIPPED, fit_virtual, sampled
 from setnet.evaluate.data.people import virtual_halves
+from setnet.evaluate.experiments.fit import SHIPPED, fit_virtual, sampled
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan

@@ -37,7 +37,13 @@ def test_the_command_copies_every_photo_of_every_folder(photo: np.ndarray, tmp_p
     for name in ("A/1.jpg", "A/2.jpg", "B/1.jpg"):
         (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         cv2.imwrite(str(tmp_path / "in" / name), photo)
-    command = [sys.executable, "-m", "setnet.evaluate.data.degrade", str(tmp_path / "in"), str(tmp_path / "out")]
+    command = [
+        sys.executable,
+        "-m",
+        "setnet.evaluate.data.degrade",
+        str(tmp_path / "in"),
+        str(tmp_path / "out"),
+    ]
     subprocess.run(command, check=True)
     copies = {str(p.relative_to(tmp_path / "out")): p.read_bytes() for p in (tmp_path / "out").rglob("*.jpg")}
     assert sorted(copies) == ["A/1.jpg", "A/2.jpg", "B/1.jpg"]

@@ -12,7 +12,16 @@ import numpy.typing as npt
 import pytest
 
 from setnet.errors import ModelError
-from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entries, model_entry, model_paths, models, write_model_entry
+from setnet.faces import (
+    FaceSettings,
+    faces_of,
+    load_descriptor,
+    model_entries,
+    model_entry,
+    model_paths,
+    models,
+    write_model_entry,
+)
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -16,7 +16,7 @@ from setnet.index.storage import segment
 @pytest.fixture(autouse=True)
 def _code_small_segments(monkeypatch):
     # let even tiny segments take the quantised path
-    monkeypatch.setattr(contents, "SMALLEST_CODED", 1)
+    monkeypatch.setattr(segment, "SMALLEST_CODED", 1)
 
 
 def adversarial(rng, kind, n, dim):

@@ -9,9 +9,9 @@ import pytest
 from learn_people import pattern
 
 from setnet.errors import TrainingError
+from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.experiments.claim import run_claim
 from setnet.evaluate.report.claim_report import table, write_report
-from setnet.evaluate.data.splits import read_split
 from setnet.learn.training.settings import load_settings
 from setnet.learn.training.variants import VARIANTS
 

@@ -9,12 +9,12 @@ from learn_people import descriptors, pattern
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
-from setnet.learn.models.network_aggregator import NetworkAggregator
-from setnet.learn.models.backbones.backbone import make_backbone
 from setnet.learn.export.export import export_network, head_of
-from setnet.learn.training.initialise import start_aggregator
-from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.aggregators.ragged import unit
+from setnet.learn.models.backbones.backbone import make_backbone
+from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.models.network_aggregator import NetworkAggregator
+from setnet.learn.training.initialise import start_aggregator
 from setnet.learn.training.stages import whiten
 from setnet.sets import SetNet
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.learn.export.head_recipes import RECIPES, Lift, Recipe, TrainingPeople, Vlad, train_head
 from setnet.sets import SetNet
-from setnet.learn.data.virtual_people import VirtualPeople
 
 
 @pytest.fixture(scope="module")

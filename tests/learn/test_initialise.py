@@ -6,9 +6,9 @@ import torch
 from learn_people import descriptors
 
 from setnet.errors import TrainingError
-from setnet.learn.training.initialise import initialise_netvlad, kmeans, random_sets, start_aggregator
 from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 from setnet.learn.models.aggregators.ragged import unit
+from setnet.learn.training.initialise import initialise_netvlad, kmeans, random_sets, start_aggregator
 
 
 def elements(people: int = 120, faces: int = 4, spread: float = 0.5) -> tuple[torch.Tensor, np.ndarray]:

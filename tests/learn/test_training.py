@@ -8,17 +8,23 @@ import torch
 from learn_people import descriptors, pattern, photo_folder
 
 from setnet.errors import TrainingError
-from setnet.learn.models.backbones.backbone import make_backbone
-from setnet.learn.training.checkpoint import latest_checkpoint
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceArray, FaceFolder
-from setnet.learn.training.loop import TrainReport
-from setnet.learn.models.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
+from setnet.learn.data.source import Draw
+from setnet.learn.models.backbones.backbone import make_backbone
+from setnet.learn.models.model_file import (
+    load_backbone,
+    load_network,
+    new_backbone,
+    save_backbone,
+    save_network,
+)
 from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.training.checkpoint import latest_checkpoint
+from setnet.learn.training.loop import TrainReport
 from setnet.learn.training.pretrain import batch_of_step, pretrain
 from setnet.learn.training.set_training import calibrate_network, train_sets
 from setnet.learn.training.settings import Settings, load_settings
-from setnet.learn.data.source import Draw
 from setnet.learn.training.stages import run_sets, run_whiten
 
 HEAD = [

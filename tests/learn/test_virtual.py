@@ -6,8 +6,8 @@ from learn_people import descriptors
 
 from setnet.errors import InvalidInputError
 from setnet.learn.data.descriptor_source import DescriptorSource
-from setnet.learn.data.virtual_source import VirtualSource, with_quality
 from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.learn.data.virtual_source import VirtualSource, with_quality
 
 
 def similarities(faces: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

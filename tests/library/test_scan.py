@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library.store.paths import folder_text, shown
 from setnet.library.indexing.folder_scan import Scan, is_photo_name
+from setnet.library.store.paths import folder_text, shown
 
 
 def names(*roots: Path, skipped: tuple[bytes, ...] = ()) -> list[str]:

@@ -81,7 +81,7 @@ def server_on(library: Path, sets: Path, *options: str, **environment: str) -> I
     command = [
         sys.executable,
         "-m",
-        "setnet.cli",
+        "setnet",
         "serve",
         "--library",
         str(library),

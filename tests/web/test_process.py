@@ -131,7 +131,7 @@ def test_a_taken_port_is_told_in_a_sentence(running: Any, tmp_path: Path) -> Non
 
     port = str(urlsplit(running.url).port)
     done = subprocess.run(
-        [sys.executable, "-m", "setnet.cli", "serve", "--library", str(tmp_path / "l"), "--port", port],
+        [sys.executable, "-m", "setnet", "serve", "--library", str(tmp_path / "l"), "--port", port],
         capture_output=True,
         text=True,
         timeout=60,

@@ -6,7 +6,6 @@ import difflib
 import os
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -16,7 +15,7 @@ from setnet.errors import SetNetError
 
 __all__ = ["COMMANDS", "app", "command", "run"]
 
-# The order is the one of a newcomer's path. Commands whose file is not installed are not shown.
+# The order is the one of a newcomer's path.
 COMMANDS: dict[str, str] = {
     "demo": "See it work: make an album, index it, ask it three questions.",
     "index": "Find the faces in folders of photos and keep them in a library.",
@@ -37,41 +36,43 @@ COMMANDS: dict[str, str] = {
 
 
 _COMPUTING = ("train", "calibrate", "evaluate")
+_RESEARCH = (*_COMPUTING, "describe")
 
 
 def command(name: str) -> Any:
     """Return the command `name`, importing its file, or None if there is none."""
-    if name not in _installed():
+    if name not in COMMANDS:
         return None
     if name not in _COMPUTING:
         # Their work is shared out by processes, or by the engine's own threads: threads of the linear
         # algebra library would only spin beside them. Must be said before NumPy is imported.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    found = typer.main.get_command(import_module(f"setnet.cli.{name}").app)
+    found = typer.main.get_command(import_module(_module(name)).app)
     found.name = name
     return found
 
 
-def _installed() -> list[str]:
-    here = Path(__file__).parent
-    return [name for name in COMMANDS if (here / f"{name}.py").is_file() or (here / name).is_dir()]
+def _module(name: str) -> str:
+    if name == "demo":
+        return "setnet.cli.demo"
+    return f"setnet.cli.{'research' if name in _RESEARCH else 'library'}.{name}"
 
 
 class _LazyCommands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        return _installed()
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         found = command(cmd_name)
         if found is None and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(cmd_name, _installed(), 1)
+            near = difflib.get_close_matches(cmd_name, list(COMMANDS), 1)
             hint = f" Did you mean {near[0]!r}?" if near else " `setnet --help` lists them."
             ctx.fail(f"no command {cmd_name!r}.{hint}")
         return found
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in _installed()])
+            formatter.write_dl([(name, COMMANDS[name]) for name in list(COMMANDS)])
 
 
 app = typer.Typer(

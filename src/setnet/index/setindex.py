@@ -15,12 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index.kernels import backend
-from setnet.index.search import tags
+from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.search import modes as modes
-from setnet.index.storage.catalog import Catalog
-from setnet.index.storage.check import check_index
-from setnet.index.storage.segment import SetSpec, Shape
-from setnet.index.storage.ingest import check_ids, checked_batch
+from setnet.index.search import tags
 from setnet.index.search.options import (
     GIVEN,
     MAX_SET_DIM,
@@ -34,7 +31,10 @@ from setnet.index.search.options import (
 )
 from setnet.index.search.query import Query, aggregated, as_people
 from setnet.index.search.ranking import hits_of
-from setnet.index.results import Hit, Item, Report, Stats
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.check import check_index
+from setnet.index.storage.ingest import check_ids, checked_batch
+from setnet.index.storage.segment import SetSpec, Shape
 from setnet.index.storage.snapshot import Snapshot
 from setnet.index.storage.writer import Writer
 from setnet.sets.aggregator import Aggregator, Mean

@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
+from setnet.library.search.answer import Answer, answer
+from setnet.library.search.conditions import Conditions
+from setnet.library.search.query_people import QueryPerson, examples_from, person_from, told_apart
 from setnet.library.store import creation
 from setnet.library.store.catalog import Catalog
-from setnet.library.search.conditions import Conditions
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
 from setnet.library.store.people import People, Person
-from setnet.library.search.query_people import QueryPerson, examples_from, person_from, told_apart
 from setnet.library.store.records import LibraryPhoto, PhotoHit
-from setnet.library.search.answer import Answer, answer
 from setnet.library.store.status import LibraryStatus, bytes_in
 
 if TYPE_CHECKING:
     import os
 
     from setnet.faces import FaceSettings
-    from setnet.library.store.export import Exported
-    from setnet.library.indexing.run import Progress
     from setnet.library.indexing.report import IndexReport
+    from setnet.library.indexing.run import Progress
     from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.store.export import Exported
 
 __all__ = ["Library"]
 
@@ -192,8 +192,8 @@ class Library:
         should_stop
             Is asked for each file; True ends the run as Ctrl-C does, keeping what was found.
         """
-        from setnet.library.indexing.run import IndexRun
         from setnet.library.indexing.pool import default_workers
+        from setnet.library.indexing.run import IndexRun
 
         settings = self._checked_settings()
         roots = creation.roots_from(folders, self.catalog)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from setnet.cli.options import make_app
 from setnet.cli.research.evaluate_options import (
     Json,
     PeopleOptions,
@@ -19,7 +20,6 @@ from setnet.cli.research.evaluate_options import (
     with_options,
 )
 from setnet.cli.research.evaluate_output import print_result, running
-from setnet.cli.options import make_app
 
 app = make_app()
 
@@ -128,8 +128,8 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit virtual people to real ones and show how alike the similarities are."""
-    from setnet.evaluate.experiments.fit import run_fit
     from setnet.evaluate.data.people import read_people
+    from setnet.evaluate.experiments.fit import run_fit
     from setnet.evaluate.report.record import fingerprinted
 
     people = read_people(descriptors)

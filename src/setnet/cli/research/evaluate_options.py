@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from setnet.evaluate.methods.methods import Methods
     from setnet.evaluate.data.people import Halves
     from setnet.evaluate.data.world_source import Source
+    from setnet.evaluate.methods.methods import Methods
 
 __all__ = [
     "Json",

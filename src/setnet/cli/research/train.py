@@ -43,7 +43,7 @@ def train() -> None:
 
     The stages, in order: pretrain (photos only), sets, whiten, export. Each continues where it stopped when
     called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2
-    -m setnet.cli train sets ...
+    -m setnet train sets ...
     """
 
 

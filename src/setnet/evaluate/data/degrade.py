@@ -1,7 +1,7 @@
 """Worse copies of photos, for heads that must also hold for photos unlike those they were made from.
 
-``python -m setnet.evaluate.data.degrade PHOTOS OUT --kind coarse`` writes a copy of every photo below PHOTOS, the
-same for the same name and kind. *coarse*: few pixels, other light and colours, noise, strong compression.
+``python -m setnet.evaluate.data.degrade PHOTOS OUT --kind coarse`` writes a copy of every photo below PHOTOS,
+the same for the same name and kind. *coarse*: few pixels, other light and colours, noise, strong compression.
 *shaken*: blurred along a line, turned, flat in contrast, a part hidden.
 """
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
 from setnet.learn.data.descriptor_file import read_descriptors
-from setnet.sets.aggregator import unit
 from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.sets.aggregator import unit
 
 __all__ = ["Halves", "People", "divided", "read_people", "virtual_halves"]
 

@@ -1,8 +1,8 @@
 """The one division of LFW's people into a half to train on and a half to judge by.
 
-`lfw_split.json` holds the names. It was made once by ``python -m setnet.evaluate.data.splits NAMES``, from a list
-of names and numbers of photos, by a seeded shuffle within people of one, two and more photos; people of one
-photo serve as distractors of their half.
+`lfw_split.json` holds the names. It was made once by ``python -m setnet.evaluate.data.splits NAMES``, from a
+list of names and numbers of photos, by a seeded shuffle within people of one, two and more photos; people
+of one photo serve as distractors of their half.
 """
 
 from __future__ import annotations

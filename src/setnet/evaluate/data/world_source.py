@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.evaluate.experiments.fit import SHIPPED
 from setnet.evaluate.data.people import Halves, divided, read_people, virtual_halves
-from setnet.evaluate.worlds.real_worlds import composed_world, press_world
-from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.experiments.fit import SHIPPED
+from setnet.evaluate.report.record import fingerprinted
+from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn.data.virtual_people import VirtualPeople
 

@@ -22,11 +22,11 @@ from setnet.errors import TrainingError
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.stress import calibrated, stress, stress_elements
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn.models.network_aggregator import NetworkAggregator
 from setnet.learn.data.crops import Crops, aligned_crops
 from setnet.learn.data.face_source import FaceArray
 from setnet.learn.models.model_file import load_backbone, new_backbone, save_backbone
 from setnet.learn.models.network import SetNetwork, learnt_p
+from setnet.learn.models.network_aggregator import NetworkAggregator
 from setnet.learn.training.pretrain import pretrain
 from setnet.learn.training.set_training import elements_of
 from setnet.learn.training.settings import Settings

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.data.people import People
-from setnet.evaluate.report.record import Row, Run
 from setnet.evaluate.data.similarity import similarities
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.report.record import Row, Run
 from setnet.sets.aggregator import unit
 
 __all__ = ["RANKS", "identification_rates", "roc", "run_identify"]

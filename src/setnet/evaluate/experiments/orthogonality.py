@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.data.people import People
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.data.people import People
 from setnet.evaluate.report.record import Row, Run
 from setnet.sets.aggregator import unit
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.data.people import Halves
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.methods.stress_scores import FACES, Judge, element_values, set_values
+from setnet.evaluate.report.record import Row, Run
 from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.sets import codec
 from setnet.sets.aggregator import unit

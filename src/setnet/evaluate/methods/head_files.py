@@ -23,8 +23,8 @@ def load_head(name: str) -> Aggregator:
     if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
         return SetNet.load(name)
     try:
-        from setnet.learn.models.network_aggregator import NetworkAggregator
         from setnet.learn.models.model_file import load_network
+        from setnet.learn.models.network_aggregator import NetworkAggregator
     except ImportError as error:
         raise InvalidInputError(
             f"{name} is a network, which needs torch: install it with `pip install 'setnet[train]'`"

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
+from setnet.evaluate.data.people import People
 from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
 from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.data.people import People
 from setnet.evaluate.methods.ranking_logistic import fit_by_ranking
-from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.methods.stress_scores import Judge, element_matches, set_matches
+from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.sets import Mean
 from setnet.sets.aggregator import Aggregator, unit
@@ -178,9 +178,9 @@ class Methods:
 
 
 def _untrained(name: str, dim: int) -> Aggregator:
-    from setnet.learn.models.network_aggregator import NetworkAggregator
     from setnet.learn.models.backbones.backbone import Descriptors
     from setnet.learn.models.network import SetNetwork, make_aggregator
+    from setnet.learn.models.network_aggregator import NetworkAggregator
 
     backbone = Descriptors(dim)
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)

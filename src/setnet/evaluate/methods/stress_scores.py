@@ -1,4 +1,4 @@
-"""nDCG at several depths of one method on a stress world, fast: the same numbers as `setnet.evaluate.methods.stress`.
+"""nDCG at several depths of one method on a stress world, fast: the same numbers as `stress`.
 
 The truth is the same for every method and repeat, so ideal gains are computed once per query; scores are
 summed and ranked one pair of examples at a time, so that no large table of probabilities exists.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from setnet.evaluate.experiments.identify import FALSE_ALARMS, RANKS
-from setnet.evaluate.report.record import Record
 from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.report.record import Record
 from setnet.evaluate.report.tables import Column, Table, result_table
 
 __all__ = ["CAPTION", "tables_of"]

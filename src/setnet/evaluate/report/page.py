@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
-from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.experiment_tables import conditions, tables_of
+from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, read_record
 

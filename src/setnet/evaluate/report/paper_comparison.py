@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import one_of
-from setnet.evaluate.report.record import Record, Row, mean_and_error
 from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.report.record import Record, Row, mean_and_error
 from setnet.evaluate.report.tables import Table
 
 __all__ = ["DIFFERENCES", "PaperTable", "compared", "paper_table", "paper_tables"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from setnet.errors import ModelError, StorageError
-from setnet.evaluate.report.record import Record, Row, mean_and_error
 from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.report.record import Record, Row, mean_and_error
 
 __all__ = ["pareto", "plots_of"]
 

@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.people import People
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
-from setnet.evaluate.worlds.worlds import CHUNK, EXAMPLE, GALLERY, PLAN, QUERY, Chunk, Circles, Truth, make_queries
+from setnet.evaluate.worlds.worlds import (
+    CHUNK,
+    EXAMPLE,
+    GALLERY,
+    PLAN,
+    QUERY,
+    Chunk,
+    Circles,
+    Truth,
+    make_queries,
+)
 
 __all__ = ["RealWorld", "composed_world", "press_world"]
 

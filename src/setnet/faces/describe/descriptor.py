@@ -11,7 +11,7 @@ import numpy.typing as npt
 from setnet.errors import ModelError
 from setnet.faces.describe.align import box_crop, five_point_crop
 from setnet.faces.detect.detector import Detections
-from setnet.faces.models.entry import ModelEntry
+from setnet.faces.registry.entry import ModelEntry
 
 __all__ = ["Descriptor", "OnnxDescriptor"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend
-from setnet.index.search.query import EXAMPLES, Query
 from setnet.index.results import Hit, Match
+from setnet.index.search.query import EXAMPLES, Query
 from setnet.index.storage.snapshot import Snapshot
 
 __all__ = ["Scored", "Top", "hits_of", "score_elements", "score_sets"]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend, lanes
-from setnet.index.storage.segment import Segment
 from setnet.index.search.query import Codes, Query
+from setnet.index.storage.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 
 __all__ = ["Bounds", "ElementScan", "SetScan", "best_first", "thread_count"]

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.index.storage.catalog import Catalog
+from setnet.index.results import Hit, Match
+from setnet.index.search.modes import Allowed, Rows
 from setnet.index.search.options import Options
 from setnet.index.search.query import Query, as_people, merged
 from setnet.index.search.ranking import Top, hits_of, score_elements
-from setnet.index.results import Hit, Match
-from setnet.index.search.modes import Allowed, Rows
+from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.snapshot import Snapshot
 from setnet.sets.logistic import Logistic
 

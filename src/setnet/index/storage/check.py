@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from setnet.errors import SetNetError
+from setnet.index.results import Report
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.segment import Segment, Shape
-from setnet.index.results import Report
 from setnet.index.storage.segment_file import SegmentFile
 from setnet.index.storage.segment_folder import segment_path
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.index.search.conditions import valid_attributes
-from setnet.index.storage.segment import Batch, Shape
 from setnet.index.search.query import check_vectors
+from setnet.index.storage.segment import Batch, Shape
 from setnet.sets import codec
 from setnet.sets.aggregator import Aggregator
 

@@ -86,7 +86,7 @@ class VirtualPeople:
         """Return the moments of real people; ``owner`` says whose face each row is.
 
         People of one face say nothing about the spread within a person and count for the mean only. Each
-        person weighs the same, whatever their number of photos. `setnet.evaluate.experiments.fit` goes on from here.
+        person weighs the same, whatever their number of photos.
         """
         rows = unit(np.asarray(descriptors, np.float32)).astype(np.float64)
         order = np.argsort(owner, kind="stable")

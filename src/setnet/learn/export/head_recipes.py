@@ -7,7 +7,7 @@ training draws virtual people who stand where real training people stand: a few 
 photos or more are learnt by heart within a hundred steps.
 
 The loss is ranking-minded: each query against its own set and all others of the batch, softplus of the
-log-sum-exp of how far the others score above it. `setnet.evaluate.experiments.shipped_heads` calibrates, judges and writes.
+log-sum-exp of how far the others score above it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize, softplus
 
 from setnet.errors import TrainingError
+from setnet.learn.data.virtual_people import Crowd, VirtualPeople
 from setnet.sets.head import Head
 from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.sets.logistic import SET_LOGISTIC
-from setnet.learn.data.virtual_people import Crowd, VirtualPeople
 
 __all__ = ["RECIPES", "Lift", "Recipe", "TrainingPeople", "Vlad", "train_head"]
 

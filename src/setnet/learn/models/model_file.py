@@ -12,10 +12,10 @@ from safetensors.torch import save_file
 
 from setnet.errors import ModelError, VersionError
 from setnet.learn.models.backbones.backbone import Backbone, make_backbone
-from setnet.learn.models.network import SetNetwork, make_aggregator
-from setnet.learn.training.settings import BackboneSettings, Settings
 from setnet.learn.models.backbones.vggface2 import load_vggface2
+from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.whitening import Whitening
+from setnet.learn.training.settings import BackboneSettings, Settings
 
 __all__ = ["StoredNetwork", "load_backbone", "load_network", "new_backbone", "save_backbone", "save_network"]
 

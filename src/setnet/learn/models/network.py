@@ -7,12 +7,12 @@ from torch import Tensor, nn
 
 from setnet.errors import ModelError, one_of
 from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.aggregators.memory_vector import MemoryVector
 from setnet.learn.models.aggregators.muvera import Muvera
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import Average, AverageBeforeFC, GeneralisedMean, Sum
 from setnet.learn.models.aggregators.ragged import unit
+from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.whitening import Whitening
 
 __all__ = ["AGGREGATORS", "SetNetwork", "learnt_p", "make_aggregator"]

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from setnet.errors import TrainingError
 from setnet.learn.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from setnet.learn.training.progress_log import Journal
 from setnet.learn.training.processes import Processes
+from setnet.learn.training.progress_log import Journal
 from setnet.learn.training.settings import Schedule
 
 __all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]

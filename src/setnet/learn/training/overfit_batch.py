@@ -13,17 +13,17 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from setnet.errors import TrainingError
-from setnet.learn.models.backbones.backbone import InputSpec
 from setnet.learn.data.face_source import FaceFolder
+from setnet.learn.data.source import stream
+from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
+from setnet.learn.models.backbones.backbone import InputSpec
+from setnet.learn.models.model_file import new_backbone
+from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.training.initialise import initialise_netvlad
 from setnet.learn.training.loop import deterministic, learning_rate, make_optimiser
-from setnet.learn.models.model_file import new_backbone
-from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
-from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.training.pretrain import Classifier
 from setnet.learn.training.set_training import batch_loss, set_sizes
 from setnet.learn.training.settings import Schedule, Settings
-from setnet.learn.data.source import stream
 
 __all__ = ["Trial", "fixed_batch_trial"]
 

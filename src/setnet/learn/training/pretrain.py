@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from setnet.errors import TrainingError
-from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.data.face_source import FaceSource
+from setnet.learn.data.source import stream
+from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
 from setnet.learn.training.processes import Processes, synchronise_norms
 from setnet.learn.training.settings import Settings
-from setnet.learn.data.source import stream
 
 __all__ = ["Classifier", "batch_of_step", "pretrain"]
 

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from setnet.learn.data.source import Source, stream
 from setnet.learn.export.calibration import calibrate_sets
+from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
+from setnet.learn.models.loss import membership, set_loss
+from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.checkpoint import latest_checkpoint
 from setnet.learn.training.initialise import random_sets, start_aggregator
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
-from setnet.learn.models.loss import membership, set_loss
-from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
-from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.processes import Processes, synchronise_norms
 from setnet.learn.training.settings import Settings
-from setnet.learn.data.source import Source, stream
 
 __all__ = ["batch_loss", "calibrate_network", "elements_of", "set_sizes", "start_network", "train_sets"]
 

@@ -201,7 +201,7 @@ def presets() -> list[str]:
     >>> presets()
     ['default', 'paper', 'tiny']
     """
-    folder = resources.files("setnet.learn") / "presets"
+    folder = resources.files("setnet.learn.training") / "presets"
     return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".toml"))
 
 
@@ -213,5 +213,7 @@ def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Set
     """
     if preset not in presets():
         raise one_of("preset", preset, presets())
-    text = (resources.files("setnet.learn") / "presets" / f"{preset}.toml").read_text(encoding="utf-8")
+    text = (resources.files("setnet.learn.training") / "presets" / f"{preset}.toml").read_text(
+        encoding="utf-8"
+    )
     return Settings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)

@@ -14,23 +14,29 @@ import numpy as np
 import torch
 
 from setnet.errors import InvalidInputError, TrainingError, one_of
-from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.backbones.backbone import BACKBONES, Backbone, Descriptors
 from setnet.learn.data.descriptor_source import DescriptorSource
-from setnet.learn.export.export import Exported, export_network
 from setnet.learn.data.face_source import FaceFolder
+from setnet.learn.data.virtual_source import VirtualSource
+from setnet.learn.export.export import Exported, export_network
+from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
+from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
+from setnet.learn.models.backbones.backbone import BACKBONES, Backbone, Descriptors
+from setnet.learn.models.model_file import (
+    load_backbone,
+    load_network,
+    new_backbone,
+    save_backbone,
+    save_network,
+)
+from setnet.learn.models.network import SetNetwork, learnt_p, make_aggregator
+from setnet.learn.models.whitening import fit_whitening
 from setnet.learn.training.initialise import random_sets
 from setnet.learn.training.loop import TrainReport
-from setnet.learn.models.model_file import load_backbone, load_network, new_backbone, save_backbone, save_network
-from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
-from setnet.learn.models.network import SetNetwork, learnt_p, make_aggregator
-from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.training.pretrain import pretrain
 from setnet.learn.training.processes import own_device, processes
 from setnet.learn.training.set_training import SAMPLE, calibrate_network, elements_of, train_sets
 from setnet.learn.training.settings import Settings
-from setnet.learn.data.virtual_source import VirtualSource
-from setnet.learn.models.whitening import fit_whitening
 
 __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
 

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
-from setnet.library.store.paths import as_path, existing, shown
+from setnet.library.indexing.folder_scan import Scan
 from setnet.library.indexing.pool import WorkerPool, default_workers
 from setnet.library.indexing.report import IndexProgress
-from setnet.library.indexing.folder_scan import Scan
 from setnet.library.indexing.worker import PhotoResult, PhotoTask
+from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
+from setnet.library.store.paths import as_path, existing, shown
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

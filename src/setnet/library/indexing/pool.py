@@ -34,7 +34,9 @@ class _Worker:
     """A process that reads photos, and the tasks it holds."""
 
     def __init__(self, settings: FaceSettings) -> None:
-        self.process, self.pipe = start_child("setnet.library.indexing.worker_process", json.dumps(settings.to_dict()))
+        self.process, self.pipe = start_child(
+            "setnet.library.indexing.worker_process", json.dumps(settings.to_dict())
+        )
         self.tasks: deque[PhotoTask] = deque()
         self.since = monotonic()
         self.has_answered = False

@@ -10,13 +10,13 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from setnet.index import SetIndex
+from setnet.library.indexing.folder_scan import FoundFile, Scan
+from setnet.library.indexing.pool import WorkerPool
+from setnet.library.indexing.report import IndexProgress, IndexReport
+from setnet.library.indexing.worker import PhotoResult, PhotoTask
 from setnet.library.store.catalog import Catalog, KnownFile
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
-from setnet.library.indexing.pool import WorkerPool
-from setnet.library.indexing.report import IndexProgress, IndexReport
-from setnet.library.indexing.folder_scan import FoundFile, Scan
-from setnet.library.indexing.worker import PhotoResult, PhotoTask
 from setnet.library.store.photo_writer import PhotoWriter
 
 if TYPE_CHECKING:

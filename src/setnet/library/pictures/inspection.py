@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.library.pictures.drawing import Mark, draw_marks
-from setnet.library.store.location import default_library
 from setnet.library.search.identify import NamedPeople
+from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.pictures.drawing import GREY, INK, Mark, draw_marks, font
-from setnet.library.store.paths import shown
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
-from setnet.library.store.records import PhotoHit
 from setnet.library.search.answer import Answer
+from setnet.library.store.paths import shown
+from setnet.library.store.records import PhotoHit
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -133,7 +133,7 @@ def _rounded(size: tuple[int, int], radius: int) -> Image:
 
 
 def _page(answer: Answer, title: str) -> str:
-    template = files("setnet.library").joinpath("sheet.html").read_text(encoding="utf-8")
+    template = files("setnet.library.pictures").joinpath("sheet.html").read_text(encoding="utf-8")
     faces = "".join(
         f'<img src="{_data(p.picture)}" alt="{html.escape(p.name)}" title="{html.escape(p.name)}">'
         for p in answer.people

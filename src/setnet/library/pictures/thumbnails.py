@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from setnet.errors import InvalidInputError
-from setnet.library.store.catalog import Catalog
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.library.store.catalog import Catalog
 from setnet.library.store.records import LibraryPhoto
 
 __all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]

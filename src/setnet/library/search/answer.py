@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.index import Hit, Match, SetIndex
-from setnet.library.store.catalog import Catalog
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.query_people import QueryPerson
+from setnet.library.store.catalog import Catalog
 from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
 from setnet.sets.logistic import Logistic
 

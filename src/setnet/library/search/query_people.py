@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
+from setnet.library.indexing.folder_scan import Scan
+from setnet.library.pictures.small_pictures import face_picture
 from setnet.library.store.paths import shown, stored
 from setnet.library.store.people import Example, People
-from setnet.library.pictures.small_pictures import face_picture
-from setnet.library.indexing.folder_scan import Scan
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings

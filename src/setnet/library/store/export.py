@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.search.identify import NamedPeople
+from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
-from setnet.library.store.catalog import Catalog
-from setnet.library.store.database import Database
-from setnet.library.store.creation import DATABASE, INDEX, THUMBNAILS
-from setnet.library.store.paths import absolute, shown
 from setnet.library.pictures.thumbnails import delete_stale
+from setnet.library.store.catalog import Catalog
+from setnet.library.store.creation import DATABASE, INDEX, THUMBNAILS
+from setnet.library.store.database import Database
+from setnet.library.store.paths import absolute, shown
 from setnet.library.store.photo_writer import PhotoWriter
 
 __all__ = ["delete_files", "forget"]

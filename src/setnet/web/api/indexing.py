@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from setnet.library import FailedPhoto
 from setnet.library.store.creation import roots_from
 from setnet.library.store.paths import shown
-from setnet.web.api.shared import State, require_json
 from setnet.web.api.models import IndexQuery
+from setnet.web.api.shared import State, require_json
 from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["index"])

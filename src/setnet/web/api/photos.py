@@ -12,11 +12,11 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto
 from setnet.library.search.identify import NamedPeople
 from setnet.library.store.paths import shown
+from setnet.web.api.models import PhotoAnswer, PhotosAnswer
 from setnet.web.api.records import named_faces, photo_record
 from setnet.web.api.shared import State
-from setnet.web.api.models import PhotoAnswer, PhotosAnswer
-from setnet.web.state.photo_files import OpenedFile, open_inside, real_path, type_of
 from setnet.web.server.problems import Problem, not_found
+from setnet.web.state.photo_files import OpenedFile, open_inside, real_path, type_of
 from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["photos"])

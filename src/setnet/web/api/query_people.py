@@ -13,8 +13,8 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson
 from setnet.library.store.paths import shown
 from setnet.web.api.models import Examples, PersonQuery, PhotoFace
-from setnet.web.state.photo_files import open_inside
 from setnet.web.server.problems import Problem, not_found
+from setnet.web.state.photo_files import open_inside
 
 if TYPE_CHECKING:
     from setnet.web.state.face_pool import SeenFace

@@ -9,8 +9,8 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from setnet import __version__
 from setnet.library.store.paths import shown
-from setnet.web.api.shared import State
 from setnet.web.api.models import MOST_PEOPLE
+from setnet.web.api.shared import State
 from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["system"])

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.web.state.image_pool import ImagePool
 from setnet.web.settings import WebSettings
+from setnet.web.state.image_pool import ImagePool
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 from time import monotonic
 
-from setnet.web.state.face_pool import SeenFace
 from setnet.web.server.problems import Problem
+from setnet.web.state.face_pool import SeenFace
 
 __all__ = ["FaceStore"]
 

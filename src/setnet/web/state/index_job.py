@@ -12,8 +12,8 @@ from typing import Any
 
 from setnet.errors import SetNetError
 from setnet.library import IndexProgress, IndexReport
-from setnet.web.state.open_library import OpenLibrary
 from setnet.web.server.problems import Problem
+from setnet.web.state.open_library import OpenLibrary
 
 __all__ = ["IndexJob", "JobState"]
 

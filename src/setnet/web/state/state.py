@@ -11,16 +11,16 @@ from typing import Any
 
 from setnet.errors import SetNetError
 from setnet.library import Counts
+from setnet.web.server.metrics import Metrics
+from setnet.web.server.problems import Problem
+from setnet.web.server.threads import BoundedThreads
+from setnet.web.settings import WebSettings
 from setnet.web.state.face_pool import FacePool
 from setnet.web.state.face_store import FaceStore
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
-from setnet.web.server.metrics import Metrics
 from setnet.web.state.open_library import OpenLibrary
-from setnet.web.server.problems import Problem
 from setnet.web.state.set_store import SetStore
-from setnet.web.settings import WebSettings
-from setnet.web.server.threads import BoundedThreads
 
 __all__ = ["ServerState"]
 

@@ -7,11 +7,11 @@ import threading
 from setnet.errors import ModelError
 from setnet.faces.describe.descriptor import Descriptor, OnnxDescriptor
 from setnet.faces.detect.detector import Detector
-from setnet.faces.models.entry import ModelEntry
 from setnet.faces.detect.mtcnn import Mtcnn
-from setnet.faces.models.registry import model_entry, model_paths, registry_state
-from setnet.faces.models.sessions import open_session
 from setnet.faces.detect.yunet import YuNet
+from setnet.faces.registry.entry import ModelEntry
+from setnet.faces.registry.models import model_entry, model_paths, registry_state
+from setnet.faces.registry.sessions import open_session
 
 __all__ = ["load_descriptor", "load_detector"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import ModelError
-from setnet.faces.models.onnx_graph import ready_to_run
+from setnet.faces.registry.onnx_graph import ready_to_run
 
 __all__ = ["open_session"]
 

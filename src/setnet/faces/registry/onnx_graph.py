@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from setnet.errors import ModelError
-from setnet.faces.models.onnx_prelu import with_fast_prelu
-from setnet.faces.models.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
+from setnet.faces.registry.onnx_prelu import with_fast_prelu
+from setnet.faces.registry.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
 
 __all__ = ["ready_to_run"]
 

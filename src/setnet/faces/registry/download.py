@@ -10,9 +10,9 @@ from http.client import HTTPException
 from pathlib import Path
 
 from setnet.errors import ModelError
-from setnet.faces.models.entry import ModelEntry, ModelFile
-from setnet.faces.models.file_hash import sha256_of
-from setnet.faces.models.registry import model_entries, model_paths, place_of
+from setnet.faces.registry.entry import ModelEntry, ModelFile
+from setnet.faces.registry.file_hash import sha256_of
+from setnet.faces.registry.models import model_entries, model_paths, place_of
 
 __all__ = ["download_model"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.models.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
+from setnet.faces.registry.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
 
 __all__ = ["with_fast_prelu"]
 

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from setnet.errors import ModelError, one_of
-from setnet.faces.models.entry import ModelEntry, ModelFile, entry_from_table
-from setnet.faces.models.file_hash import sha256_of
+from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
+from setnet.faces.registry.file_hash import sha256_of
 
 __all__ = ["ModelStatus", "model_entries", "model_entry", "model_paths", "models", "write_model_entry"]
 

@@ -1,0 +1,5 @@
+"""`python -m setnet`: the command line."""
+
+from setnet.cli import main
+
+main()
