@@ -24,7 +24,7 @@ def lazy(package: str, extra: str = "") -> tuple[Callable[[str], Any], Callable[
     """
     stub = ast.parse(files(package).joinpath("__init__.pyi").read_text(encoding="utf-8"))
     homes = {
-        alias.asname or alias.name: node.module
+        alias.asname or alias.name: (node.module, alias.name)
         for node in stub.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -33,8 +33,9 @@ def lazy(package: str, extra: str = "") -> tuple[Callable[[str], Any], Callable[
     def getattr_(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        module, own_name = homes[name]
         try:
-            return getattr(import_module(f"{package}.{homes[name]}"), name)
+            return getattr(import_module(f"{package}.{module}"), own_name)
         except ModuleNotFoundError as error:
             if not extra or (error.name or "").startswith("setnet"):
                 raise

@@ -1,7 +1,5 @@
 """Vectors on disk become ranked hits: store, kernels, exact, fast and set search, tags."""
 
-from setnet.index.results import Hit, Item, Match, Report, Stats
-from setnet.index.search.options import MATCHINGS, MODES, PRECISIONS
-from setnet.index.setindex import SetIndex
+from setnet.lazy import lazy
 
-__all__ = ["MATCHINGS", "MODES", "PRECISIONS", "Hit", "Item", "Match", "Report", "SetIndex", "Stats"]
+__getattr__, __dir__, __all__ = lazy(__name__)

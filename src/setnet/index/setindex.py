@@ -37,8 +37,7 @@ from setnet.index.storage.ingest import check_ids, checked_batch
 from setnet.index.storage.segment import SetSpec, Shape
 from setnet.index.storage.snapshot import Snapshot
 from setnet.index.storage.writer import Writer
-from setnet.sets.aggregator import Aggregator, Mean
-from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, Mean
 
 __all__ = ["SetIndex"]
 

@@ -1,9 +1,5 @@
 """Sets of descriptors become one set vector each: SetNet heads, the mean and other aggregators."""
 
-from setnet.sets.aggregator import Aggregator, Mean
-from setnet.sets.head import Head
-from setnet.sets.logistic import Logistic
-from setnet.sets.net import SetNet
-from setnet.sets.shipped import ShippedHead, heads
+from setnet.lazy import lazy
 
-__all__ = ["Aggregator", "Head", "Logistic", "Mean", "SetNet", "ShippedHead", "heads"]
+__getattr__, __dir__, __all__ = lazy(__name__)

@@ -44,7 +44,7 @@ def three_questions(photos: Sequence[AlbumPhoto]) -> list[Question]:
 
 def ndcg_at_10(question: Question, ranked: Sequence[AlbumPhoto], photos: Sequence[AlbumPhoto]) -> float:
     """Return nDCG@10 of an answer in percent (paper, equation 3)."""
-    from setnet.evaluate.measures import ndcg
+    from setnet.evaluate import ndcg
 
     found = [question.relevance(photo) for photo in ranked]
     return float(ndcg(found + [0] * (10 - len(found)), [question.relevance(photo) for photo in photos], 10))

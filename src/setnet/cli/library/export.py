@@ -20,7 +20,7 @@ def export(
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
     from setnet.cli.output import print_either
-    from setnet.library.store.paths import shown
+    from setnet.library import shown
 
     with open_library(library) as opened:
         written = opened.export(file)

@@ -33,7 +33,7 @@ def faces(
     Leaves with 1 when there is none.
     """
     from setnet.cli.output import print_json, print_table, say
-    from setnet.library.pictures.inspection import draw_faces, seen_in
+    from setnet.library import draw_faces, seen_in
 
     chosen = {"detector": detector, "min_face": min_face}
     seen = seen_in(photo, library, **{k: v for k, v in chosen.items() if v is not None})

@@ -32,7 +32,7 @@ def forget(
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.library.store.paths import shown
+    from setnet.library import shown
 
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")

@@ -56,8 +56,7 @@ def index(
     it; the next run goes on from there.
     """
     from setnet.cli.library.index_progress import IndexProgressBar
-    from setnet.library import Library, default_library
-    from setnet.library.store.paths import existing
+    from setnet.library import Library, default_library, existing
 
     existing(photos or ())  # a slip of the pen must not leave a library behind
     place = library or default_library()
@@ -74,7 +73,7 @@ def index(
 
 def _print(report: IndexReport, library: Library, json: bool) -> None:
     from setnet.cli.output import print_json, say
-    from setnet.library.store.paths import shown
+    from setnet.library import shown
 
     if json:
         print_json(

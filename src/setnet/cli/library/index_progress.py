@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 from setnet.cli.output import say
-from setnet.library.indexing.report import IndexProgress
+from setnet.library import IndexProgress
 
 __all__ = ["IndexProgressBar"]
 

@@ -65,7 +65,7 @@ def search(
     Leaves with 1 when no photo fits.
     """
     from setnet.cli.output import say
-    from setnet.library.search.conditions import Conditions, date_from, face_range_from
+    from setnet.library import Conditions, date_from, face_range_from
 
     conditions = Conditions(
         after=date_from(after) if after else None,
@@ -90,7 +90,7 @@ def search(
     for warning in answer.warnings:
         say(f"note: {warning}")
     if sheet is not None:
-        from setnet.library.pictures.sheet import contact_sheet
+        from setnet.library import contact_sheet
 
         contact_sheet(answer, sheet)
     _print(answer, json)
@@ -102,7 +102,7 @@ def search(
 
 def _print(answer: Answer, json: bool) -> None:
     from setnet.cli.output import print_json, print_table, say
-    from setnet.library.store.paths import shown
+    from setnet.library import shown
 
     if json:
         print_json(

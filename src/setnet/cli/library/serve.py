@@ -46,7 +46,7 @@ def web_server() -> Callable[..., None]:
     from setnet.errors import ModelError
 
     try:
-        from setnet.web.server.serve import serve as run
+        from setnet.web import serve as run
     except ModuleNotFoundError as error:
         raise ModelError(
             f"the web page needs the package {error.name}: pip install 'setnet[serve]'"

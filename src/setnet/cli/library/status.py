@@ -21,7 +21,7 @@ def status(
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
     from setnet.cli.output import print_facts, print_json, print_table
-    from setnet.library.store.paths import shown
+    from setnet.library import shown
 
     with open_library(library) as opened:
         now = opened.status()

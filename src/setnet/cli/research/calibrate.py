@@ -32,15 +32,15 @@ def calibrate(
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.learn.data.descriptor_file import read_descriptors
-    from setnet.sets.logistic import Logistic
+    from setnet.learn import read_descriptors
+    from setnet.sets import Logistic
 
     if out is not None and head is None:
         raise InvalidInputError("--out writes a head: say which with --head")
     descriptors, labels = read_descriptors(data)
     logistic: Logistic
     if head is None:
-        from setnet.learn.export.calibration import calibrate_elements
+        from setnet.learn import calibrate_elements
 
         fit = calibrate_elements(descriptors, labels)
         logistic = fit.logistic
@@ -54,7 +54,7 @@ def calibrate(
             "right side"
         )
     else:
-        from setnet.evaluate.methods.head_calibration import calibrate_head
+        from setnet.evaluate import calibrate_head
         from setnet.sets import SetNet
 
         net = SetNet.load(head)

@@ -37,8 +37,7 @@ def describe(
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.cli.output import print_json, say
     from setnet.faces import FaceSettings
-    from setnet.library.indexing.describe import describe_photos
-    from setnet.library.store.paths import shown
+    from setnet.library import describe_photos, shown
 
     settings = FaceSettings(detector=detector, descriptor=descriptor)
     with IndexProgressBar(silent=json) as bar:

@@ -41,7 +41,7 @@ def stress(
     queries: Annotated[int, typer.Option(min=1)] = 100,
 ) -> None:
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
-    from setnet.evaluate.experiments.stress_experiment import run_stress
+    from setnet.evaluate import run_stress
 
     source = options.source()
     halves = source.halves()
@@ -60,8 +60,7 @@ def retrieval(
     merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
 ) -> None:
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
-    from setnet.evaluate.experiments.query_runs import Asker
-    from setnet.evaluate.experiments.retrieval import VARIANTS, run_retrieval
+    from setnet.evaluate import VARIANTS, Asker, run_retrieval
 
     source = options.source()
     halves = source.halves()
@@ -84,8 +83,7 @@ def tradeoff(
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
 ) -> None:
     """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
-    from setnet.evaluate.experiments.query_runs import Asker
-    from setnet.evaluate.experiments.tradeoff import default_head, row_count, run_tradeoff
+    from setnet.evaluate import Asker, default_head, row_count, run_tradeoff
 
     source = options.source()
     halves = source.halves()
@@ -104,7 +102,7 @@ def tradeoff(
 @with_options
 def orthogonality(options: PeopleOptions) -> None:
     """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
-    from setnet.evaluate.experiments.orthogonality import run_orthogonality
+    from setnet.evaluate import run_orthogonality
 
     _on_people("orthogonality", run_orthogonality, options)
 
@@ -113,7 +111,7 @@ def orthogonality(options: PeopleOptions) -> None:
 @with_options
 def identify(options: PeopleOptions) -> None:
     """1:N identification of single faces and verification, the paper's check of its descriptor."""
-    from setnet.evaluate.experiments.identify import run_identify
+    from setnet.evaluate import run_identify
 
     _on_people("identify", run_identify, options)
 
@@ -128,9 +126,7 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit virtual people to real ones and show how alike the similarities are."""
-    from setnet.evaluate.data.people import read_people
-    from setnet.evaluate.experiments.fit import run_fit
-    from setnet.evaluate.report.record import fingerprinted
+    from setnet.evaluate import fingerprinted, read_people, run_fit
 
     people = read_people(descriptors)
     settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
@@ -152,7 +148,7 @@ def photos(
     seed: Seed = 0,
 ) -> None:
     """The whole road, detector included: group photos composed of LFW pictures, indexed and searched."""
-    from setnet.evaluate.experiments.end_to_end import run_photos
+    from setnet.evaluate import run_photos
 
     settings = {"count": count, "queries": queries, "repeats": repeats, "seed": seed}
     with running("photos", settings, json, None, 5) as (run, say):
@@ -167,7 +163,7 @@ def examples(
     seed: Seed = 0,
 ) -> None:
     """The paper's figures of top-5 results: contact sheets, matched faces in green, with nDCG@5."""
-    from setnet.evaluate.experiments.end_to_end import write_examples
+    from setnet.evaluate import write_examples
 
     for path, quality in write_examples(work, out, count, seed):
         typer.echo(f"{path}  nDCG@5 {quality:.1f}")
@@ -178,8 +174,7 @@ def compare(
     results: Annotated[list[Path], typer.Argument(metavar="FILE.json...", help="Results of experiments.")],
 ) -> None:
     """Show results beside the paper's own tables, with what differs in the set-up."""
-    from setnet.evaluate.report.paper_comparison import compared
-    from setnet.evaluate.report.record import read_record
+    from setnet.evaluate import compared, read_record
 
     for path in results:
         for table in compared(read_record(path)):
@@ -195,7 +190,7 @@ def report(
     ] = None,
 ) -> None:
     """Build one self-contained page from all results in a folder."""
-    from setnet.evaluate.report.page import write_markdown, write_page
+    from setnet.evaluate import write_markdown, write_page
 
     typer.echo(str(write_page(folder, out or folder / "report.html")))
     if markdown is not None:

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from setnet.evaluate.data.people import Halves
-    from setnet.evaluate.data.world_source import Source
-    from setnet.evaluate.methods.methods import Methods
+    from setnet.evaluate import Halves, Methods, Source
 
 __all__ = [
     "Json",
@@ -79,13 +77,13 @@ class PeopleOptions:
 
     def source(self) -> Source:
         """Return where people come from."""
-        from setnet.evaluate.data.world_source import Source
+        from setnet.evaluate import Source
 
         return Source(self.descriptors, difficulty=self.difficulty, people=self.people, seed=self.seed)
 
     def settings(self) -> dict[str, object]:
         """Return what every number depends on besides its source: a head made anew is another head."""
-        from setnet.evaluate.report.record import fingerprinted
+        from setnet.evaluate import fingerprinted
 
         files = [name for name in self.head or () if name.endswith(".safetensors")]
         heads = {"heads": [fingerprinted(Path(name)) for name in files]} if files else {}
@@ -93,7 +91,7 @@ class PeopleOptions:
 
     def methods(self, halves: Halves, fitting_sets: int = 6000) -> Methods:
         """Return the methods, fitted on one half."""
-        from setnet.evaluate.methods.methods import Methods
+        from setnet.evaluate import Methods
 
         return Methods(halves.train, self.seed, tuple(self.head or ()), fitting_sets)
 
@@ -122,7 +120,7 @@ class WorldOptions(PeopleOptions):
 
     def source(self) -> Source:
         """Return where people and items come from."""
-        from setnet.evaluate.data.world_source import Source
+        from setnet.evaluate import Source
 
         return Source(
             self.descriptors,

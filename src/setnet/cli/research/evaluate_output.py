@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 if TYPE_CHECKING:
-    from setnet.evaluate.report.record import Record, Run
-    from setnet.evaluate.report.tables import Table
+    from setnet.evaluate import Record, Run, Table
 
 __all__ = ["print_result", "running", "show_record"]
 
@@ -25,8 +24,7 @@ def running(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from setnet.cli.output import say as remark
-    from setnet.evaluate.methods.plain_scan import one_blas_thread
-    from setnet.evaluate.report.record import Run
+    from setnet.evaluate import Run, one_blas_thread
 
     run = Run(name, settings, path)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
@@ -59,14 +57,14 @@ def running(
 
 def show_record(record: Record, plots: Path | None) -> None:
     """Print the tables of a record and draw its plots."""
-    from setnet.evaluate.report.experiment_tables import conditions, tables_of
+    from setnet.evaluate import conditions, tables_of
 
     for table in tables_of(record):
         print_result(table)
     if record.rows:
         typer.echo(conditions(record))
     if plots is not None:
-        from setnet.evaluate.report.plots import plots_of
+        from setnet.evaluate import plots_of
 
         for file in plots_of(record, plots):
             typer.echo(str(file))

@@ -12,8 +12,7 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    from setnet.learn.training.loop import TrainReport
-    from setnet.learn.training.settings import Settings
+    from setnet.learn import Settings, TrainReport
 
 app = make_app()
 
@@ -58,7 +57,7 @@ def pretrain(
 ) -> None:
     """Train a backbone by softmax on single faces."""
     settings = _prepared(preset, changes, device, threads)
-    from setnet.learn.training.stages import run_pretrain
+    from setnet.learn import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
     _tell(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
@@ -79,7 +78,7 @@ def sets(
 ) -> None:
     """Train the aggregator on synthetic sets: with its backbone, or on descriptors."""
     settings = _prepared(preset, changes, device, threads)
-    from setnet.learn.training.stages import run_sets
+    from setnet.learn import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
     _tell(f"{out / 'network.safetensors'}: {_outcome(report)}")
@@ -98,7 +97,7 @@ def whiten(
 ) -> None:
     """Fit whitening on training data and calibrate the score anew."""
     _torch()
-    from setnet.learn.training.stages import run_whiten
+    from setnet.learn import run_whiten
 
     report = run_whiten(data, out, place, ridge)
     typer.echo(
@@ -118,7 +117,7 @@ def export(
 ) -> None:
     """Write the head for the run time, and the backbone as ONNX with its registry entry."""
     _torch()
-    from setnet.learn.training.stages import run_export
+    from setnet.learn import run_export
 
     written = run_export(out, name, descriptor, bits)
     for path in (written.head, written.backbone, written.entry):
@@ -143,7 +142,7 @@ def trial(
 
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
     from setnet.cli.output import print_json, say
-    from setnet.learn.training.overfit_batch import fixed_batch_trial
+    from setnet.learn import fixed_batch_trial
 
     phases = dict(zip(("pretrain", "sets"), fixed_batch_trial(settings, steps, data, say), strict=True))
     if json:
@@ -174,8 +173,7 @@ def claim(
     Continues where it stopped. Crops, trained networks and results are kept in RUN.
     """
     settings = _prepared(preset, changes, "cpu", threads)
-    from setnet.evaluate.experiments.claim import run_claim
-    from setnet.evaluate.report.claim_report import table, write_report
+    from setnet.evaluate import run_claim, table, write_report
 
     result = run_claim(data, out, settings)
     typer.echo(table(result))
@@ -203,7 +201,7 @@ def _torch() -> None:
 
 
 def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> Settings:
-    from setnet.learn.training.settings import load_settings
+    from setnet.learn import load_settings
 
     settings = load_settings(preset, changes or [])
     _torch()

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
-from setnet.learn.data.descriptor_file import read_descriptors
-from setnet.learn.data.virtual_people import VirtualPeople
-from setnet.sets.aggregator import unit
+from setnet.learn import VirtualPeople, read_descriptors
+from setnet.sets import unit
 
 __all__ = ["Halves", "People", "divided", "read_people", "virtual_halves"]
 

@@ -14,7 +14,7 @@ from setnet.evaluate.experiments.fit import SHIPPED
 from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.learn import VirtualPeople
 
 __all__ = ["PAPER_DIFFICULTY", "WORLDS", "Source"]
 

@@ -22,17 +22,25 @@ from setnet.errors import TrainingError
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.stress import calibrated, stress, stress_elements
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn.data.crops import Crops, aligned_crops
-from setnet.learn.data.face_source import FaceArray
-from setnet.learn.models.model_file import load_backbone, new_backbone, save_backbone
-from setnet.learn.models.network import SetNetwork, learnt_p
-from setnet.learn.models.network_aggregator import NetworkAggregator
-from setnet.learn.training.pretrain import pretrain
-from setnet.learn.training.set_training import elements_of
-from setnet.learn.training.settings import Settings
-from setnet.learn.training.stages import whiten
-from setnet.learn.training.variants import VARIANTS, Variant, trained_variant
-from setnet.sets.logistic import Logistic
+from setnet.learn import (
+    VARIANTS,
+    Crops,
+    FaceArray,
+    NetworkAggregator,
+    SetNetwork,
+    Settings,
+    Variant,
+    aligned_crops,
+    elements_of,
+    learnt_p,
+    load_backbone,
+    new_backbone,
+    pretrain,
+    save_backbone,
+    trained_variant,
+    whiten,
+)
+from setnet.sets import Logistic
 
 __all__ = ["ClaimResult", "ClaimRow", "run_claim"]
 

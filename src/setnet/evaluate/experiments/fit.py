@@ -13,8 +13,8 @@ from setnet.errors import one_of
 from setnet.evaluate.data.people import People, divided
 from setnet.evaluate.data.similarity import Distance, Similarities, distance, quantile_distance, similarities
 from setnet.evaluate.report.record import Row, Run
-from setnet.learn.data.virtual_people import VirtualPeople
-from setnet.sets.aggregator import unit
+from setnet.learn import VirtualPeople
+from setnet.sets import unit
 
 __all__ = ["SHIPPED", "Fit", "fit_virtual", "run_fit", "sampled"]
 

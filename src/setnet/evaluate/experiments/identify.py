@@ -12,7 +12,7 @@ from setnet.evaluate.data.people import People
 from setnet.evaluate.data.similarity import similarities
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Row, Run
-from setnet.sets.aggregator import unit
+from setnet.sets import unit
 
 __all__ = ["RANKS", "identification_rates", "roc", "run_identify"]
 

@@ -11,7 +11,7 @@ from setnet.evaluate.data.people import People
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Row, Run
-from setnet.sets.aggregator import unit
+from setnet.sets import unit
 
 __all__ = ["gram_difference", "identity_descriptors", "run_orthogonality"]
 

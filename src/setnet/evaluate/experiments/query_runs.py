@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.measures import dcg, first_full_match, full_match_recall
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
-from setnet.sets.aggregator import Aggregator, unit
-from setnet.sets.logistic import Logistic
+from setnet.sets import Aggregator, Logistic, unit
 
 __all__ = ["Asker", "Prepare", "build_index", "by_faces", "by_whitened_faces"]
 

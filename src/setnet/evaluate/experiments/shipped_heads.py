@@ -22,12 +22,8 @@ from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.head_calibration import best_logistic
 from setnet.evaluate.methods.stress import StressResult, calibrated, gap_closed, stress, stress_elements
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn.data.descriptor_file import read_descriptors
-from setnet.sets import Mean, SetNet
-from setnet.sets.aggregator import Aggregator
-from setnet.sets.head import Head
-from setnet.sets.logistic import Logistic
-from setnet.sets.shipped import path_of, shipped_names
+from setnet.learn import read_descriptors
+from setnet.sets import Aggregator, Head, Logistic, Mean, SetNet, path_of, shipped_names
 
 __all__ = ["judge", "make"]
 
@@ -41,7 +37,7 @@ def make(name: str, photos: Labelled, worse: Sequence[Labelled] = ()) -> Head:
 
     ``worse`` are further descriptors of the same people; the calibration looks at ``photos`` only.
     """
-    from setnet.learn.export.head_recipes import RECIPES, train_head
+    from setnet.learn import RECIPES, train_head
 
     rows, labels = (np.concatenate(parts) for parts in zip(photos, *worse, strict=True))
     head = train_head(RECIPES[name], rows, labels, report=print)
@@ -193,7 +189,7 @@ def _main() -> None:
     options = parser.parse_args()
     (train, test), *others = (_halves(path) for path in [options.descriptors, *options.worse])
     if not options.judge_only:
-        from setnet.learn.export.head_recipes import RECIPES
+        from setnet.learn import RECIPES
 
         for name in options.only or list(RECIPES):
             make(name, train, [half for half, _ in others]).save(path_of(name))

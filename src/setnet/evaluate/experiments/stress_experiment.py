@@ -11,8 +11,7 @@ from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.methods.stress_scores import FACES, Judge, element_values, set_values
 from setnet.evaluate.report.record import Row, Run
 from setnet.evaluate.worlds.stress_world import stress_world
-from setnet.sets import codec
-from setnet.sets.aggregator import unit
+from setnet.sets import codec, unit
 
 __all__ = ["ELEMENTS", "ELEMENTS_WHITENED", "run_stress"]
 

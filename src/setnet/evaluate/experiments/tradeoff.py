@@ -23,8 +23,7 @@ from setnet.evaluate.report.record import Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
-from setnet.sets import Mean, codec
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic, Mean, codec
 
 __all__ = [
     "EXACT",

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.sets import codec
-from setnet.sets.aggregator import Aggregator, set_means, unit
-from setnet.sets.logistic import SET_LOGISTIC, Logistic
+from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, codec, set_means, unit
 
 __all__ = ["GeneralisedMean", "Whitened", "Whitening", "fit_whitening"]
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.methods.stress import calibrated, stress
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.sets.logistic import Logistic
-from setnet.sets.net import SetNet
+from setnet.sets import Logistic, SetNet
 
 __all__ = ["HeadCalibration", "best_logistic", "calibrate_head"]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from setnet.errors import InvalidInputError
-from setnet.sets import SetNet
-from setnet.sets.aggregator import Aggregator
+from setnet.sets import Aggregator, SetNet
 
 __all__ = ["load_head"]
 
@@ -23,8 +22,7 @@ def load_head(name: str) -> Aggregator:
     if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
         return SetNet.load(name)
     try:
-        from setnet.learn.models.model_file import load_network
-        from setnet.learn.models.network_aggregator import NetworkAggregator
+        from setnet.learn import NetworkAggregator, load_network
     except ImportError as error:
         raise InvalidInputError(
             f"{name} is a network, which needs torch: install it with `pip install 'setnet[train]'`"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import torch
 
 from setnet.evaluate.data.people import People
-from setnet.learn.data.descriptor_source import DescriptorSource
-from setnet.learn.data.source import stream
-from setnet.learn.models.aggregators.pooling import GeneralisedMean
-from setnet.learn.models.backbones.backbone import Descriptors
-from setnet.learn.models.network import SetNetwork
-from setnet.learn.models.network_aggregator import NetworkAggregator
-from setnet.learn.training.set_training import batch_loss, set_sizes
+from setnet.learn import (
+    Descriptors,
+    DescriptorSource,
+    GeneralisedMean,
+    NetworkAggregator,
+    SetNetwork,
+    batch_loss,
+    set_sizes,
+    stream,
+)
 
 __all__ = ["learnt_mean"]
 

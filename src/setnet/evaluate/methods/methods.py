@@ -19,10 +19,7 @@ from setnet.evaluate.methods.ranking_logistic import fit_by_ranking
 from setnet.evaluate.methods.stress_scores import Judge, element_matches, set_matches
 from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.stress_world import stress_world
-from setnet.sets import Mean
-from setnet.sets.aggregator import Aggregator, unit
-from setnet.sets.logistic import Logistic
-from setnet.sets.shipped import path_of, shipped_names
+from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
 __all__ = ["Method", "Methods"]
 
@@ -178,9 +175,7 @@ class Methods:
 
 
 def _untrained(name: str, dim: int) -> Aggregator:
-    from setnet.learn.models.backbones.backbone import Descriptors
-    from setnet.learn.models.network import SetNetwork, make_aggregator
-    from setnet.learn.models.network_aggregator import NetworkAggregator
+    from setnet.learn import Descriptors, NetworkAggregator, SetNetwork, make_aggregator
 
     backbone = Descriptors(dim)
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.evaluate.worlds.worlds import World
-from setnet.sets.aggregator import Aggregator, unit
-from setnet.sets.logistic import Logistic
+from setnet.sets import Aggregator, Logistic, unit
 
 __all__ = ["PlainElements", "PlainSets", "one_blas_thread"]
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.evaluate.methods.stress_scores import FACES, Judge, Matches, probabilities
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic
 
 __all__ = ["fit_by_ranking"]
 

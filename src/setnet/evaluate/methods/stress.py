@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.measures import dcg, ndcg
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.sets import codec
-from setnet.sets.aggregator import Aggregator, unit
-from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
 
 __all__ = ["StressResult", "calibrated", "gap_closed", "stress", "stress_elements"]
 

@@ -16,9 +16,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.methods.stress import first_ranks
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.sets import codec
-from setnet.sets.aggregator import Aggregator, unit
-from setnet.sets.logistic import Logistic
+from setnet.sets import Aggregator, Logistic, codec, unit
 
 __all__ = [
     "FACES",

@@ -17,7 +17,7 @@ import numpy as np
 
 from setnet import __version__
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index.kernels import backend
+from setnet.index import kernel_level
 
 __all__ = ["FORMAT", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 
@@ -188,7 +188,7 @@ def _machine(seconds: float, cpu: float) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "kernels": backend.level(),
+        "kernels": kernel_level(),
         "load": round(load, 1),
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu, 1),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.worlds.world_plan import make_plan
-from setnet.learn.data.virtual_people import Crowd, VirtualPeople
+from setnet.learn import Crowd, VirtualPeople
 
 __all__ = ["Chunk", "Circles", "SimulatedWorld", "Truth", "World", "make_queries"]
 

@@ -12,9 +12,7 @@ import numpy as np
 from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.search.query import EXAMPLES
 from setnet.index.storage.segment import SetSpec, Shape
-from setnet.sets import codec
-from setnet.sets.aggregator import Aggregator, Mean
-from setnet.sets.logistic import SET_LOGISTIC, Logistic
+from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
 
 __all__ = [
     "GIVEN",

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.index.kernels import backend
-from setnet.sets.aggregator import Aggregator
-from setnet.sets.logistic import Logistic
+from setnet.sets import Aggregator, Logistic
 
 __all__ = ["EXAMPLES", "KINDS", "Codes", "Query", "as_people", "merged"]
 

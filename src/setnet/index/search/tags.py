@@ -17,7 +17,7 @@ from setnet.index.search.query import Query, as_people, merged
 from setnet.index.search.ranking import Top, hits_of, score_elements
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.snapshot import Snapshot
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic
 
 __all__ = ["EXAMPLE_LIMIT", "TagQuery", "Tagged", "gallery_rows", "tagged", "write_tags"]
 

@@ -13,8 +13,7 @@ from setnet.errors import InvalidInputError
 from setnet.index.search.conditions import valid_attributes
 from setnet.index.search.query import check_vectors
 from setnet.index.storage.segment import Batch, Shape
-from setnet.sets import codec
-from setnet.sets.aggregator import Aggregator
+from setnet.sets import Aggregator, codec
 
 __all__ = ["ID_LIMIT", "check_ids", "checked_batch"]
 

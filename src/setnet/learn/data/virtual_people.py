@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.sets.aggregator import unit
+from setnet.sets import unit
 
 __all__ = ["Crowd", "VirtualPeople"]
 

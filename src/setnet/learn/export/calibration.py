@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from setnet.errors import InvalidInputError
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic
 
 __all__ = ["Calibration", "calibrate_elements", "calibrate_sets", "fit_logistic"]
 

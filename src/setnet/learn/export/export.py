@@ -23,8 +23,7 @@ from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.network import SetNetwork
 from setnet.learn.models.whitening import Whitening
-from setnet.sets import Head, Logistic
-from setnet.sets.layers import Affine, Branch, Input, Layer, NetVLAD, Product
+from setnet.sets import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
 
 __all__ = ["Exported", "export_backbone", "export_network", "head_of"]
 

@@ -26,9 +26,7 @@ from torch.nn.functional import normalize, softplus
 
 from setnet.errors import TrainingError
 from setnet.learn.data.virtual_people import Crowd, VirtualPeople
-from setnet.sets.head import Head
-from setnet.sets.layers import Affine, Blocks, Input, NetVLAD, Product
-from setnet.sets.logistic import SET_LOGISTIC
+from setnet.sets import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
 
 __all__ = ["RECIPES", "Lift", "Recipe", "TrainingPeople", "Vlad", "train_head"]
 

@@ -7,8 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from setnet.learn.models.network import SetNetwork, learnt_p
-from setnet.sets import codec
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic, codec
 
 __all__ = ["NetworkAggregator"]
 

@@ -15,7 +15,7 @@ from setnet.library.search.conditions import Conditions
 from setnet.library.search.query_people import QueryPerson
 from setnet.library.store.catalog import Catalog
 from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
-from setnet.sets.logistic import Logistic
+from setnet.sets import Logistic
 
 __all__ = ["Answer", "answer", "look_alikes"]
 

@@ -36,8 +36,7 @@ DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
 def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
     """Make the files of an empty library; in a folder with other files only if told so."""
-    from setnet.faces import FaceSettings
-    from setnet.faces.registry.models import model_entry, model_paths
+    from setnet.faces import FaceSettings, model_entry, model_paths
 
     settings = settings or FaceSettings()
     entry = model_entry(settings.descriptor, "descriptor")
@@ -150,7 +149,7 @@ def _is_inside(path: bytes, folder: bytes) -> bool:
 
 
 def _fingerprint(settings: FaceSettings) -> str:
-    from setnet.faces.registry.models import model_entry
+    from setnet.faces import model_entry
 
     entry = model_entry(settings.descriptor, "descriptor")
     return f"{settings.descriptor} {' '.join(file.sha256 or '' for file in entry.files)}".strip()

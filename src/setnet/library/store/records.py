@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.faces.face import Box
+from setnet.faces import Box
 from setnet.library.store.paths import as_path
 
 __all__ = ["FailedPhoto", "LibraryPhoto", "PersonMatch", "PhotoHit", "StoredFace"]

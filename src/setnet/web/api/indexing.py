@@ -10,9 +10,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from setnet.library import FailedPhoto
-from setnet.library.store.creation import roots_from
-from setnet.library.store.paths import shown
+from setnet.library import FailedPhoto, roots_from, shown
 from setnet.web.api.models import IndexQuery
 from setnet.web.api.shared import State, require_json
 from setnet.web.state.state import ServerState

@@ -9,9 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto
-from setnet.library.search.identify import NamedPeople
-from setnet.library.store.paths import shown
+from setnet.library import Library, LibraryPhoto, NamedPeople, shown
 from setnet.web.api.models import PhotoAnswer, PhotosAnswer
 from setnet.web.api.records import named_faces, photo_record
 from setnet.web.api.shared import State

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Example, Library, QueryPerson
-from setnet.library.store.paths import shown
+from setnet.library import Example, Library, QueryPerson, shown
 from setnet.web.api.models import Examples, PersonQuery, PhotoFace
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from setnet.library.store.paths import shown
+from setnet.library import shown
 
 if TYPE_CHECKING:
-    from setnet.library import LibraryPhoto, PhotoHit
-    from setnet.library.search.identify import NamedPeople
-    from setnet.library.store.records import StoredFace
+    from setnet.library import LibraryPhoto, NamedPeople, PhotoHit, StoredFace
 
 __all__ = ["hit_record", "photo_record"]
 

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Depends, Response
 from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions
-from setnet.library.search.conditions import date_from
+from setnet.library import Conditions, date_from
 from setnet.web.api.cursor import MOST_HITS, cursor_at, digest_of, offset_in
 from setnet.web.api.models import SearchAnswer, SearchQuery
 from setnet.web.api.query_people import person_of, uploads_of

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 
 from setnet import __version__
-from setnet.library.store.paths import shown
+from setnet.library import shown
 from setnet.web.api.models import MOST_PEOPLE
 from setnet.web.api.shared import State
 from setnet.web.state.state import ServerState

@@ -11,7 +11,7 @@ from multiprocessing.reduction import send_handle
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from setnet.errors import ModelError, PhotoError
-from setnet.library.indexing.child import start_child
+from setnet.library import start_child
 from setnet.web.server.problems import too_busy
 from setnet.web.server.threads import BoundedThreads
 from setnet.web.state.image_worker import READY

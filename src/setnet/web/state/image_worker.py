@@ -91,7 +91,7 @@ def _contents(handle: int) -> bytes:
 
 def _faces(photo: Photo, asked: Mapping[str, Any], settings: FaceSettings) -> dict[str, Any]:
     from setnet.faces import faces_of
-    from setnet.library.pictures.small_pictures import face_picture, jpeg, thumbnail
+    from setnet.library import face_picture, jpeg, thumbnail
 
     found = faces_of(photo, settings)[:_MOST_FACES]
     return {
@@ -112,14 +112,14 @@ def _faces(photo: Photo, asked: Mapping[str, Any], settings: FaceSettings) -> di
 
 
 def _thumbnail(photo: Photo, asked: Mapping[str, Any], _: FaceSettings) -> dict[str, Any]:
-    from setnet.library.pictures.small_pictures import jpeg, thumbnail
+    from setnet.library import jpeg, thumbnail
 
     return {"picture": _text(jpeg(thumbnail(photo.pixels, asked["side"])))}
 
 
 def _face_picture(photo: Photo, asked: Mapping[str, Any], _: FaceSettings) -> dict[str, Any]:
     from setnet.faces import Box
-    from setnet.library.pictures.small_pictures import face_picture
+    from setnet.library import face_picture
 
     return {"picture": _text(face_picture(photo.pixels, Box(*asked["box"])))}
 

@@ -35,7 +35,7 @@ class JobState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as values that JSON can hold."""
-        from setnet.library.store.paths import shown
+        from setnet.library import shown
 
         told: dict[str, Any] = {
             "state": self.state,

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library
-from setnet.library.store.creation import is_founded, refuse_other_settings
+from setnet.library import Library, is_founded, refuse_other_settings
 
 __all__ = ["OpenLibrary"]
 
