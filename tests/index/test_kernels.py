@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from setnet.errors import InvalidInputError
+from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
 from setnet.index.search.query import Codes, Query
 from setnet.sets import codec
@@ -156,11 +158,30 @@ def test_evaluate(combine, precision):
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
-        kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.person_start,
+        kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.first_row,
                          query.combine, query.without, 8.0, -2.0, items, *out)  # fmt: skip
         results.append(out)
     for found, expected in zip(results[1], results[0], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("elements", [1, 2, 5])
+def test_greedy_matches_agrees_with_the_reference(size, elements):
+    rng = np.random.default_rng(size * 10 + elements)
+    tables = np.round(rng.normal(size=(4, 30, size, elements)), 1)  # rounded: many ties
+    found = greedy_matches(tables)
+    expected = np.empty(found.shape, np.int32)
+    reference.greedy(tables, 120, size, elements, expected)
+    np.testing.assert_array_equal(found, expected)
+    assert ((found >= 0).sum(axis=-1) == min(size, elements)).all()
+
+
+def test_greedy_matches_of_nothing_and_of_what_is_no_table():
+    assert greedy_matches(np.empty((3, 2, 0))).tolist() == [[-1, -1]] * 3
+    assert greedy_matches(np.empty((0, 2, 4))).shape == (0, 2)
+    with pytest.raises(InvalidInputError, match=r"\(5,\)"):
+        greedy_matches(np.ones(5))
 
 
 @compiled

@@ -1,4 +1,5 @@
 from .kernels.backend import level as kernel_level
+from .kernels.greedy import greedy_matches as greedy_matches
 from .results import Hit as Hit
 from .results import Item as Item
 from .results import Match as Match

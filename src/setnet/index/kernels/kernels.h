@@ -31,7 +31,7 @@ typedef struct {
 } Codes;
 
 typedef struct {
-  int64_t rows;         /* query rows: one per person, or one per example; those of a query follow each other */
+  int64_t rows;         /* query rows: one per query element, or one per example; those of a query follow each other */
   const int8_t *codes;  /* rows x stride */
   int64_t stride;       /* bytes per query row */
   const int32_t *start; /* first value of each row's accumulator: minus the codes' offset */

@@ -67,108 +67,138 @@ static double sigmoid(double z) {
   return e / (1.0 + e);
 }
 
-/* Fold a person's example similarities into one pair: `key` orders the greedy matching. */
-static void combine(const People *q, int64_t p, const double *sims, int64_t faces, double *key, double *similarity) {
-  int64_t from = q->person_start[p], to = q->person_start[p + 1];
-  for (int64_t f = 0; f < faces; f++) {
+/* Fold the example similarities of query element p into one pair: `key` orders the greedy matching. */
+static void combine(const QuerySet *q, int64_t p, const double *sims, int64_t elements, double *key, double *similarity) {
+  int64_t from = q->first_row[p], to = q->first_row[p + 1];
+  for (int64_t f = 0; f < elements; f++) {
     double total = 0, prob = 0, top = -INFINITY;
     for (int64_t r = from; r < to; r++) {
-      double s = sims[r * faces + f];
+      double s = sims[r * elements + f];
       total += s;
       prob += sigmoid(q->w * s + q->b);
       if (s > top) top = s;
     }
     int mean = q->combine == COMBINE_MEAN;
-    key[p * faces + f] = mean ? prob / (double)(to - from) : top;
-    similarity[p * faces + f] = mean ? total / (double)(to - from) : top;
+    key[p * elements + f] = mean ? prob / (double)(to - from) : top;
+    similarity[p * elements + f] = mean ? total / (double)(to - from) : top;
   }
 }
 
-/* Best free element of a person, the first of equals; -1 when none is left. */
-static int64_t best_free(const double *key, int64_t faces, const uint8_t *taken) {
+/* The most similar free element, the first of equals; -1 when none is left. */
+static int64_t best_free(const double *key, int64_t elements, const uint8_t *taken) {
   int64_t best = -1;
-  for (int64_t f = 0; f < faces; f++)
+  for (int64_t f = 0; f < elements; f++)
     if (!taken[f] && (best < 0 || key[f] > key[best])) best = f;
   return best;
 }
 
-/* Accept pairs in decreasing order of key (ties: first person, first element) while both sides are free. */
-static void match(const People *q, const double *key, const double *similarity, int64_t faces, uint8_t *taken,
-                  int64_t *best, int64_t i, Scores *out) {
-  double *sims = out->similarity + i * q->people;
-  int32_t *element = out->element + i * q->people;
-  double threshold = -q->b / q->w;
-  memset(taken, 0, (size_t)faces);
-  for (int64_t p = 0; p < q->people; p++) {
+/* Room for the matching of one item: which elements are taken, each query element's best, who was accepted when. */
+typedef struct {
+  uint8_t *taken;
+  int64_t *best, *order;
+} Matching;
+
+static int make_matching(Matching *m, int64_t size, int64_t elements) {
+  m->taken = malloc((size_t)elements + 1);
+  m->best = malloc(sizeof(int64_t) * (size_t)(2 * size + 1));
+  m->order = m->best + size;
+  return !m->taken || !m->best;
+}
+
+static void free_matching(Matching *m) { free(m->taken), free(m->best); }
+
+/* Accept pairs in decreasing order of key (ties: first query element, first element) while both sides are free.
+ * Returns their number; m->order holds the query elements as they were accepted. */
+static int64_t greedy_pairs(const double *key, int64_t size, int64_t elements, Matching *m, int32_t *element) {
+  memset(m->taken, 0, (size_t)elements);
+  for (int64_t p = 0; p < size; p++) {
     element[p] = -1;
-    sims[p] = 0;
-    best[p] = best_free(key + p * faces, faces, taken);
+    m->best[p] = best_free(key + p * elements, elements, m->taken);
   }
-  double score = 0, sum = 0;
-  int32_t matched = 0;
-  int64_t rounds = q->people < faces ? q->people : faces;
+  int64_t rounds = size < elements ? size : elements;
   for (int64_t round = 0; round < rounds; round++) {
     int64_t who = -1;
-    for (int64_t p = 0; p < q->people; p++)
-      if (element[p] < 0 && (who < 0 || key[p * faces + best[p]] > key[who * faces + best[who]])) who = p;
-    int64_t f = best[who];
-    double s = similarity[who * faces + f];
+    for (int64_t p = 0; p < size; p++)
+      if (element[p] < 0 && (who < 0 || key[p * elements + m->best[p]] > key[who * elements + m->best[who]])) who = p;
+    int64_t f = m->best[who];
+    m->order[round] = who;
     element[who] = (int32_t)f;
-    sims[who] = s;
-    taken[f] = 1;
-    score += q->combine == COMBINE_MEAN ? key[who * faces + f] : sigmoid(q->w * s + q->b);
+    m->taken[f] = 1;
+    if (round + 1 < rounds)
+      for (int64_t p = 0; p < size; p++)
+        if (element[p] < 0 && m->best[p] == f) m->best[p] = best_free(key + p * elements, elements, m->taken);
+  }
+  return rounds;
+}
+
+int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, int32_t *element) {
+  Matching m;
+  int failed = make_matching(&m, size, elements);
+  for (int64_t i = 0; i < n && !failed; i++)
+    greedy_pairs(similarity + i * size * elements, size, elements, &m, element + i * size);
+  free_matching(&m);
+  return failed ? -1 : 0;
+}
+
+/* Score item i by its greedy pairs; sums run in the order of acceptance, whatever the order of the query. */
+static void match(const QuerySet *q, const double *key, const double *similarity, int64_t elements, Matching *m,
+                  int64_t i, Scores *out) {
+  double *sims = out->similarity + i * q->size, score = 0, sum = 0, threshold = -q->b / q->w;
+  int32_t *element = out->element + i * q->size, matched = 0;
+  int64_t pairs = greedy_pairs(key, q->size, elements, m, element);
+  memset(sims, 0, sizeof(double) * (size_t)q->size);
+  for (int64_t at = 0; at < pairs; at++) {
+    int64_t who = m->order[at], pair = who * elements + element[who];
+    double s = sims[who] = similarity[pair];
+    score += q->combine == COMBINE_MEAN ? key[pair] : sigmoid(q->w * s + q->b);
     sum += s;
     matched += s >= threshold;
-    if (round + 1 < rounds)
-      for (int64_t p = 0; p < q->people; p++)
-        if (element[p] < 0 && best[p] == f) best[p] = best_free(key + p * faces, faces, taken);
   }
   out->score[i] = score;
   out->similarity_sum[i] = sum;
   out->matched[i] = matched;
 }
 
-static void conditions(const People *q, const double *similarity, const double *sims, int64_t rows, int64_t faces,
+static void conditions(const QuerySet *q, const double *similarity, const double *sims, int64_t rows, int64_t elements,
                        int64_t i, Scores *out) {
   double threshold = -q->b / q->w;
-  out->strangers[i] = out->unwanted[i] = 0;
-  for (int64_t f = 0; f < faces; f++) {
+  out->unmatched[i] = out->unwanted[i] = 0;
+  for (int64_t f = 0; f < elements; f++) {
     int known = 0;
-    for (int64_t p = 0; p < q->people && !known; p++) known = similarity[p * faces + f] >= threshold;
-    if (!known) out->strangers[i] = 1;
+    for (int64_t p = 0; p < q->size && !known; p++) known = similarity[p * elements + f] >= threshold;
+    if (!known) out->unmatched[i] = 1;
     for (int64_t r = rows; r < rows + q->without; r++)
-      if (sims[r * faces + f] >= threshold) out->unwanted[i] = 1;
+      if (sims[r * elements + f] >= threshold) out->unwanted[i] = 1;
   }
 }
 
-int evaluate(const Elements *e, const People *q, const int64_t *items, int64_t n, Scores *out) {
-  int64_t most = 1, rows = q->person_start[q->people], all = rows + q->without;
+int evaluate(const Elements *e, const QuerySet *q, const int64_t *items, int64_t n, Scores *out) {
+  int64_t most = 1, rows = q->first_row[q->size], all = rows + q->without;
   for (int64_t i = 0; i < n; i++) {
-    int64_t faces = e->offsets[items[i] + 1] - e->offsets[items[i]];
-    if (faces > most) most = faces;
+    int64_t elements = e->offsets[items[i] + 1] - e->offsets[items[i]];
+    if (elements > most) most = elements;
   }
   float *row = malloc(sizeof(float) * (size_t)e->dim);
   double *sims = malloc(sizeof(double) * (size_t)(most * all));
-  double *key = malloc(sizeof(double) * (size_t)(most * q->people * 2));
-  int64_t *best = malloc(sizeof(int64_t) * (size_t)(q->people + 1));
-  uint8_t *taken = malloc((size_t)most);
-  int failed = !row || !sims || !key || !best || !taken;
+  double *key = malloc(sizeof(double) * (size_t)(most * q->size * 2));
+  Matching m;
+  int failed = make_matching(&m, q->size, most) || !row || !sims || !key;
   for (int64_t i = 0; i < n && !failed; i++) {
     fetch(e->rows, e->dim * (e->half ? 2 : 4), e->offsets, items, i, n);
-    int64_t first = e->offsets[items[i]], faces = e->offsets[items[i] + 1] - first;
-    for (int64_t f = 0; f < faces; f++)
-      dots(row_of(e, first + f, row), e->dim, q->rows, all, q->padded, sims + f, faces);
+    int64_t first = e->offsets[items[i]], elements = e->offsets[items[i] + 1] - first;
+    for (int64_t f = 0; f < elements; f++)
+      dots(row_of(e, first + f, row), e->dim, q->rows, all, q->padded, sims + f, elements);
     const double *pair_key = sims, *pair_similarity = sims;
     if (q->combine != COMBINE_NONE) {
-      double *similarity = key + most * q->people;
-      for (int64_t p = 0; p < q->people; p++) combine(q, p, sims, faces, key, similarity);
+      double *similarity = key + most * q->size;
+      for (int64_t p = 0; p < q->size; p++) combine(q, p, sims, elements, key, similarity);
       pair_key = key;
       pair_similarity = similarity;
     }
-    match(q, pair_key, pair_similarity, faces, taken, best, i, out);
-    conditions(q, pair_similarity, sims, rows, faces, i, out);
+    match(q, pair_key, pair_similarity, elements, &m, i, out);
+    conditions(q, pair_similarity, sims, rows, elements, i, out);
   }
-  free(row), free(sims), free(key), free(best), free(taken);
+  free(row), free(sims), free(key), free_matching(&m);
   return failed ? -1 : 0;
 }
 
@@ -273,15 +303,15 @@ static const float *set_row_of(const SetRows *rows, int64_t i, float *space) {
   return space;
 }
 
-int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
+int set_similarities(const SetRows *rows, const double *query, int64_t count, int64_t padded, const int64_t *items,
                      int64_t n, double *out) {
   float *row = malloc(sizeof(float) * (size_t)(rows->dim + 64));
   if (!row) return -1;
   fill_signs();
   for (int64_t i = 0; i < n; i++) {
     fetch(rows->codes, rows->width, NULL, items, i, n);
-    dots(set_row_of(rows, items[i], row), rows->dim, query, people, padded, out + i * people, 1);
-    for (int64_t p = 0; p < people && rows->bits < 16; p++) out[i * people + p] *= rows->scales[items[i]];
+    dots(set_row_of(rows, items[i], row), rows->dim, query, count, padded, out + i * count, 1);
+    for (int64_t p = 0; p < count && rows->bits < 16; p++) out[i * count + p] *= rows->scales[items[i]];
   }
   free(row);
   return 0;

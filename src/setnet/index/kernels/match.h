@@ -14,25 +14,29 @@ typedef struct {
 enum { COMBINE_NONE = 0, COMBINE_MEAN = 1, COMBINE_MAX = 2 };
 
 typedef struct {
-  const double *rows;   /* (person_start[people] + without) x padded dimension */
-  int64_t padded;       /* dimension rounded up to a multiple of 8 */
-  int64_t people;
-  const int64_t *person_start; /* people + 1: rows of each person's examples */
-  int combine;                 /* how a person's examples give one score */
-  int64_t without;             /* rows after the people's: nobody may match these */
+  const double *rows;       /* (first_row[size] + without) x padded dimension */
+  int64_t padded;           /* dimension rounded up to a multiple of 8 */
+  int64_t size;             /* number of query elements */
+  const int64_t *first_row; /* size + 1: rows of each query element's examples */
+  int combine;              /* how several examples give one score */
+  int64_t without;          /* rows after the query elements': no element of an item may match these */
   double w, b;
-} People;
+} QuerySet;
 
 typedef struct {
   double *score, *similarity_sum; /* n */
-  double *similarity;             /* n x people, 0 where unmatched */
-  int32_t *element;               /* n x people, -1 where unmatched */
+  double *similarity;             /* n x size, 0 where unmatched */
+  int32_t *element;               /* n x size, -1 where unmatched */
   int32_t *matched;               /* n: pairs at or above the threshold */
-  uint8_t *strangers, *unwanted;  /* n: an element matches nobody asked for; someone unwanted is there */
+  uint8_t *unmatched, *unwanted;  /* n: an element matches no query element; one matches a row of without */
 } Scores;
 
 /* Return 0, or -1 when memory ran out. */
-int evaluate(const Elements *elements, const People *people, const int64_t *items, int64_t n, Scores *out);
+int evaluate(const Elements *elements, const QuerySet *query, const int64_t *items, int64_t n, Scores *out);
+
+/* Greedy one-to-one matching of n tables of size x elements similarities: the element of each query element,
+ * -1 where there are fewer elements. Return 0, or -1 when memory ran out. */
+int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, int32_t *element);
 
 /* Quantise the elements named by slots (-1: empty lane) to 8 bits and interleave them as the scan reads them:
  * whole bytes, or the high nibbles only. norms become the largest squared norm of a residual and of a code. */
@@ -50,8 +54,8 @@ typedef struct {
   int64_t dim, width; /* bytes per row */
 } SetRows;
 
-/* out[i * people + p] = rows[items[i]] . query[p]; queries are padded like People.rows. */
-int set_similarities(const SetRows *rows, const double *query, int64_t people, int64_t padded, const int64_t *items,
+/* out[i * count + p] = rows[items[i]] . query[p]; queries are padded like QuerySet.rows. */
+int set_similarities(const SetRows *rows, const double *query, int64_t count, int64_t padded, const int64_t *items,
                      int64_t n, double *out);
 
 #endif

@@ -41,10 +41,10 @@ static PyObject *py_refine(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "y*Ly*y*y*y*y*y*dddy*w*", &rows, &width, &offsets, &qcodes, &start, &step, &slack,
                         &weight, &w, &threshold, &inflate, &items, &bounds))
     return NULL;
-  int64_t n = items.len / 8, people = weight.len / 4;
+  int64_t n = items.len / 8, count = weight.len / 4;
   Rows8 r = {rows.buf, width, offsets.buf};
-  Query q = {people,     qcodes.buf, people ? qcodes.len / people : 0, start.buf,        step.buf,      slack.buf,
-             weight.buf, NULL,       (float)w,                         (float)threshold, (float)inflate};
+  Query q = {count,      qcodes.buf, count ? qcodes.len / count : 0, start.buf,        step.buf,      slack.buf,
+             weight.buf, NULL,       (float)w,                       (float)threshold, (float)inflate};
   if (bounds.len < n * 4) {
     PyErr_SetString(PyExc_ValueError, "refine: output array too small");
   } else {
@@ -59,30 +59,47 @@ static PyObject *py_refine(PyObject *self, PyObject *args) {
 }
 
 static PyObject *py_evaluate(PyObject *self, PyObject *args) {
-  Py_buffer rows, offsets, query, person_start, items;
-  Py_buffer score, sum, similarity, element, matched, strangers, unwanted;
+  Py_buffer rows, offsets, query, first_row, items;
+  Py_buffer score, sum, similarity, element, matched, unmatched, unwanted;
   int half, combine;
   long long dim, without;
   double w, b;
-  if (!PyArg_ParseTuple(args, "y*iLy*y*y*iLddy*w*w*w*w*w*w*w*", &rows, &half, &dim, &offsets, &query, &person_start,
-                        &combine, &without, &w, &b, &items, &score, &sum, &similarity, &element, &matched, &strangers,
+  if (!PyArg_ParseTuple(args, "y*iLy*y*y*iLddy*w*w*w*w*w*w*w*", &rows, &half, &dim, &offsets, &query, &first_row,
+                        &combine, &without, &w, &b, &items, &score, &sum, &similarity, &element, &matched, &unmatched,
                         &unwanted))
     return NULL;
   Elements e = {rows.buf, half, dim, offsets.buf};
-  int64_t people = person_start.len / 8 - 1, n = items.len / 8;
-  People q = {query.buf, (dim + 7) / 8 * 8, people, person_start.buf, combine, without, w, b};
-  Scores out = {score.buf, sum.buf, similarity.buf, element.buf, matched.buf, strangers.buf, unwanted.buf};
+  int64_t size = first_row.len / 8 - 1, n = items.len / 8;
+  QuerySet q = {query.buf, (dim + 7) / 8 * 8, size, first_row.buf, combine, without, w, b};
+  Scores out = {score.buf, sum.buf, similarity.buf, element.buf, matched.buf, unmatched.buf, unwanted.buf};
   int failed = 0;
-  if (score.len < n * 8 || sum.len < n * 8 || similarity.len < n * people * 8 || element.len < n * people * 4 ||
-      matched.len < n * 4 || strangers.len < n || unwanted.len < n) {
+  if (score.len < n * 8 || sum.len < n * 8 || similarity.len < n * size * 8 || element.len < n * size * 4 ||
+      matched.len < n * 4 || unmatched.len < n || unwanted.len < n) {
     PyErr_SetString(PyExc_ValueError, "evaluate: output arrays too small");
   } else {
     Py_BEGIN_ALLOW_THREADS failed = evaluate(&e, &q, items.buf, n, &out);
     Py_END_ALLOW_THREADS
   }
-  PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&query), PyBuffer_Release(&person_start);
+  PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&query), PyBuffer_Release(&first_row);
   PyBuffer_Release(&items), PyBuffer_Release(&score), PyBuffer_Release(&sum), PyBuffer_Release(&similarity);
-  PyBuffer_Release(&element), PyBuffer_Release(&matched), PyBuffer_Release(&strangers), PyBuffer_Release(&unwanted);
+  PyBuffer_Release(&element), PyBuffer_Release(&matched), PyBuffer_Release(&unmatched), PyBuffer_Release(&unwanted);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+static PyObject *py_greedy(PyObject *self, PyObject *args) {
+  Py_buffer similarity, element;
+  long long n, size, elements;
+  int failed = 0;
+  if (!PyArg_ParseTuple(args, "y*LLLw*", &similarity, &n, &size, &elements, &element)) return NULL;
+  if (similarity.len < n * size * elements * 8 || element.len < n * size * 4) {
+    PyErr_SetString(PyExc_ValueError, "greedy: arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = greedy(similarity.buf, n, size, elements, element.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&similarity), PyBuffer_Release(&element);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();
   Py_RETURN_NONE;
@@ -130,16 +147,16 @@ static PyObject *py_pack_rows(PyObject *self, PyObject *args) {
 static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
   Py_buffer codes, scales, query, items, out;
   int bits, failed = 0;
-  long long dim, width, people;
-  if (!PyArg_ParseTuple(args, "iy*y*LLy*Ly*w*", &bits, &codes, &scales, &dim, &width, &query, &people, &items, &out))
+  long long dim, width, count;
+  if (!PyArg_ParseTuple(args, "iy*y*LLy*Ly*w*", &bits, &codes, &scales, &dim, &width, &query, &count, &items, &out))
     return NULL;
   SetRows rows = {codes.buf, scales.len ? scales.buf : NULL, bits, dim, width};
   int64_t n = items.len / 8;
-  if (out.len < n * people * 8) {
+  if (out.len < n * count * 8) {
     PyErr_SetString(PyExc_ValueError, "set_similarities: output array too small");
   } else {
     Py_BEGIN_ALLOW_THREADS failed =
-        set_similarities(&rows, query.buf, people, (dim + 7) / 8 * 8, items.buf, n, out.buf);
+        set_similarities(&rows, query.buf, count, (dim + 7) / 8 * 8, items.buf, n, out.buf);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&query), PyBuffer_Release(&items);
@@ -187,6 +204,7 @@ static PyObject *py_levels(PyObject *self, PyObject *none) {
 static PyMethodDef METHODS[] = {
     {"collect", py_collect, METH_VARARGS, "Indices whose bound reaches a level."},
     {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
+    {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
     {"pack_rows", py_pack_rows, METH_VARARGS, "Quantised codes row by row, each after its scale."},

@@ -17,9 +17,11 @@ from setnet.sets import codec
 __all__ = [
     "collect",
     "evaluate",
+    "greedy",
     "greedy_pairs",
     "levels",
     "pack",
+    "pack_rows",
     "refine",
     "scan",
     "set_similarities",
@@ -39,26 +41,36 @@ def use_level(name: str) -> None:
 
 
 def greedy_pairs(key: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return the accepted (person, element) pairs of paper 5.3, in decreasing order of ``key``.
+    """Return the accepted (query element, element) pairs of paper 5.3, in decreasing order of ``key``.
 
-    All pairs are considered from the most similar down; one is accepted when neither its person nor its
-    element has been accepted before. Equal pairs go by person, then by element.
+    All pairs are considered from the most similar down; one is accepted when neither of its sides has been
+    accepted before. Equal pairs go by query element, then by element.
 
     >>> greedy_pairs(np.array([[0.9, 0.8], [0.85, 0.1]]))
     [(0, 0), (1, 1)]
     """
-    people, elements = key.shape
+    size, elements = key.shape
     pairs: list[tuple[int, int]] = []
-    used_people, used_elements = set[int](), set[int]()
+    used_query, used_elements = set[int](), set[int]()
     for flat in np.argsort(-key, axis=None, kind="stable").tolist():
-        person, element = divmod(flat, elements)
-        if person not in used_people and element not in used_elements:
-            pairs.append((person, element))
-            used_people.add(person)
+        member, element = divmod(flat, elements)
+        if member not in used_query and element not in used_elements:
+            pairs.append((member, element))
+            used_query.add(member)
             used_elements.add(element)
-            if len(pairs) == min(people, elements):
+            if len(pairs) == min(size, elements):
                 break
     return pairs
+
+
+def greedy(
+    similarity: NDArray[np.float64], n: int, size: int, elements: int, element: NDArray[np.int32]
+) -> None:
+    """Write the element matched with each query element, -1 for none, of n tables of similarities."""
+    element[:] = -1
+    for table, out in zip(similarity.reshape(n, size, elements), element.reshape(n, size), strict=True):
+        for member, matched in greedy_pairs(table):
+            out[member] = matched
 
 
 def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
@@ -68,21 +80,21 @@ def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
 
 def evaluate(
     rows: NDArray[Any], half: int, dim: int, offsets: NDArray[np.int64], query: NDArray[np.float64],
-    person_start: NDArray[np.int64], combine: int, without: int, w: float, b: float, items: NDArray[np.int64],
+    first_row: NDArray[np.int64], combine: int, without: int, w: float, b: float, items: NDArray[np.int64],
     score: NDArray[np.float64], similarity_sum: NDArray[np.float64], similarity: NDArray[np.float64],
-    element: NDArray[np.int32], matched: NDArray[np.int32], strangers: NDArray[np.uint8],
+    element: NDArray[np.int32], matched: NDArray[np.int32], unmatched: NDArray[np.uint8],
     unwanted: NDArray[np.uint8],
 ) -> None:  # fmt: skip
     """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities."""
     threshold = -b / w
-    people = query[: person_start[-1], :dim]
-    others = query[person_start[-1] : person_start[-1] + without, :dim]
+    wanted = query[: first_row[-1], :dim]
+    others = query[first_row[-1] : first_row[-1] + without, :dim]
     for i, item in enumerate(items.tolist()):
         stored = rows[offsets[item] : offsets[item + 1]].astype(np.float64)
-        sims = people @ stored.T
+        sims = wanted @ stored.T
         key = pair = sims
         if combine:
-            groups = [slice(a, z) for a, z in pairwise(person_start)]
+            groups = [slice(a, z) for a, z in pairwise(first_row)]
             if combine == 1:
                 key = np.stack([_sigmoid(w * sims[g] + b).mean(axis=0) for g in groups])
                 pair = np.stack([sims[g].mean(axis=0) for g in groups])
@@ -95,7 +107,7 @@ def evaluate(
             score[i] += key[p, e] if combine == 1 else _sigmoid(np.asarray(w * s + b))
             similarity_sum[i] += s
             matched[i] += s >= threshold
-        strangers[i] = bool((pair.max(axis=0) < threshold).any())
+        unmatched[i] = bool((pair.max(axis=0) < threshold).any())
         unwanted[i] = bool(without and (others @ stored.T >= threshold).any())
 
 
@@ -198,7 +210,7 @@ def refine(
 
 def set_similarities(
     bits: int, codes: NDArray[Any], scales: NDArray[np.float32], dim: int, width: int,
-    query: NDArray[np.float64], people: int, items: NDArray[np.int64], out: NDArray[np.float64],
+    query: NDArray[np.float64], count: int, items: NDArray[np.int64], out: NDArray[np.float64],
 ) -> None:  # fmt: skip
     """Write the float64 similarity of each chosen set vector to each query row."""
     rows: NDArray[Any]
@@ -206,7 +218,7 @@ def set_similarities(
         rows = codes[items].astype(np.float64)
     else:
         rows = codec.levels_of(codes[items], dim, bits) * scales[items, None].astype(np.float64)
-    out[:] = rows @ query[:people, :dim].T
+    out[:] = rows @ query[:count, :dim].T
 
 
 def collect(bounds: NDArray[np.float32], low: float, out: NDArray[np.int64]) -> int:

@@ -36,23 +36,23 @@ AVX2 __m256i dot4(__m256i sum, __m256i codes, __m256i query) {
   return _mm256_add_epi32(sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, query), _mm256_set1_epi16(1)));
 }
 
-/* the shares of `people` (1..3) query rows starting at p in the bounds of a block; bits is 8 or 4 */
-AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, float *bounds,
+/* the shares of `count` (1..3) query rows starting at p in the bounds of a block; bits is 8 or 4 */
+AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, int count, int bits, float *bounds,
                      int64_t apart) {
   __m256 best[3][2];
-  for (int i = 0; i < people; i++) best[i][0] = best[i][1] = _mm256_set1_ps(-INFINITY);
+  for (int i = 0; i < count; i++) best[i][0] = best[i][1] = _mm256_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
   for (int64_t r = row_of(c, block); r < end; r++) {
     const uint8_t *row = c->codes + r * c->groups * LINE;
     const int8_t *code = q->codes + p * q->stride;
     __m256i sum[3][2];
-    for (int i = 0; i < people; i++) sum[i][0] = sum[i][1] = _mm256_set1_epi32(q->start[p + i]);
+    for (int i = 0; i < count; i++) sum[i][0] = sum[i][1] = _mm256_set1_epi32(q->start[p + i]);
     for (int64_t g = 0; g < c->groups; g++) {
       const uint8_t *line = row + g * LINE;
       if (bits == 8) {
         __m256i x0 = _mm256_loadu_si256((const __m256i *)line);
         __m256i x1 = _mm256_loadu_si256((const __m256i *)(line + 32));
-        for (int i = 0; i < people; i++) {
+        for (int i = 0; i < count; i++) {
           __m256i y = broadcast4(code + i * q->stride + g * 4);
           sum[i][0] = dot4(sum[i][0], x0, y);
           sum[i][1] = dot4(sum[i][1], x1, y);
@@ -63,7 +63,7 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
         for (int half = 0; half < 2; half++) {
           __m256i x = _mm256_loadu_si256((const __m256i *)(line + half * 32));
           __m256i a = _mm256_and_si256(x, low), b = _mm256_and_si256(_mm256_srli_epi16(x, 4), low);
-          for (int i = 0; i < people; i++) {
+          for (int i = 0; i < count; i++) {
             const int8_t *at = code + i * q->stride + g * 8;
             __m256i pairs = _mm256_maddubs_epi16(a, broadcast4(at));
             pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(b, broadcast4(at + 4)));
@@ -74,14 +74,14 @@ AVX2 void block_avx2(const Codes *c, const Query *q, int64_t block, int64_t p, i
     }
     for (int half = 0; half < 2; half++) {
       __m256 scale = _mm256_loadu_ps(c->scales + r * LANES + half * 8);
-      for (int i = 0; i < people; i++) {
+      for (int i = 0; i < count; i++) {
         __m256 s = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum[i][half]), _mm256_set1_ps(q->step[p + i]),
                                    _mm256_set1_ps(q->slack[p + i]));
         best[i][half] = _mm256_max_ps(best[i][half], _mm256_mul_ps(s, scale));
       }
     }
   }
-  for (int i = 0; i < people; i++) {
+  for (int i = 0; i < count; i++) {
     if (block >= c->first_wide) {
       float lanes[8];
       _mm256_storeu_ps(lanes, _mm256_max_ps(best[i][0], best[i][1]));

@@ -32,68 +32,68 @@ AVX512 __m512 probability512(__m512 s, const Query *q) {
 
 AVX512 __m512i broadcast4_512(const int8_t *p) { return _mm512_set1_epi32(*(const int32_t *)p); }
 
-/* sums += nibbles . query over all dimensions of a row; two chains per person hide the latency of the dot */
-AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+/* sums += nibbles . query over all dimensions of a row; two chains per query row hide the latency of the dot */
+AVX512 void nibbles_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
                            __m512i *sum) {
   const __m512i low = _mm512_set1_epi8(15);
   __m512i odd[4];
-  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g++) {
     __m512i x = _mm512_loadu_si512(row + g * LINE);
     _mm_prefetch((const char *)(row + g * LINE + PREFETCH), _MM_HINT_T0);
     __m512i a = _mm512_and_si512(x, low), b = _mm512_and_si512(_mm512_srli_epi16(x, 4), low);
-    for (int i = 0; i < people; i++) {
+    for (int i = 0; i < count; i++) {
       sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + g * 8));
       odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + g * 8 + 4));
     }
   }
-  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+  for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
 /* the same for bytes: so little work to a line that the hardware's own prefetching keeps up and ours disturbs it */
-AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int people,
+AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
                          __m512i *sum) {
   __m512i odd[4];
-  for (int i = 0; i < people; i++) odd[i] = _mm512_setzero_si512();
+  for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
   int64_t g = 0;
   for (; g + 2 <= groups; g += 2) {
     __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(row + g * LINE + LINE);
-    for (int i = 0; i < people; i++) {
+    for (int i = 0; i < count; i++) {
       sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
       odd[i] = _mm512_dpbusd_epi32(odd[i], y, broadcast4_512(code + i * stride + g * 4 + 4));
     }
   }
   if (g < groups) {
     __m512i x = _mm512_loadu_si512(row + g * LINE);
-    for (int i = 0; i < people; i++) sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
+    for (int i = 0; i < count; i++) sum[i] = _mm512_dpbusd_epi32(sum[i], x, broadcast4_512(code + i * stride + g * 4));
   }
-  for (int i = 0; i < people; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+  for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-/* the shares of `people` (1..4) query rows starting at p in the bounds of a block; bits is 8 or 4 */
-AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int people, int bits, float *bounds,
+/* the shares of `count` (1..4) query rows starting at p in the bounds of a block; bits is 8 or 4 */
+AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int count, int bits, float *bounds,
                          int64_t apart) {
   __m512 best[4];
-  for (int i = 0; i < people; i++) best[i] = _mm512_set1_ps(-INFINITY);
+  for (int i = 0; i < count; i++) best[i] = _mm512_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
   for (int64_t r = row_of(c, block); r < end; r++) {
     const int64_t at = r * c->groups * LINE;
     const int8_t *code = q->codes + p * q->stride;
     __m512i sum[4];
-    for (int i = 0; i < people; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
+    for (int i = 0; i < count; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
     if (bits == 8) {
-      bytes_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
+      bytes_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
     } else {
-      nibbles_avx512(c->codes + at, c->groups, code, q->stride, people, sum);
+      nibbles_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
     }
     __m512 scale = _mm512_loadu_ps(c->scales + r * LANES);
-    for (int i = 0; i < people; i++) {
+    for (int i = 0; i < count; i++) {
       __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
                                  _mm512_set1_ps(q->slack[p + i]));
       best[i] = _mm512_max_ps(best[i], _mm512_mul_ps(s, scale));
     }
   }
-  for (int i = 0; i < people; i++) {
+  for (int i = 0; i < count; i++) {
     if (block >= c->first_wide) best[i] = _mm512_set1_ps(_mm512_reduce_max_ps(best[i]));
     float *out = bounds + owner_of(q, p + i) * apart + block * LANES;
     __m512 before = is_first(q, p + i) ? _mm512_setzero_ps() : _mm512_loadu_ps(out);
@@ -165,12 +165,12 @@ AVX512 int8_t *by_bit_of(const Query *q, int64_t groups, int64_t chunks) {
   return by_bit;
 }
 
-/* sums[i][k] = the query row's codes over the bits set in item k, for `people` (1..4) rows and four items */
-AVX512 void bits_avx512(const uint8_t *const *items, int64_t groups, const int8_t *by_bit, int64_t stride, int people,
+/* sums[i][k] = the query row's codes over the bits set in item k, for `count` (1..4) rows and four items */
+AVX512 void bits_avx512(const uint8_t *const *items, int64_t groups, const int8_t *by_bit, int64_t stride, int count,
                         int32_t (*sums)[LANES]) {
   const __m512i one = _mm512_set1_epi8(1);
   __m512i sum[4][ITEMS];
-  for (int i = 0; i < people; i++)
+  for (int i = 0; i < count; i++)
     for (int k = 0; k < ITEMS; k++) sum[i][k] = _mm512_setzero_si512();
   for (int64_t g = 0; g < groups; g += 8, by_bit += CHUNK) {
     const __mmask8 there = groups - g < 8 ? (__mmask8)((1 << (groups - g)) - 1) : 0xff;
@@ -181,30 +181,30 @@ AVX512 void bits_avx512(const uint8_t *const *items, int64_t groups, const int8_
     }
     for (int t = 0; t < 8; t++) {
       __m512i y[4];
-      for (int i = 0; i < people; i++) y[i] = _mm512_loadu_si512(by_bit + i * stride + t * LINE);
+      for (int i = 0; i < count; i++) y[i] = _mm512_loadu_si512(by_bit + i * stride + t * LINE);
       for (int k = 0; k < ITEMS; k++) {
         const __m512i bit = _mm512_and_si512(_mm512_srli_epi16(x[k], (unsigned)t), one);
-        for (int i = 0; i < people; i++) sum[i][k] = _mm512_dpbusd_epi32(sum[i][k], bit, y[i]);
+        for (int i = 0; i < count; i++) sum[i][k] = _mm512_dpbusd_epi32(sum[i][k], bit, y[i]);
       }
     }
   }
-  for (int i = 0; i < people; i++)
+  for (int i = 0; i < count; i++)
     for (int k = 0; k < ITEMS; k++) sums[i][k] = _mm512_reduce_add_epi32(sum[i][k]);
 }
 
-/* the shares of `people` (1..4) query rows starting at p in the bounds of items i .. i + n, n <= LANES */
+/* the shares of `count` (1..4) query rows starting at p in the bounds of items i .. i + n, n <= LANES */
 AVX512 void items_avx512(const Codes *c, const Query *q, const int8_t *by_bit, int64_t i, int64_t n, int64_t p,
-                         int people, float *bounds, int64_t apart) {
+                         int count, float *bounds, int64_t apart) {
   const int64_t stride = (c->groups + 7) / 8 * CHUNK;
   const uint8_t *codes = c->codes + i * c->groups * 8, *items[ITEMS];
   int32_t sums[4][LANES];
   for (int64_t k = 0; k < n; k += ITEMS) {
     for (int j = 0; j < ITEMS; j++) items[j] = codes + (k + j < n ? k + j : n - 1) * c->groups * 8;
-    bits_avx512(items, c->groups, by_bit + p * stride, stride, people, (int32_t(*)[LANES])(sums[0] + k));
+    bits_avx512(items, c->groups, by_bit + p * stride, stride, count, (int32_t(*)[LANES])(sums[0] + k));
   }
   const __mmask16 there = (__mmask16)((1u << n) - 1);
   const __m512 scale = _mm512_maskz_loadu_ps(there, c->scales + i);
-  for (int j = 0; j < people; j++) {
+  for (int j = 0; j < count; j++) {
     __m512i sum = _mm512_maskz_loadu_epi32(there, sums[j]);
     sum = _mm512_add_epi32(_mm512_add_epi32(sum, sum), _mm512_set1_epi32(q->start[p + j]));
     __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(q->step[p + j]),

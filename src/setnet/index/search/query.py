@@ -26,12 +26,12 @@ class Query:
     """Rows to be compared, and which of them belong to which person.
 
     ``rows`` are float64, padded to a multiple of eight dimensions: first each person's row or example rows
-    (``person_start``), then one row per unwanted person.
+    (``first_row``), then one row per unwanted person.
     """
 
     rows: NDArray[np.float64]
     dim: int
-    person_start: NDArray[np.int64]
+    first_row: NDArray[np.int64]
     combine: int
     without: int
     logistic: Logistic
@@ -54,15 +54,15 @@ class Query:
     @property
     def people(self) -> int:
         """Number of people asked for."""
-        return len(self.person_start) - 1
+        return len(self.first_row) - 1
 
     @property
     def weights(self) -> NDArray[np.float64]:
         """Weight of each row's probability in an upper bound of the score."""
-        sizes = np.diff(self.person_start)
+        sizes = np.diff(self.first_row)
         if self.combine == EXAMPLES.index("mean"):
             return np.repeat(1.0 / sizes, sizes)
-        return np.ones(int(self.person_start[-1]))
+        return np.ones(int(self.first_row[-1]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Codes:
         """
         form = KINDS[kind]
         residual_norm, code_norm = norms
-        q = query.rows[: query.person_start[-1], : query.dim]
+        q = query.rows[: query.first_row[-1], : query.dim]
         step = np.maximum(np.abs(q).max(axis=1), 1e-30) / (backend.query_peak() if form.bits == 8 else 127)
         levels = np.rint(q / step[:, None])
         codes = np.zeros((len(q), -(-query.dim // form.group) * form.group), np.int8)

@@ -28,7 +28,7 @@ class Scored:
     similarity: NDArray[np.float64]
     element: NDArray[np.int32]
     matched: NDArray[np.int32]
-    strangers: NDArray[np.bool_]
+    unmatched: NDArray[np.bool_]
     unwanted: NDArray[np.bool_]
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Scored:
     def passing(self, at_least: int, only: bool) -> NDArray[np.bool_]:
         """Return which entries satisfy the conditions on their elements."""
         keep: NDArray[np.bool_] = (self.matched >= at_least) & ~self.unwanted
-        return keep & ~self.strangers if only else keep
+        return keep & ~self.unmatched if only else keep
 
     def those(self, which: NDArray[np.bool_]) -> Scored:
         """Return the entries that are True in a mask; all of them without a copy."""
@@ -101,9 +101,9 @@ def score_elements(
         segment, part = snapshot.segments[s], slice(at, at + len(which))
         backend.kernels.evaluate(
             segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
-            query.rows, query.person_start, query.combine, query.without, logistic.w, logistic.b, which,
+            query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, which,
             out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
-            out.matched[part], out.strangers[part], out.unwanted[part],
+            out.matched[part], out.unmatched[part], out.unwanted[part],
         )  # fmt: skip
         out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         at = part.stop
@@ -123,12 +123,12 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     from scipy.optimize import linear_sum_assignment  # slow to import, rarely asked for
 
     logistic = query.logistic
-    people = query.rows[: query.person_start[-1], : query.dim]
+    people = query.rows[: query.first_row[-1], : query.dim]
     for i in range(len(scored)):
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
         sims = people @ stored.T
-        groups = [sims[a:z] for a, z in pairwise(query.person_start)]
+        groups = [sims[a:z] for a, z in pairwise(query.first_row)]
         mean = query.combine == EXAMPLES.index("mean")
         value = np.stack([_merge(logistic.probability(g), mean) for g in groups])
         pair = np.stack([_merge(g, mean) for g in groups])
@@ -150,7 +150,7 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
     """Score rows by their set vectors: the sum over people of the probability that each is in the set."""
     assert snapshot.shape.sets is not None
     sets = snapshot.shape.sets
-    people = int(query.person_start[-1])
+    people = int(query.first_row[-1])
     sims = np.empty((sum(len(which) for _, which in rows), people))
     out = _empty(query.people, len(sims))
     at = 0
@@ -166,7 +166,7 @@ def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], qu
     scores = query.logistic.probability(sims)
     if query.combine:
         mean = query.combine == EXAMPLES.index("mean")
-        groups_of = list(pairwise(query.person_start))
+        groups_of = list(pairwise(query.first_row))
         scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
         sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
     out.score[:], out.similarity_sum[:] = _ordered_sum(scores), _ordered_sum(sims)
