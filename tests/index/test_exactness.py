@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from setnet import SetIndex
 from setnet.index.kernels import backend
-from setnet.index.storage import segment
+from setnet.index.storage import segment_writer
 
 
 @pytest.fixture(autouse=True)
 def _code_small_segments(monkeypatch):
     # let even tiny segments take the quantised path
-    monkeypatch.setattr(segment, "SMALLEST_CODED", 1)
+    monkeypatch.setattr(segment_writer, "SMALLEST_CODED", 1)
 
 
 def adversarial(rng, kind, n, dim):

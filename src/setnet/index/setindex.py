@@ -34,7 +34,7 @@ from setnet.index.search.ranking import hits_of
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.check import check_index
 from setnet.index.storage.ingest import check_ids, checked_batch
-from setnet.index.storage.segment import SetSpec, Shape
+from setnet.index.storage.shape import SetSpec, Shape
 from setnet.index.storage.snapshot import Snapshot
 from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, Mean

@@ -11,7 +11,7 @@ import numpy as np
 
 from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.search.query import EXAMPLES
-from setnet.index.storage.segment import SetSpec, Shape
+from setnet.index.storage.shape import SetSpec, Shape
 from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
 
 __all__ = [

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.index.search.conditions import valid_attributes
 from setnet.index.search.query import check_vectors
-from setnet.index.storage.segment import Batch, Shape
+from setnet.index.storage.attributes import valid_attributes
+from setnet.index.storage.batch import Batch
+from setnet.index.storage.shape import Shape
 from setnet.sets import Aggregator, codec
 
 __all__ = ["ID_LIMIT", "check_ids", "checked_batch"]

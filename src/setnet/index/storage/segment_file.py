@@ -23,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from setnet.errors import StorageError, VersionError
 
-__all__ = ["FORMAT", "SegmentFile", "SegmentWriter"]
+__all__ = ["FORMAT", "SegmentFile", "SegmentFileWriter"]
 
 FORMAT = 1
 ALIGN = 64
@@ -35,7 +35,7 @@ MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MADV_HUGEPAGE, MADV_POPULATE_READ = 14, 22  # of Linux; elsewhere the calls fail and pages come one by one
 
 
-class SegmentWriter:
+class SegmentFileWriter:
     """Writes arrays one after another; `finish` seals the file and forces it to disk.
 
     Used as a context manager: an error removes the unfinished file.
@@ -51,7 +51,7 @@ class SegmentWriter:
         except OSError as error:
             raise _disk_error(path, error) from error
 
-    def __enter__(self) -> SegmentWriter:
+    def __enter__(self) -> SegmentFileWriter:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:

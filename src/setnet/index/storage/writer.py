@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from setnet.errors import LockedError, StorageError
 from setnet.index.search.tags import Tagged, write_tags
 from setnet.index.storage import catalog_checksum
+from setnet.index.storage.batch import Batch, Source
 from setnet.index.storage.catalog import Catalog
-from setnet.index.storage.segment import Batch, Segment, Source, write_segment
+from setnet.index.storage.segment import Segment
 from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
+from setnet.index.storage.segment_writer import write_segment
 from setnet.index.storage.snapshot import Snapshot
 
 __all__ = ["Writer"]
