@@ -38,8 +38,11 @@ from setnet import SetIndex
 from setnet.evaluate.measures import ndcg
 from setnet.index.kernels import backend
 from setnet.index.search import modes
-from setnet.index.search.query import Query, as_people
+from setnet.index.search.options import SearchOptions
+from setnet.index.search.query import Query, query_elements
 from setnet.index.search.ranking import score_elements
+from setnet.index.search.scope import Scope
+from setnet.index.storage.snapshot import Snapshot
 from setnet.sets.aggregator import unit
 
 Floats = NDArray[np.float32]
@@ -126,6 +129,11 @@ def reader(size: int) -> Callable[[], Any]:
     return block.max
 
 
+def set_scope(snapshot: Snapshot, threads: int) -> Scope:
+    """A search for the best 2000 by set vectors."""
+    return Scope(snapshot, SearchOptions(k=2000, mode="set", threads=threads))
+
+
 class Bench:
     """The worlds, and one method per part."""
 
@@ -135,7 +143,7 @@ class Bench:
         self.book = Book(args.repeats)
         self.world = worlds.make(self.folder, self.items)
         self.index = SetIndex.open(self.world.path, read_only=True)
-        self.snapshot = self.index._fresh()
+        self.snapshot = self.index._reader.snapshot()
         self.elements = np.concatenate([s.elements for s in self.snapshot.segments])
         self.offsets = np.concatenate([[0], np.cumsum(self.world.counts)])
         self.logistic = (self.index.logistic.w, self.index.logistic.b)
@@ -222,7 +230,7 @@ class Bench:
             described = [unit(q) for q in queries]
 
             def own(snapshot: Any, turn: int, threads: int, sums: list[Query] = sums) -> Any:
-                return modes.set_only(snapshot, [sums[turn % 40]], 2000, modes.Conditions(), threads)
+                return modes.set_only(set_scope(snapshot, threads), [sums[turn % 40]])
 
             exact = [set(flat.search(q, 2000)[1][0].tolist()) for q in described[:10]]
 
@@ -263,14 +271,14 @@ class Bench:
                 read8,
             )
             lifted = [
-                Query.of(as_people(unit(q @ self.lift), 1024), [], "aggregate", self.index.set_logistic)
+                Query.of(query_elements(unit(q @ self.lift), 1024), [], "aggregate", self.index.set_logistic)
                 for q in described
             ]
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
                 {("setnet, 1 bit", n): lambda t, n=n, q=lifted: modes.set_only(
-                    wide, [q[t % 40]], 2000, modes.Conditions(), n) for n in (1, 2)},
+                    set_scope(wide, n), [q[t % 40]]) for n in (1, 2)},
                 reader(self.items * 128),
             )  # fmt: skip
 
@@ -282,18 +290,18 @@ class Bench:
             queries, _ = self.world.queries(2, 40, seed=30)
             rng = np.random.default_rng(n)
             picks = [np.sort(rng.choice(self.items, n, replace=False)) for _ in range(40)]
-            asked = [
-                Query.of(as_people(q, worlds.DIM), [], "aggregate", self.index.logistic) for q in queries
+            elements = [
+                Query.of(query_elements(q, worlds.DIM), [], "aggregate", self.index.logistic) for q in queries
             ]
             found = []
             for items in picks:
                 part = np.searchsorted(starts, items, side="right") - 1
                 rows = [(s, (items - starts[part])[part == s]) for s in range(len(starts) - 1)]
-                found.append(score_elements(self.snapshot, [(s, r) for s, r in rows if len(r)], asked[0]))
+                found.append(score_elements(self.snapshot, [(s, r) for s, r in rows if len(r)], elements[0]))
 
-            def own(turn: int, found: Any = found, asked: Any = asked) -> Any:
+            def own(turn: int, found: Any = found, elements: Any = elements) -> Any:
                 return modes.rerank(
-                    self.snapshot, found[turn % 40], asked[turn % 40], 100, modes.Conditions()
+                    Scope(self.snapshot, SearchOptions(k=100)), found[turn % 40], elements[turn % 40]
                 )
 
             contenders: dict[tuple[str, int], Callable[[int], Any]] = {
@@ -372,13 +380,13 @@ class Bench:
                     row.quality = each
                     self.book._add(row)
 
-    def _set_query(self, people: Floats) -> Query:
-        return Query.of([unit(row[None]) for row in people], [], "aggregate", self.index.set_logistic)
+    def _set_query(self, query: Floats) -> Query:
+        return Query.of([unit(row[None]) for row in query], [], "aggregate", self.index.set_logistic)
 
     def _coded_index(self, bits: int) -> Any:
         world = worlds.make(self.folder, self.items, set_bits=bits)
         self._kept = SetIndex.open(world.path, read_only=True)
-        return self._kept._fresh()
+        return self._kept._reader.snapshot()
 
     def _wide_index(self, vectors: Floats) -> Any:
         """The set vectors lifted at random to 1,024 dimensions of one bit."""
@@ -391,7 +399,7 @@ class Bench:
                     names = [str(i) for i in range(at, at + len(part))]
                     index.add(names, np.ones((len(part), 1)), np.ones(len(part), int), set_vectors=part)
         self._wide = SetIndex.open(path, read_only=True)
-        return self._wide._fresh()
+        return self._wide._reader.snapshot()
 
     def _usearch(self, vectors: Floats, described: list[Floats]) -> Callable[[int], Any]:
         from usearch.index import MetricKind

@@ -62,14 +62,14 @@ def test_add(index, arguments, message):
 
 
 @pytest.mark.parametrize(
-    ("people", "options", "message"),
+    ("query", "options", "message"),
     [
-        (np.ones((1, 5)), {}, r"person 0.*\(1, 5\)"),
-        ([np.ones((2, 4)), np.ones((1, 3))], {}, "person 1"),
+        (np.ones((1, 5)), {}, r"query: element 0.*\(1, 5\)"),
+        ([np.ones((2, 4)), np.ones((1, 3))], {}, "element 1"),
         ([], {}, "empty"),
         (np.empty((0, 4)), {}, "empty"),
-        ([np.ones((1, 4)), np.empty((0, 4))], {}, "person 1"),
-        (bad(np.nan), {}, "person 0.*NaN"),
+        ([np.ones((1, 4)), np.empty((0, 4))], {}, "element 1"),
+        (bad(np.nan), {}, "element 0.*NaN"),
         (np.zeros((1, 4)), {}, "zero vector"),
         ("anna", {}, "must be numbers"),
         ([np.stack([ONE[0], -ONE[0]])], {}, "cancel out"),
@@ -89,13 +89,13 @@ def test_add(index, arguments, message):
         (ONE, {"where": {"year": {"prefix": 3}}}, "takes a string"),
         (ONE, {"where": {"year": {"in": "abc"}}}, "list of values"),
         (ONE, {"where": {"year": None}}, "string, a number"),
-        (ONE, {"mode": "tags"}, "people are names"),
+        (ONE, {"mode": "tags"}, "query is names"),
         (["anna"], {"mode": "tags"}, "call tag"),
     ],
 )
-def test_search(index, people, options, message):
+def test_search(index, query, options, message):
     with pytest.raises(SetNetError, match=message):
-        index.search(people, **options)
+        index.search(query, **options)
 
 
 def test_delete_of_an_unknown_id_deletes_nothing(index):

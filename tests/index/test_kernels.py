@@ -6,7 +6,8 @@ import pytest
 from setnet.errors import InvalidInputError
 from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
-from setnet.index.search.query import Codes, Query
+from setnet.index.search.codes import Codes
+from setnet.index.search.query import Query
 from setnet.sets import codec
 from setnet.sets.logistic import Logistic
 

@@ -200,7 +200,7 @@ def test_items_without_elements_are_stored_and_never_found(album):
 def test_matches_say_who_is_where(album):
     hit = album.search(PEOPLE[[1, 0]], k=1)[0]
     assert hit.id == "ab"
-    assert [(m.person, m.element) for m in hit.matches] == [(0, 1), (1, 0)]
+    assert [(m.query_element, m.element) for m in hit.matches] == [(0, 1), (1, 0)]
     assert hit.score == pytest.approx(sum(album.logistic.probability([m.similarity for m in hit.matches])))
 
 
@@ -210,7 +210,7 @@ def test_tags_rank_by_the_size_of_the_intersection(album):
     hits = album.search(["anna", "ben"], mode="tags")
     assert ids(hits) == ["ab", "abs", "abc", "a", "b"]
     assert [hit.score for hit in hits] == [2, 2, 2, 1, 1]
-    assert {(m.person, m.element) for m in hits[0].matches} == {("anna", 0), ("ben", 1)}
+    assert {(m.query_element, m.element) for m in hits[0].matches} == {("anna", 0), ("ben", 1)}
     assert ids(album.search(["cleo"], mode="tags", where={"kind": "cs"})) == ["cs"]
     assert ids(album.search(["anna", "ben"], mode="tags", k=2)) == ["ab", "abs"]
     reranked = album.search({"anna": PEOPLE[0], "cleo": PEOPLE[2]}, mode="tags", candidates=100)
@@ -257,5 +257,5 @@ def test_a_head_of_the_same_name_with_other_weights_is_refused(tmp_path):
 
     SetIndex.create(tmp_path / "i", 4, head=Marked(4, "a")).close()
     SetIndex.open(tmp_path / "i", head=Marked(4, "a")).close()
-    with pytest.raises(ValueError, match="build it anew"):
+    with pytest.raises(ValueError, match="create it again"):
         SetIndex.open(tmp_path / "i", head=Marked(4, "b"))

@@ -308,7 +308,7 @@ def test_set_vectors_laid_out_as_before_are_refused_with_the_remedy(tmp_path):
         db.execute("UPDATE segments SET crc = ?", (crc,))
     with SetIndex.open(tmp_path / "x") as index:
         assert len(index.search(rows[:1], k=3)) == 3
-        with pytest.raises(VersionError, match="build the index anew"):
+        with pytest.raises(VersionError, match="create the index again"):
             index.search(rows[:1], k=3, mode="set")
 
 

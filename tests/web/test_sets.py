@@ -41,12 +41,17 @@ def items() -> dict[str, Any]:
 
 def test_items_are_added_found_filtered_and_deleted(shared: TestClient, outfits: str) -> None:
     assert shared.post(f"{outfits}/items", json=items()).json() == {"added": 2}
-    found = shared.post(f"{outfits}/search", json={"people": [[1, 0, 0], [0, 1, 0]]}).json()
+    found = shared.post(f"{outfits}/search", json={"query": [[1, 0, 0], [0, 1, 0]]}).json()
     assert [hit["id"] for hit in found["hits"]] == ["party", "office"]
     assert found["searched"] == 2
-    assert found["hits"][0]["matches"][0] == {"person": 0, "element": 0, "similarity": 1.0}
+    assert found["hits"][0]["matches"][0] == {
+        "person": 0,
+        "query_element": 0,
+        "element": 0,
+        "similarity": 1.0,
+    }
     later = shared.post(
-        f"{outfits}/search", json={"people": [[1, 0, 0]], "where": {"year": {">=": 2021}}}
+        f"{outfits}/search", json={"query": [[1, 0, 0]], "where": {"year": {">=": 2021}}}
     ).json()
     assert [hit["id"] for hit in later["hits"]] == ["office"]
     assert shared.request("DELETE", f"{outfits}/items", json={"ids": ["party"]}).json() == {"deleted": 1}
@@ -63,16 +68,44 @@ def test_npz_says_the_same_as_json(shared: TestClient, outfits: str) -> None:
     )
     assert shared.post(f"{outfits}/items", content=body, headers=NPZ).json() == {"added": 2}
     by_npz = shared.post(
-        f"{outfits}/search", content=npz(people=np.eye(3)[:2], k=np.array(1)), headers=NPZ
+        f"{outfits}/search", content=npz(query=np.eye(3)[:2], k=np.array(1)), headers=NPZ
     ).json()
-    by_json = shared.post(f"{outfits}/search", json={"people": [[1, 0, 0], [0, 1, 0]], "k": 1}).json()
+    by_json = shared.post(f"{outfits}/search", json={"query": [[1, 0, 0], [0, 1, 0]], "k": 1}).json()
     assert by_npz["hits"] == by_json["hits"]
+
+
+def test_people_is_the_deprecated_name_of_query(shared: TestClient, outfits: str) -> None:
+    shared.post(f"{outfits}/items", json=items())
+    vectors = [[1, 0, 0], [0, 1, 0]]
+    expected = shared.post(f"{outfits}/search", json={"query": vectors}).json()["hits"]
+    by_json = shared.post(f"{outfits}/search", json={"people": vectors})
+    by_npz = shared.post(f"{outfits}/search", content=npz(people=np.array(vectors)), headers=NPZ)
+    assert by_json.json()["hits"] == by_npz.json()["hits"] == expected
+    both = {"query": vectors, "people": vectors}
+    assert shared.post(f"{outfits}/search", json=both).status_code == 422
+
+
+def test_a_query_without_vectors_of_the_sets_dimension_is_refused(shared: TestClient, outfits: str) -> None:
+    shared.post(f"{outfits}/items", json=items())
+    for query in ([], [[1, 0]], [[1, 0, 0], [1, 0]], [[[1, 0, 0], [1, 0]]]):
+        assert shared.post(f"{outfits}/search", json={"query": query}).status_code == 422, query
+    for body in (npz(k=np.array(1)), npz(query=np.ones(3)), npz(query=np.ones((17, 3)))):
+        answer = shared.post(f"{outfits}/search", content=body, headers=NPZ)
+        assert answer.status_code == 422
+        assert "'query'" in answer.json()["detail"]
+
+
+def test_a_set_says_what_it_holds(shared: TestClient, outfits: str) -> None:
+    shared.post(f"{outfits}/items", json=items())
+    stats = shared.get(outfits).json()
+    assert (stats["items"], stats["elements"], stats["dim"], stats["precision"]) == (2, 4, 3, "float32")
+    assert stats["bytes"] == sum(stats["bytes_by_file"].values())
 
 
 def test_several_examples_of_one_vector(shared: TestClient, outfits: str) -> None:
     shared.post(f"{outfits}/items", json=items())
     found = shared.post(
-        f"{outfits}/search", json={"people": [[[1, 0, 0], [0.9, 0.1, 0]], [0, 1, 0]], "k": 1}
+        f"{outfits}/search", json={"query": [[[1, 0, 0], [0.9, 0.1, 0]], [0, 1, 0]], "k": 1}
     ).json()
     assert found["hits"][0]["id"] == "party"
 

@@ -7,7 +7,9 @@ from .results import Report as Report
 from .results import Stats as Stats
 from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
-from .search.options import PRECISIONS as PRECISIONS
+from .search.options import SearchOptions as SearchOptions
+from .search.query import QueryLike as QueryLike
 from .setindex import SetIndex as SetIndex
+from .settings import PRECISIONS as PRECISIONS
 
 __all__ = ["kernel_level"]

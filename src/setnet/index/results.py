@@ -1,43 +1,63 @@
-"""What the engine answers with: typed, frozen results."""
+"""What the engine answers with: typed, frozen results, each with one form as JSON."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 __all__ = ["Hit", "Item", "Match", "Report", "Stats"]
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A person of the query paired with an element of an item.
+    """A query element paired with an element of an item.
 
     Attributes
     ----------
-    person : int or str
-        Position of the person in the query; the name in ``tags`` mode.
+    query_element : int or str
+        Position of the element in the query; its name in ``tags`` mode.
     element : int
         Position of the element in the item.
     similarity : float
         Their dot product. The pair is a match when it reaches the logistic's threshold.
     """
 
-    person: int | str
+    query_element: int | str
     element: int
     similarity: float
+
+    @property
+    def person(self) -> int | str:
+        """Deprecated name of ``query_element``."""
+        warnings.warn("Match.person is deprecated: use query_element", DeprecationWarning, stacklevel=2)
+        return self.query_element
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the match for JSON; ``person`` is the deprecated name of ``query_element``."""
+        return {"person": self.query_element, **asdict(self)}
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """An item found, with its score and the pairs that gave it.
 
-    ``score`` is the sum over pairs of sigmoid(w s + b): about the number of people in the item.
-    ``matches`` holds every pair of the one-to-one matching, in the order of the query's people; it is
-    empty in ``set`` mode, where elements are not looked at.
+    ``score`` is the sum over pairs of sigmoid(w s + b): about the number of query elements in the item.
+    ``matches`` holds every pair of the one-to-one matching, in the order of the query; it is empty in
+    ``set`` mode, where elements are not looked at.
     """
 
     id: str
     score: float
     matches: tuple[Match, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit for JSON, its score rounded to six digits."""
+        return {
+            "id": self.id,
+            "score": round(self.score, 6),
+            "matches": [match.to_dict() for match in self.matches],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,10 @@ class Item:
     id: str
     elements: int
     attributes: dict[str, str | int | float]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the item for JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +100,10 @@ class Stats:
         """Bytes on disk for one item, on average."""
         return self.bytes / self.items if self.items else 0.0
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the statistics for JSON, with the bytes in all."""
+        return {**asdict(self), "bytes": self.bytes}
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
@@ -83,3 +111,7 @@ class Report:
 
     ok: bool
     problems: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return asdict(self)

@@ -1,11 +1,9 @@
-"""`SetIndex`: items that are sets of vectors, on disk, searched by sets of people."""
+"""`SetIndex`: items that are sets of vectors, on disk, searched by sets of vectors."""
 
 from __future__ import annotations
 
 import json
-import logging
 import shutil
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Unpack
@@ -14,34 +12,23 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.index.deprecation import renamed
+from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
+from setnet.index.reader import IndexReader
 from setnet.index.results import Hit, Item, Report, Stats
-from setnet.index.search import modes as modes
-from setnet.index.search import tags
-from setnet.index.search.options import (
-    GIVEN,
-    MAX_SET_DIM,
-    MoreOptions,
-    Options,
-    Settings,
-    chosen_head,
-    head_named,
-    spec_of,
-    whole,
-)
-from setnet.index.search.query import Query, aggregated, as_people
-from setnet.index.search.ranking import hits_of
+from setnet.index.search.options import MoreOptions, SearchOptions
+from setnet.index.search.query import QueryLike
+from setnet.index.search.scope import Scope
+from setnet.index.search.searcher import Searcher
+from setnet.index.settings import Settings, chosen_head, head_named
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.check import check_index
-from setnet.index.storage.ingest import check_ids, checked_batch
 from setnet.index.storage.shape import SetSpec, Shape
-from setnet.index.storage.snapshot import Snapshot
 from setnet.index.storage.writer import Writer
-from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, Mean
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 __all__ = ["SetIndex"]
-
-logger = logging.getLogger(__name__)
 
 
 class SetIndex:
@@ -66,19 +53,14 @@ class SetIndex:
         """Use `create` or `open` instead."""
         self.path = path
         self.read_only = read_only
-        self._lock = threading.RLock()
-        self._writing = threading.RLock()
-        self._writer = None if read_only else Writer(path)
+        writer = None if read_only else Writer(path)
         try:
-            self._catalog = Catalog(path / "catalog.sqlite", read_only=True)
-            with self._catalog.reading():
-                self._load_settings()
-            self._head = self._checked_head(head)
-            self._snapshot: Snapshot | None = None
+            self._reader = IndexReader(path, head)
         except BaseException:
-            if self._writer:
-                self._writer.close()
+            if writer:
+                writer.close()
             raise
+        self._editor = IndexEditor(self._reader, writer) if writer else None
 
     # -- life ----------------------------------------------------------------------------------------
 
@@ -151,14 +133,7 @@ class SetIndex:
 
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""
-        with self._writing, self._lock:
-            if self._catalog is not None:
-                self._catalog.close()
-                if self._writer:
-                    self._writer.close()
-            self._catalog = None  # type: ignore[assignment]
-            self._writer = None
-            self._snapshot = None
+        (self._editor or self._reader).close()
 
     def __enter__(self) -> SetIndex:
         return self
@@ -166,33 +141,27 @@ class SetIndex:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def _load_settings(self) -> None:
-        """Read the settings, inside a transaction of the caller's."""
-        settings = Settings.of_json(self._catalog.get("settings"))
-        self.shape, self.logistic, self.set_logistic = (
-            settings.shape,
-            settings.logistic,
-            settings.set_logistic,
-        )
+    # -- settings ------------------------------------------------------------------------------------
 
-    def _checked_head(self, head: Aggregator | None) -> Aggregator | None:
-        sets = self.shape.sets
-        if head is None:
-            return Mean(self.shape.dim, bits=sets.bits) if sets and sets.name == "mean" else None
-        if (made := spec_of(head)) != sets:
-            raise InvalidInputError(
-                f"head {head.name!r} did not make the set vectors of {self.path}: it is {made}, they are "
-                f"{sets or 'none'}. Open the index with the head that made them, or build it anew"
-            )
-        return head
+    @property
+    def shape(self) -> Shape:
+        """Dimension and precision of the elements, and the set vectors beside them if any."""
+        return self._reader.settings.shape
+
+    @property
+    def logistic(self) -> Logistic:
+        """(w, b) of the score of a pair of elements."""
+        return self._reader.settings.logistic
+
+    @property
+    def set_logistic(self) -> Logistic:
+        """(w, b) of the score of a set vector."""
+        return self._reader.settings.set_logistic
 
     @property
     def head(self) -> Aggregator | None:
         """The aggregator behind the set vectors; None when there are none or the caller makes them."""
-        sets = self.shape.sets
-        if self._head is None and sets is not None and sets.name != GIVEN:
-            self._head = self._checked_head(head_named(sets.name, self.shape.dim, sets.bits))
-        return self._head
+        return self._reader.head
 
     # -- writing -------------------------------------------------------------------------------------
 
@@ -220,241 +189,100 @@ class SetIndex:
         set_vectors
             (len(ids), set_dim) when the caller makes them; otherwise the head does.
         """
-        with self._writing:
-            writer = self._open_writer()
-            if set_vectors is not None:
-                self._take_given_sets(np.shape(set_vectors))
-            snapshot = self._fresh()
-            head = self.head if set_vectors is None else None
-            batch, details = checked_batch(ids, elements, counts, attributes, set_vectors, self.shape, head)
-            if not batch.ids:
-                return
-            writer.add(batch, details, snapshot)
-            self._merge_small(writer)
-
-    def _merge_small(self, writer: Writer) -> None:
-        """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
-        try:
-            while due := writer.overfull_tier(self._fresh()):
-                writer.merge(self._fresh(), due)
-        except StorageError as error:
-            logger.warning("small segments of %s were not merged: %s", self.path, error)
-
-    def _take_given_sets(self, shape: tuple[int, ...]) -> None:
-        """Switch an index that holds nothing from the default head to set vectors made by the caller."""
-        sets = self.shape.sets
-        if sets is not None and sets.name == GIVEN:
-            return
-        if sets is None or sets.name != "mean" or len(self):
-            name = sets.name if sets else "none"
-            raise InvalidInputError(
-                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create "
-                "the index with set_dim="
-            )
-        if len(shape) != 2:
-            raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
-        whole("the set vectors' dimension", shape[1], 1, MAX_SET_DIM)
-        given = Shape(self.shape.dim, self.shape.precision, SetSpec(GIVEN, shape[1], sets.bits))
-        self._open_writer().change_settings(Settings(given, self.logistic, self.set_logistic).meta())
-        self._head = None
-        self._fresh()
+        self._writable().add(ids, elements, counts, attributes, set_vectors)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; an id that is not stored is an error, and then nothing is deleted."""
-        with self._writing:
-            writer = self._open_writer()
-            names = check_ids(ids)
-            snapshot = self._fresh()
-            with writer.catalog.reading():
-                found = writer.catalog.seqs_of(names)
-            missing = next((i for i in names if i not in found), None)
-            if missing is not None:
-                raise InvalidInputError(f"id {missing!r} is not in the index: nothing was deleted")
-            if found:
-                writer.delete(np.array(sorted(found.values()), np.int64), snapshot)
+        self._writable().delete(ids)
 
     def compact(self) -> None:
         """Merge all segments into one and drop deleted items from the disk, for good."""
-        with self._writing:
-            writer = self._open_writer()
-            snapshot = self._fresh()
-            if len(snapshot.segments) > 1 or any(dead is not None for dead in snapshot.dead):
-                writer.merge(snapshot, range(len(snapshot.segments)))
-            self._fresh()
-            writer.shrink()
+        self._writable().compact()
 
     def tag(self, gallery: Mapping[str, ArrayLike], threshold: float = 0.5) -> int:
-        """Recognise known people in all items and write an inverted index for ``mode="tags"``.
+        """Recognise known vectors in all items and write an inverted index for ``mode="tags"``.
 
         ``gallery`` has up to 10 examples per name. An element is tagged with the one name it resembles most
         when sigmoid(w s + b) reaches ``threshold``. Replaces earlier tags; items added later have none until
-        the next call. Returns the number of (person, item) entries.
+        the next call. Returns the number of (name, item) entries.
         """
-        with self._writing:
-            writer = self._open_writer()
-            names, rows = tags.gallery_rows(gallery, self.shape.dim)
-            found = tags.tagged(self._fresh(), rows, threshold, self.logistic)
-            return writer.tag(names, rows, found)
+        return self._writable().tag(gallery, threshold)
 
-    # -- reading -------------------------------------------------------------------------------------
+    def _writable(self) -> IndexEditor:
+        if self._editor is None:
+            with self._reader.catalog():  # a closed index says so
+                raise InvalidInputError(
+                    f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
+                )
+        return self._editor
 
+    # -- searching -----------------------------------------------------------------------------------
+
+    @renamed("people", "query")
     def search(
-        self,
-        people: Any,
-        k: int = 100,
-        mode: str = "exact",
-        candidates: int = 2000,
-        where: Mapping[str, Any] | None = None,
-        at_least: int = 0,
-        only: bool = False,
-        without: Any = None,
-        aggregate_query: bool = False,
-        examples: str = "aggregate",
-        matching: str = "greedy",
-        threads: int | None = None,
+        self, query: QueryLike, k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
     ) -> list[Hit]:
-        """Return the k items that hold most of the people, best first.
+        """Return the k items that hold most of the query's elements, best first.
 
         Parameters
         ----------
-        people
-            (Q, dim) array, or a list with one (n, dim) array of examples per person. In ``tags`` mode, names;
-            or a mapping from names to descriptors, to re-rank the first ``candidates`` by them.
+        query
+            (Q, dim) array, or a list with one (n, dim) array of examples per query element. In ``tags`` mode,
+            names; or a mapping from names to descriptors, to re-rank the first ``candidates`` by them.
         k
             How many hits at most.
         mode
-            ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: set
-            vectors, then the first ``candidates`` re-ranked exactly; ``"tags"``: by the tags of `tag`.
-        candidates
-            How many items ``fast`` and ``tags`` re-rank.
-        where
-            Conditions on attributes, see `setnet.index.search.conditions`.
-        at_least
-            Least number of people that must be matched (similarity at or above the logistic's threshold).
-        only
-            Leave out items with an element that matches nobody asked for.
-        without
-            People, given like ``people``, who must not be in the item.
-        aggregate_query
-            Turn all people into one set vector (paper 5.2); for ``set`` and ``fast``.
-        examples
-            What to do with several examples of a person: ``"aggregate"`` them into one descriptor, or take
-            the ``"mean"`` or ``"max"`` of their scores.
-        matching
-            ``"greedy"`` as in the paper, or ``"optimal"`` (Hungarian) for comparison.
-        threads
-            Number of threads; one per core by default.
+            ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
+        **options
+            ``candidates``, ``where``, ``at_least``, ``only``, ``without``, ``aggregate_query``, ``examples``,
+            ``matching`` and ``threads``: `setnet.index.SearchOptions` says what each means.
         """
-        options = Options(k, mode, candidates, at_least, only, aggregate_query, examples, matching, threads)
-        return self._search([people], options, where, without)[0]
+        return self.answer([query], SearchOptions(k, mode, **options))[0]
 
     def search_many(
-        self,
-        queries: Sequence[Any],
-        k: int = 100,
-        mode: str = "exact",
-        *,
-        where: Mapping[str, Any] | None = None,
-        without: Any = None,
-        **options: Unpack[MoreOptions],
+        self, queries: Sequence[QueryLike], k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
     ) -> list[list[Hit]]:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
-        return self._search(list(queries), Options(k, mode, **options), where, without)
+        return self.answer(queries, SearchOptions(k, mode, **options))
 
-    def rerank(self, people: Any, ids: Sequence[str], k: int = 100, examples: str = "aggregate") -> list[Hit]:
+    def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
+        """Answer queries with options that were checked before: what `search` and `search_many` call."""
+        snapshot, allowed = self._reader.view(options.where)
+        head = self.head if options.mode in ("set", "fast") else None
+        searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
+        if options.mode == "tags":
+            with self._reader.reading() as catalog:
+                return searcher.tagged(catalog, queries)
+        return searcher.answers(queries)
+
+    @renamed("people", "query")
+    def rerank(
+        self, query: QueryLike, ids: Sequence[str], k: int = 100, examples: str = "aggregate"
+    ) -> list[Hit]:
         """Return the best k of the items named by ``ids``, by the matching of their elements.
 
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits.
         """
-        options = Options(k, examples=examples)
-        query = Query.of(as_people(people, self.shape.dim), [], options.examples, self.logistic)
-        with self._lock:
-            seqs = self._open_catalog().seqs_of(list(ids))
-        unknown = next((name for name in ids if name not in seqs), None)
-        if unknown is not None:
-            raise InvalidInputError(f"id {unknown!r} is not in the index")
-        snapshot = self._fresh()
-        rows = snapshot.find(np.fromiter(sorted(seqs.values()), np.int64, len(seqs)))
-        some = [(s, which[snapshot.segments[s].counts[which] > 0]) for s, which in rows]
-        return hits_of(snapshot, modes.best_of(snapshot, some, query, options.k, modes.Conditions()))
+        options = SearchOptions(k, examples=examples)
+        seqs = self._reader.seqs_of(ids)
+        snapshot = self._reader.snapshot()
+        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
+        return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
 
-    def _search(
-        self, queries: list[Any], options: Options, where: Mapping[str, Any] | None, without: Any
-    ) -> list[list[Hit]]:
-        dim, sets = self.shape.dim, self.shape.sets
-        snapshot, allowed = self._view(where)
-        unwanted = [] if without is None else as_people(without, dim, "without")
-        if options.mode == "tags":
-            with self._lock, self._open_catalog().reading():
-                ask = tags.TagQuery(self._catalog, snapshot, allowed, options, self.logistic, unwanted)
-                return [ask.hits(people) for people in queries]
-        if options.mode != "exact" and sets is None:
-            raise InvalidInputError(
-                f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"
-            )
-        conditions = modes.Conditions(allowed, options.at_least, options.only, options.matching)
-        given = sets is not None and sets.name == GIVEN
-        exact: list[Query] = []
-        people: list[Any] = queries
-        if options.mode != "set" or not given or unwanted or options.of_elements:
-            people = [as_people(p, dim) for p in queries]
-            exact = [Query.of(p, unwanted, options.examples, self.logistic) for p in people]
-        if options.mode == "exact":
-            found = modes.exact(snapshot, exact, options.k, conditions, options.threads)
-        else:
-            of_sets = [self._set_query(p, options) for p in people]
-            if options.mode == "set":
-                found = modes.set_only(snapshot, of_sets, options.k, conditions, options.threads, exact)
-            else:
-                found = modes.fast(
-                    snapshot, of_sets, exact, options.k, options.candidates, conditions, options.threads
-                )
-        return [hits_of(snapshot, scored) for scored in found]
-
-    def _set_query(self, people: Any, options: Options) -> Query:
-        """Return a query in the space of set vectors: through the head, or as given by the caller."""
-        assert self.shape.sets is not None
-        head = self.head
-        if head is None:
-            rows = as_people(people, self.shape.sets.dim)
-            if options.aggregate_query:
-                rows = [np.concatenate(rows).mean(axis=0, keepdims=True)]
-        else:
-            rows = aggregated(people, head, options.examples, options.aggregate_query)
-        return Query.of(rows, [], options.examples, self.set_logistic)
-
-    def _view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, modes.Allowed]:
-        """Return the latest snapshot and the rows that satisfy the conditions, from one transaction."""
-        for attempt in range(5):
-            try:
-                with self._lock, self._open_catalog().reading():
-                    if self._snapshot is None or self._snapshot.generation != self._catalog.get("generation"):
-                        self._load_settings()
-                        known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
-                        self._snapshot = Snapshot(self._catalog, self.path, self.shape, known)
-                    allowed = self._snapshot.allowed(self._catalog, where) if where else None
-                    return self._snapshot, allowed
-            except FileNotFoundError as error:  # a merge removed it since the catalogue was read
-                if attempt == 4:
-                    raise StorageError(f"{error.filename} is missing; run check() on the index") from error
-        raise AssertionError("unreachable")
-
-    def _fresh(self) -> Snapshot:
-        return self._view(None)[0]
+    # -- reading -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        with self._lock:  # from the segments: counting half a million rows takes as long as a search
-            row = self._open_catalog().db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
-            return int(row[0] or 0)
+        with self._reader.catalog() as catalog:
+            return catalog.living_items()
 
     def __contains__(self, item: object) -> bool:
-        with self._lock:
-            return isinstance(item, str) and bool(self._open_catalog().seqs_of([item]))
+        with self._reader.catalog() as catalog:
+            return isinstance(item, str) and bool(catalog.seqs_of([item]))
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
-        snapshot = self._fresh()
+        snapshot = self._reader.snapshot()
         for s, segment in enumerate(snapshot.segments):
             rows = snapshot.alive(s)
             for at in range(0, len(rows), 1024):
@@ -470,20 +298,18 @@ class SetIndex:
 
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
-        with self._lock:
-            seq = self._open_catalog().seqs_of([item]).get(item)
-        snapshot = self._fresh()
-        for s, rows in snapshot.find(np.array([seq], np.int64)) if seq is not None else []:
+        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+        for s, rows in snapshot.find(seqs):
             return snapshot.segments[s].elements_of(rows).astype(np.float32)
         raise InvalidInputError(f"id {item!r} is not in the index")
 
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
-        with self._lock, self._open_catalog().reading():
-            rows = self._catalog.db.execute(
+        with self._reader.reading() as catalog:
+            rows = catalog.db.execute(
                 "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
             ).fetchone()
-            items, tag_count = self._catalog.count("items"), self._catalog.count("tag_names")
+            items, tag_count = catalog.count("items"), catalog.count("tag_names")
         files = sorted(p for p in self.path.rglob("*") if p.is_file())
         sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)
@@ -495,20 +321,5 @@ class SetIndex:
 
     def check(self) -> Report:
         """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
-        with self._lock:
-            return check_index(self._open_catalog(), self.path, self.shape)
-
-    # -- state ---------------------------------------------------------------------------------------
-
-    def _open_catalog(self) -> Catalog:
-        if self._catalog is None:
-            raise InvalidInputError(f"the index {self.path} is closed: open it again with SetIndex.open")
-        return self._catalog
-
-    def _open_writer(self) -> Writer:
-        self._open_catalog()
-        if self._writer is None:
-            raise InvalidInputError(
-                f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
-            )
-        return self._writer
+        with self._reader.catalog() as catalog:
+            return check_index(catalog, self.path, self.shape)

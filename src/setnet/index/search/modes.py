@@ -1,20 +1,21 @@
-"""Answering a query: exact, by set vectors, or by set vectors and re-ranking."""
+"""Answering queries: exact, by set vectors, or by set vectors and re-ranking."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.search import scan
-from setnet.index.search.query import EXAMPLES, Query
-from setnet.index.search.ranking import Scored, Top, score_elements, score_sets
-from setnet.index.storage.snapshot import Field, Snapshot
+from setnet.index.search.query import Query
+from setnet.index.search.ranking import Rows, Scored, Top, score_elements, score_sets
+from setnet.index.search.scope import Allowed, Scope
+from setnet.index.storage.snapshot import Field
 
-__all__ = ["Allowed", "Conditions", "Rows", "best_of", "exact", "fast", "rerank", "set_only"]
+__all__ = ["exact", "fast", "rerank", "set_only"]
 
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 16  # queries that pass over the vectors together, at most
@@ -22,94 +23,51 @@ BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
 AT_ONCE = 65536  # items whose scores are held at once
 NO_LANES = np.empty(0, np.int64)
 
-Allowed = list[NDArray[np.bool_]] | None
-Rows = list[tuple[int, NDArray[np.int64]]]
 
-
-@dataclass(frozen=True, slots=True)
-class Conditions:
-    """What an item must satisfy besides its score."""
-
-    allowed: Allowed = None
-    at_least: int = 0
-    only: bool = False
-    matching: str = "greedy"
-
-    def least_score(self, query: Query) -> float:
-        """Return the lowest score that ``at_least`` matches can have: one half each."""
-        mean = query.combine == EXAMPLES.index("mean")
-        return -1.0 if mean or not self.at_least else 0.5 * self.at_least * (1 - 1e-9)
-
-
-def exact(
-    snapshot: Snapshot, queries: list[Query], k: int, conditions: Conditions, threads: int | None
-) -> list[Scored]:
+def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
 
-    def second_look(query: Query, rows: Rows) -> Scored:
-        scored = score_elements(snapshot, rows, query, conditions.matching)
-        return scored.those(scored.passing(conditions.at_least, conditions.only))
-
     def first_look(group: list[Query]) -> scan.ElementScan:
-        return scan.ElementScan(snapshot, group, threads)
+        return scan.ElementScan(scope.snapshot, group, scope.options.threads)
 
-    least = [conditions.least_score(q) for q in queries]
-    return _ranked(snapshot.elements, queries, k, conditions.allowed, first_look, second_look, least)
+    def second_look(i: int, rows: Rows) -> Scored:
+        return scope.score(rows, queries[i])
+
+    least = [scope.least_score(query) for query in queries]
+    return _ranked(scope, scope.snapshot.elements, queries, first_look, second_look, least)
 
 
-def set_only(
-    snapshot: Snapshot,
-    queries: list[Query],
-    k: int,
-    conditions: Conditions,
-    threads: int | None,
-    elements: list[Query] | None = None,
-) -> list[Scored]:
-    """Rank all items by their set vectors; ``elements`` are the same queries for conditions on elements."""
-    plain = not (conditions.at_least or conditions.only or any(q.without for q in elements or []))
-    of_elements = dict(zip(map(id, queries), elements or [], strict=False))
-
-    def second_look(query: Query, rows: Rows) -> Scored:
-        scored = score_sets(snapshot, rows, query)
-        if plain:
-            return scored
-        judged = score_elements(snapshot, rows, of_elements[id(query)])
-        return scored.those(judged.passing(conditions.at_least, conditions.only))
+def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
+    """Rank all items by their set vectors; ``queries`` are the same ones for conditions on elements."""
+    options = scope.options
+    plain = not (options.of_elements or any(query.without for query in queries))
 
     def first_look(group: list[Query]) -> scan.SetScan:
-        return scan.SetScan(snapshot, group, threads)
+        return scan.SetScan(scope.snapshot, group, options.threads)
 
-    return _ranked(
-        snapshot.sets, queries, k, conditions.allowed, first_look, second_look, [-1.0] * len(queries)
-    )
+    def second_look(i: int, rows: Rows) -> Scored:
+        scored = score_sets(scope.snapshot, rows, set_queries[i])
+        if plain:
+            return scored
+        by_elements = score_elements(scope.snapshot, rows, queries[i])
+        return scored.those(by_elements.passing(options.at_least, options.only))
+
+    least = [-1.0] * len(set_queries)
+    return _ranked(scope, scope.snapshot.sets, set_queries, first_look, second_look, least)
 
 
-def fast(
-    snapshot: Snapshot,
-    set_queries: list[Query],
-    queries: list[Query],
-    k: int,
-    candidates: int,
-    conditions: Conditions,
-    threads: int | None,
-) -> list[Scored]:
+def fast(scope: Scope, set_queries: list[Query], queries: list[Query]) -> list[Scored]:
     """Rank by set vectors, then re-rank the first ``candidates`` by their elements (paper 5.3)."""
-    first = set_only(snapshot, set_queries, max(k, candidates), Conditions(conditions.allowed), threads)
-    return [
-        rerank(snapshot, found, query, k, conditions) for found, query in zip(first, queries, strict=True)
-    ]
+    most = max(scope.options.k, scope.options.candidates)
+    coarse = replace(scope.options, k=most, at_least=0, only=False)
+    first = set_only(replace(scope, options=coarse), set_queries)
+    return [rerank(scope, found, query) for found, query in zip(first, queries, strict=True)]
 
 
-def rerank(snapshot: Snapshot, found: Scored, query: Query, k: int, conditions: Conditions) -> Scored:
+def rerank(scope: Scope, found: Scored, query: Query) -> Scored:
     """Return the best k of the items found, by the matching of their elements."""
     order = np.argsort(found.segment, kind="stable")
-    return best_of(snapshot, _grouped(found.segment[order], found.row[order]), query, k, conditions)
-
-
-def best_of(snapshot: Snapshot, rows: Rows, query: Query, k: int, conditions: Conditions) -> Scored:
-    """Return the best k of some rows, by the matching of their elements."""
-    scored = score_elements(snapshot, rows, query, conditions.matching)
-    return scored.those(scored.passing(conditions.at_least, conditions.only)).ranked(k)
+    return scope.best_of(_grouped(found.segment[order], found.row[order]), query)
 
 
 def _grouped(segment: NDArray[np.int64], row: NDArray[np.int64]) -> Rows:
@@ -124,37 +82,39 @@ def _some(k: int) -> int:
 
 
 def _ranked(
+    scope: Scope,
     field: Field,
     queries: list[Query],
-    k: int,
-    allowed: Allowed,
     first_look: Callable[[list[Query]], scan.ElementScan | scan.SetScan],
-    second_look: Callable[[Query, Rows], Scored],
+    second_look: Callable[[int, Rows], Scored],
     least: list[float],
 ) -> list[Scored]:
-    """Bound every lane, then score lanes best first until the rest cannot enter the top k."""
+    """Bound every lane, then score lanes best first until the rest cannot enter the top k.
+
+    ``second_look`` scores rows for the query at a position; ``least`` is the score each query's hits need.
+    """
+    k, allowed = scope.options.k, scope.allowed
     tops = [Top(k, floor) for floor in least]
     lanes = _open_lanes(field, allowed) if allowed is not None else None
     if k == 0 or (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
         lanes = _open_lanes(field, allowed) if lanes is None and k else lanes
-        for top, query in zip(tops, queries, strict=True):
+        for i, top in enumerate(tops):
             for batch in _batches(lanes if k and lanes is not None else NO_LANES):
-                top.add(second_look(query, _rows(field, batch)))
+                top.add(second_look(i, _rows(field, batch)))
         return [top.best_found() for top in tops]
     together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
     for at in range(0, len(queries), together):
-        group = queries[at : at + together]
-        look = first_look(group)
-        for i, (query, top) in enumerate(zip(group, tops[at : at + together], strict=True)):
+        look = first_look(queries[at : at + together])
+        for i, top in enumerate(tops[at : at + together]):
             if lanes is not None:
                 closed = np.ones(field.lanes, bool)
                 closed[lanes] = False
                 look.bounds[i][closed] = -1.0
             for found in scan.best_first(look, i, _some(k), top.floor):
                 for batch in _batches(found):
-                    top.add(second_look(query, _rows(field, batch)))
+                    top.add(second_look(at + i, _rows(field, batch)))
             if top.best is None:
-                top.add(second_look(query, []))
+                top.add(second_look(at + i, []))
     return [top.best_found() for top in tops]
 
 

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from setnet.index.kernels import backend
 from setnet.index.results import Hit, Match
-from setnet.index.search.query import EXAMPLES, Query
+from setnet.index.search.query import Query
 from setnet.index.storage.snapshot import Snapshot
 
-__all__ = ["Scored", "Top", "hits_of", "score_elements", "score_sets"]
+__all__ = ["Rows", "Scored", "Top", "hits_of", "score_elements", "score_sets"]
+
+Rows = list[tuple[int, NDArray[np.int64]]]  # (segment, its rows)
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,9 @@ class Top:
         return max(self._least, float(self.best.score[-1])) if self.k else np.inf
 
 
-def score_elements(
-    snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query, matching: str = "greedy"
-) -> Scored:
-    """Score rows of segments by one-to-one matching of their elements with the query's people."""
-    out = _empty(query.people, sum(len(which) for _, which in rows))
+def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str = "greedy") -> Scored:
+    """Score rows of segments by one-to-one matching of their elements with the query's."""
+    out = _empty(query.size, sum(len(which) for _, which in rows))
     logistic, at = query.logistic, 0
     for s, which in rows:
         segment, part = snapshot.segments[s], slice(at, at + len(which))
@@ -110,28 +110,27 @@ def score_elements(
     return _optimal(snapshot, out, query) if matching == "optimal" else out
 
 
-def _empty(people: int, n: int) -> Scored:
+def _empty(size: int, n: int) -> Scored:
     return Scored(
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n),
-        np.zeros((n, people)), np.full((n, people), -1, np.int32), np.zeros(n, np.int32),
+        np.zeros((n, size)), np.full((n, size), -1, np.int32), np.zeros(n, np.int32),
         np.zeros(n, bool), np.zeros(n, bool),
     )  # fmt: skip
 
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
-    from scipy.optimize import linear_sum_assignment  # slow to import, rarely asked for
+    from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
 
     logistic = query.logistic
-    people = query.rows[: query.first_row[-1], : query.dim]
+    wanted = query.rows[: query.first_row[-1], : query.dim]
     for i in range(len(scored)):
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
-        sims = people @ stored.T
+        sims = wanted @ stored.T
         groups = [sims[a:z] for a, z in pairwise(query.first_row)]
-        mean = query.combine == EXAMPLES.index("mean")
-        value = np.stack([_merge(logistic.probability(g), mean) for g in groups])
-        pair = np.stack([_merge(g, mean) for g in groups])
+        value = np.stack([_merge(logistic.probability(g), query.averages) for g in groups])
+        pair = np.stack([_merge(g, query.averages) for g in groups])
         chosen, element = linear_sum_assignment(-value)
         scored.element[i], scored.similarity[i] = -1, 0.0
         scored.element[i, chosen], scored.similarity[i, chosen] = element, pair[chosen, element]
@@ -146,29 +145,28 @@ def _merge(examples: NDArray[np.float64], mean: bool) -> NDArray[np.float64]:
     return merged
 
 
-def score_sets(snapshot: Snapshot, rows: list[tuple[int, NDArray[np.int64]]], query: Query) -> Scored:
-    """Score rows by their set vectors: the sum over people of the probability that each is in the set."""
+def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
+    """Score rows by their set vectors: the sum of the query elements' probabilities of being in the set."""
     assert snapshot.shape.sets is not None
     sets = snapshot.shape.sets
-    people = int(query.first_row[-1])
-    sims = np.empty((sum(len(which) for _, which in rows), people))
-    out = _empty(query.people, len(sims))
+    examples = int(query.first_row[-1])
+    sims = np.empty((sum(len(which) for _, which in rows), examples))
+    out = _empty(query.size, len(sims))
     at = 0
     for s, which in rows:
         part = slice(at, at + len(which))
         segment = snapshot.segments[s]
         stored, scales = segment.set_rows, segment.file.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(
-            sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, people, which, sims[part]
+            sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, examples, which, sims[part]
         )
         out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         at += len(which)
     scores = query.logistic.probability(sims)
     if query.combine:
-        mean = query.combine == EXAMPLES.index("mean")
         groups_of = list(pairwise(query.first_row))
-        scores = np.stack([_merge(scores[:, a:z].T, mean) for a, z in groups_of], axis=1)
-        sims = np.stack([_merge(sims[:, a:z].T, mean) for a, z in groups_of], axis=1)
+        scores = np.stack([_merge(scores[:, a:z].T, query.averages) for a, z in groups_of], axis=1)
+        sims = np.stack([_merge(sims[:, a:z].T, query.averages) for a, z in groups_of], axis=1)
     out.score[:], out.similarity_sum[:] = _ordered_sum(scores), _ordered_sum(sims)
     return out
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend, lanes
-from setnet.index.search.query import Codes, Query
+from setnet.index.search.codes import Codes
+from setnet.index.search.query import Query
 from setnet.index.storage.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 
@@ -62,7 +63,7 @@ class ElementScan:
         def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
             if not segment.coded:  # small: every row deserves the second look
                 for bounds, query in zip(out, queries, strict=True):
-                    bounds[offset : offset + len(segment.lane_rows)] = query.people + 1.0
+                    bounds[offset : offset + len(segment.lane_rows)] = query.size + 1.0
                 return
             codes, scales = segment.file.hot("high_codes"), segment.file.hot("scales")
             row_start, wide = segment.file.array("row_start"), segment.file.info["first_wide"]

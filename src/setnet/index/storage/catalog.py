@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from setnet.errors import NotAnIndexError, StorageError, VersionError
 from setnet.transaction import transaction
 
-__all__ = ["VERSION", "Catalog"]
+__all__ = ["VERSION", "Catalog", "TagEntry"]
+
+TagEntry = tuple[int, int, int, float]  # tag, item, element, similarity
 
 # Numbered migrations: entry i takes a database from version i to i + 1.
 MIGRATIONS = [
@@ -130,9 +132,8 @@ class Catalog:
                 for (found,) in self.db.execute("PRAGMA integrity_check"):
                     if found != "ok":
                         return str(found)
-                row = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
-                if self.count("items") != int(row[0] or 0):
-                    return f"it lists {self.count('items')} items, its segments hold {row[0] or 0}"
+                if self.count("items") != self.living_items():
+                    return f"it lists {self.count('items')} items, its segments hold {self.living_items()}"
         except StorageError as error:
             return str(error)
         return None
@@ -158,6 +159,12 @@ class Catalog:
     def count(self, table: str) -> int:
         """Return the number of rows of a table."""
         return int(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    def living_items(self) -> int:
+        """Return the number of items."""
+        # from the segments: counting half a million rows takes as long as a search
+        row = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
+        return int(row[0] or 0)
 
     def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the sequence numbers of those ids that are stored."""
@@ -243,6 +250,25 @@ class Catalog:
             "WHERE number = ?",
             (len(rows), elements, segment),
         )
+
+    # -- tags ----------------------------------------------------------------------------------------
+
+    def replace_tags(
+        self, names: Sequence[str], rows: NDArray[np.float32], found: Iterable[Sequence[TagEntry]]
+    ) -> int:
+        """Replace the inverted index; return how many (name, item) entries it has."""
+        self.db.execute("DELETE FROM tags")
+        self.db.execute("DELETE FROM tag_names")
+        entries = [(i, name, row.tobytes()) for i, (name, row) in enumerate(zip(names, rows, strict=True))]
+        self.db.executemany("INSERT INTO tag_names VALUES (?, ?, ?)", entries)
+        sql = (
+            "INSERT INTO tags VALUES (?, ?, ?, ?) ON CONFLICT (tag, seq) DO UPDATE "
+            "SET element = excluded.element, similarity = excluded.similarity "
+            "WHERE similarity < excluded.similarity"
+        )
+        for part in found:
+            self.db.executemany(sql, part)
+        return self.count("tags")
 
     # -- attributes ----------------------------------------------------------------------------------
 

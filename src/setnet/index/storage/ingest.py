@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.index.search.query import check_vectors
+from setnet.index.arguments import check_vectors
 from setnet.index.storage.attributes import valid_attributes
 from setnet.index.storage.batch import Batch
 from setnet.index.storage.shape import Shape

@@ -89,6 +89,6 @@ class Segment:
             return self.file.array("set_codes")
         if "set_rows" not in self.file:
             raise VersionError(
-                f"{self.file.path} keeps its set vectors as an earlier setnet did: build the index anew"
+                f"{self.file.path} keeps its set vectors as an earlier setnet did: create the index again"
             )
         return self.file.array("set_rows")

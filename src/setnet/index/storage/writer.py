@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import LockedError, StorageError
-from setnet.index.search.tags import Tagged, write_tags
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.batch import Batch, Source
-from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.segment import Segment
 from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
 from setnet.index.storage.segment_writer import write_segment
@@ -131,11 +130,11 @@ class Writer:
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
-    def tag(self, names: list[str], rows: NDArray[np.float32], found: Iterator[list[Tagged]]) -> int:
+    def tag(self, names: list[str], rows: NDArray[np.float32], found: Iterator[list[TagEntry]]) -> int:
         """Replace the tags; return the number of entries."""
         self._begin()
         with self.catalog.writing():
-            return write_tags(self.catalog, names, rows, found)
+            return self.catalog.replace_tags(names, rows, found)
 
     def change_settings(self, meta: dict[str, Any]) -> None:
         """Replace the settings of an index that holds nothing yet."""

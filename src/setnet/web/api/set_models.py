@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AliasChoices, Field, StringConstraints
 
 from setnet.web.api.models import Vector, _Strict
 
@@ -45,11 +45,16 @@ class ItemIds(_Strict):
 
 
 class SetQuery(_Strict):
-    """A query: one vector, or several examples, per element looked for."""
+    """A query: one vector, or several examples, per query element."""
 
-    people: Annotated[
+    query: Annotated[
         list[Vector | Annotated[list[Vector], Field(min_length=1, max_length=100)]],
-        Field(min_length=1, max_length=16),
+        Field(
+            min_length=1,
+            max_length=16,
+            validation_alias=AliasChoices("query", "people"),
+            description="Query elements; 'people' is accepted as a deprecated name of this field",
+        ),
     ]
     without: Annotated[list[Vector], Field(max_length=16, default_factory=list)]
     k: Annotated[int, Field(ge=1, le=2000)] = 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from time import perf_counter
 from typing import Annotated, Any, TypeVar
 
@@ -13,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ValidationError
 
 from setnet.errors import InvalidInputError
-from setnet.index import Stats
+from setnet.index import QueryLike, SearchOptions
 from setnet.web.api.npz import arrays_in
 from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.shared import State, content_type, require_json
@@ -44,16 +43,18 @@ async def list_sets(state: State) -> Response:
 
 
 @routes.put("/sets/{name}", status_code=201, dependencies=[Depends(require_json)])
-async def make_set(name: Name, asked: NewSet, state: State) -> Response:
+async def make_set(name: Name, new: NewSet, state: State) -> Response:
     """Make an empty set."""
-    options = {k: v for k, v in asked.model_dump().items() if v is not None}
-    return JSONResponse(_stats(await state.writing.run(lambda: state.sets.create(name, **options))), 201)
+    options = {k: v for k, v in new.model_dump().items() if v is not None}
+    stats = await state.writing.run(lambda: state.sets.create(name, **options))
+    return JSONResponse(stats.to_dict(), 201)
 
 
 @routes.get("/sets/{name}")
 async def describe_set(name: Name, state: State) -> Response:
-    """Tell what a set holds."""
-    return JSONResponse(_stats(await state.reading.run(lambda: state.sets.reader(name).stats())))
+    """Describe what a set holds."""
+    stats = await state.reading.run(lambda: state.sets.reader(name).stats())
+    return JSONResponse(stats.to_dict())
 
 
 @routes.delete("/sets/{name}", status_code=204)
@@ -78,21 +79,20 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
     if kind in _NPZ:
         arrays = arrays_in(body, ("ids", "elements", "counts"), ("attributes",), _LARGEST_UNPACKED)
         ids = [str(i) for i in arrays["ids"].ravel()]
-        told = (
-            [_object(str(text)) for text in arrays["attributes"].ravel()] if "attributes" in arrays else None
-        )
+        texts = arrays.get("attributes")
+        attributes = None if texts is None else [_object(str(text)) for text in texts.ravel()]
         elements, counts = arrays["elements"], arrays["counts"]
     else:
         items = _parsed(NewItems, body, kind).items
         ids, counts = [item.id for item in items], np.array([len(item.elements) for item in items])
         rows = [vector for item in items for vector in item.elements]
-        told = [item.attributes for item in items]
+        attributes = [item.attributes for item in items]
         if len({len(row) for row in rows}) > 1:
             raise InvalidInputError("the elements have different lengths: all must have the set's dimension")
         with np.errstate(over="ignore"):
             elements = np.array(rows, np.float32) if rows else _no_rows(state, name)
     with state.sets.writer(name) as index:
-        index.add(ids, elements, counts, attributes=told)
+        index.add(ids, elements, counts, attributes=attributes)
     return len(ids)
 
 
@@ -111,10 +111,10 @@ def _object(text: str) -> dict[str, Any]:
 
 
 @routes.delete("/sets/{name}/items", dependencies=[Depends(require_json)])
-async def delete_items(name: Name, asked: ItemIds, state: State) -> Response:
+async def delete_items(name: Name, items: ItemIds, state: State) -> Response:
     """Delete items; an unknown id is an error, and then nothing is deleted."""
-    await state.writing.run(_delete, state, name, asked.ids)
-    return JSONResponse({"deleted": len(asked.ids)})
+    await state.writing.run(_delete, state, name, items.ids)
+    return JSONResponse({"deleted": len(items.ids)})
 
 
 def _delete(state: ServerState, name: str, ids: list[str]) -> None:
@@ -124,9 +124,9 @@ def _delete(state: ServerState, name: str, ids: list[str]) -> None:
 
 @routes.post("/sets/{name}/search", openapi_extra=_body(SetQuery))
 async def search_set(name: Name, request: Request, state: State) -> Response:
-    """Find the items that hold most of the vectors asked for, best first.
+    """Find the items that hold most of the query's elements, best first.
 
-    JSON, or an npz file with `people` (one row per vector) and optionally `k`.
+    JSON, or an npz file with `query` (one row per query element) and optionally `k`.
     """
     body = await request.body()
     return JSONResponse(await state.searching.run(_search, state, name, body, content_type(request)))
@@ -134,42 +134,34 @@ async def search_set(name: Name, request: Request, state: State) -> Response:
 
 def _search(state: ServerState, name: str, body: bytes, kind: str) -> dict[str, Any]:
     index = state.sets.reader(name)
-    if kind in _NPZ:
-        arrays = arrays_in(body, ("people",), ("k",), _LARGEST_UNPACKED)
-        if arrays["people"].ndim != 2 or len(arrays["people"]) > 16:
-            raise InvalidInputError("array 'people' must have 1 to 16 rows")
-        people: Any = arrays["people"]
-        k = arrays.get("k", np.array(100))
-        options: dict[str, Any] = {"k": _count(k)}
-    else:
-        query = _parsed(SetQuery, body, kind)
-        options = query.model_dump(exclude={"people", "without"})
-        options["without"] = query.without or None
-        people = _people(query.people)
+    query, options = _packed_query(body) if kind in _NPZ else _json_query(body, kind)
     start = perf_counter()
-    hits = index.search(people, **options)
+    hits = index.answer([query], options)[0]
     seconds = perf_counter() - start
     state.metrics.observe("search_duration_seconds", seconds)
     return {
-        "hits": [
-            {"id": hit.id, "score": round(hit.score, 6), "matches": [asdict(m) for m in hit.matches]}
-            for hit in hits
-        ],
+        "hits": [hit.to_dict() for hit in hits],
         "searched": len(index),
         "seconds": {"search": round(seconds, 6)},
     }
 
 
-def _people(people: list[Any]) -> Any:
-    """Return rows, or one array of examples per person where any person has several."""
-    if all(isinstance(person[0], list) is False for person in people):
-        if len({len(person) for person in people}) > 1:
-            raise InvalidInputError("the people's vectors have different lengths")
-        return np.array(people, np.float64)
-    groups = [person if isinstance(person[0], list) else [person] for person in people]
+def _json_query(body: bytes, kind: str) -> tuple[QueryLike, SearchOptions]:
+    """Return one array of examples per query element, and the options."""
+    given = _parsed(SetQuery, body, kind)
+    groups = [element if isinstance(element[0], list) else [element] for element in given.query]
     if any(len({len(row) for row in group}) > 1 for group in groups):
-        raise InvalidInputError("the examples of a person have different lengths")
-    return [np.array(group, np.float64) for group in groups]
+        raise InvalidInputError("the examples of a query element have different lengths")
+    options = given.model_dump(exclude={"query"}) | {"without": given.without or None}
+    return [np.array(group, np.float64) for group in groups], SearchOptions(**options)
+
+
+def _packed_query(body: bytes) -> tuple[QueryLike, SearchOptions]:
+    arrays = arrays_in(body, (), ("query", "people", "k"), _LARGEST_UNPACKED)
+    query = arrays.get("query", arrays.get("people"))  # 'people' is the deprecated name
+    if query is None or query.ndim != 2 or len(query) > 16:
+        raise InvalidInputError("the npz file needs an array 'query' of 1 to 16 rows")
+    return query, SearchOptions(k=_count(arrays["k"]) if "k" in arrays else 100)
 
 
 def _count(k: Any) -> int:
@@ -188,14 +180,3 @@ def _parsed(model: type[M], body: bytes, kind: str) -> M:
         at = ".".join(str(part) for part in first["loc"]) or "body"
         status = 400 if first["type"] == "json_invalid" else 422
         raise Problem(status, f"{at}: {first['msg']}") from None
-
-
-def _stats(stats: Stats) -> dict[str, Any]:
-    return {
-        "items": stats.items,
-        "elements": stats.elements,
-        "dim": stats.dim,
-        "precision": stats.precision,
-        "set_vectors": stats.set_vectors,
-        "bytes": stats.bytes,
-    }

@@ -1,0 +1,81 @@
+"""Runs queries on one state of an index, in the mode that their options name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.index.results import Hit
+from setnet.index.search import modes
+from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
+from setnet.index.search.ranking import Rows, hits_of
+from setnet.index.search.scope import Scope
+from setnet.index.search.tags import TagQuery
+from setnet.index.settings import GIVEN, Settings
+from setnet.index.storage.catalog import Catalog
+from setnet.sets import Aggregator
+
+__all__ = ["Searcher"]
+
+
+@dataclass(frozen=True, slots=True)
+class Searcher:
+    """Answers queries within a scope; ``head`` makes their set vectors where a mode needs them."""
+
+    scope: Scope
+    settings: Settings
+    head: Aggregator | None = None
+
+    def answers(self, queries: Sequence[QueryLike]) -> list[list[Hit]]:
+        """Return the hits of each query, in one pass over the vectors."""
+        options, sets = self.scope.options, self.settings.shape.sets
+        if options.mode != "exact" and sets is None:
+            raise InvalidInputError(
+                f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"
+            )
+        exact: list[Query] = []
+        given: Sequence[Any] = queries
+        set_space = options.mode == "set" and sets is not None and sets.name == GIVEN
+        if not set_space or options.without is not None or options.of_elements:
+            given = [query_elements(query, self.settings.shape.dim) for query in queries]
+            unwanted = self._unwanted()
+            exact = [Query.of(q, unwanted, options.examples, self.settings.logistic) for q in given]
+        if options.mode == "exact":
+            found = modes.exact(self.scope, exact)
+        elif options.mode == "set":
+            found = modes.set_only(self.scope, [self._set_query(query) for query in given], exact)
+        else:
+            found = modes.fast(self.scope, [self._set_query(query) for query in given], exact)
+        return [hits_of(self.scope.snapshot, scored) for scored in found]
+
+    def tagged(self, catalog: Catalog, queries: Sequence[QueryLike]) -> list[list[Hit]]:
+        """Return the hits of queries by names, inside a transaction of the caller's."""
+        by_name = TagQuery(catalog, self.scope, self.reranked)
+        return [by_name.hits(query) for query in queries]
+
+    def reranked(self, query: Any, rows: Rows) -> list[Hit]:
+        """Return the hits among some rows, by the matching of their elements."""
+        elements = query_elements(query, self.settings.shape.dim)
+        wanted = Query.of(elements, self._unwanted(), self.scope.options.examples, self.settings.logistic)
+        return hits_of(self.scope.snapshot, self.scope.best_of(rows, wanted))
+
+    def _unwanted(self) -> list[NDArray[np.float32]]:
+        without = self.scope.options.without
+        return [] if without is None else query_elements(without, self.settings.shape.dim, "without")
+
+    def _set_query(self, query: Any) -> Query:
+        """Return a query in the space of set vectors: through the head, or as given by the caller."""
+        options, sets = self.scope.options, self.settings.shape.sets
+        assert sets is not None
+        if self.head is None:
+            rows = query_elements(query, sets.dim)
+            if options.aggregate_query:
+                rows = [np.concatenate(rows).mean(axis=0, keepdims=True)]
+        else:
+            rows = aggregated(query, self.head, options.examples, options.aggregate_query)
+        return Query.of(rows, [], options.examples, self.settings.set_logistic)

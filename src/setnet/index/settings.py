@@ -1,0 +1,127 @@
+"""The settings of an index: what is fixed when it is created, and the head behind its set vectors."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.index.arguments import whole
+from setnet.index.storage.shape import SetSpec, Shape
+from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
+
+__all__ = ["GIVEN", "PRECISIONS", "Settings", "chosen_head", "head_named", "spec_of"]
+
+PRECISIONS = ("float32", "float16")
+MAX_DIM = 4096
+GIVEN = "given"  # the name of set vectors that the caller makes
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is fixed when an index is made."""
+
+    shape: Shape
+    logistic: Logistic
+    set_logistic: Logistic
+
+    @classmethod
+    def new(
+        cls,
+        dim: int,
+        precision: str,
+        logistic: tuple[float, float] | Logistic,
+        head: Aggregator | None,
+        set_dim: int | None,
+        set_bits: int,
+        set_logistic: tuple[float, float] | Logistic | None,
+    ) -> Settings:
+        """Return checked settings; `setnet.index.SetIndex.create` says what each means."""
+        if precision not in PRECISIONS:
+            raise one_of("precision", precision, PRECISIONS)
+        sets = spec_of(head) if head else None
+        if head is None and set_dim is not None:
+            sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
+        of_sets = _as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
+        return cls(Shape(int(dim), precision, sets), _as_logistic(logistic), of_sets)
+
+    def with_given_sets(self, dim: int) -> Settings:
+        """Return the same settings for set vectors of dimension ``dim`` that the caller makes."""
+        assert self.shape.sets is not None
+        sets = SetSpec(GIVEN, whole("the set vectors' dimension", dim, 1, MAX_DIM), self.shape.sets.bits)
+        return replace(self, shape=replace(self.shape, sets=sets))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the settings as the catalogue keeps them."""
+        sets = self.shape.sets
+        return {
+            "dim": self.shape.dim,
+            "precision": self.shape.precision,
+            "logistic": [self.logistic.w, self.logistic.b],
+            "sets": asdict(sets) if sets else None,
+            "set_logistic": [self.set_logistic.w, self.set_logistic.b],
+        }
+
+    @classmethod
+    def of_json(cls, stored: dict[str, Any]) -> Settings:
+        """Return settings read from the catalogue."""
+        try:
+            sets = SetSpec(**stored["sets"]) if stored["sets"] else None
+            shape = Shape(stored["dim"], stored["precision"], sets)
+            return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
+        except (KeyError, TypeError) as error:
+            raise StorageError(f"the index's settings are damaged: {error!r}") from None
+
+    def meta(self) -> dict[str, Any]:
+        """Return the catalogue's entries: the settings and their checksum."""
+        settings = self.as_json()
+        return {
+            "settings": settings,
+            "settings_crc": zlib.crc32(json.dumps(settings, sort_keys=True).encode()),
+        }
+
+
+def _as_logistic(value: tuple[float, float] | Logistic) -> Logistic:
+    """Return a `Logistic` from itself or from a pair (w, b)."""
+    if isinstance(value, Logistic):
+        return value
+    try:
+        w, b = (float(v) for v in value)
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"logistic must be a pair (w, b), not {value!r}") from None
+    return Logistic(w, b)
+
+
+def chosen_head(
+    head: Aggregator | str | None, dim: int, set_dim: int | None, set_bits: int
+) -> Aggregator | None:
+    """Return what makes the set vectors of a new index; None when nobody does or the caller will."""
+    whole("dim", dim, 1, MAX_DIM)
+    codec.row_bytes(dim, set_bits)
+    if head is None:
+        return Mean(dim, bits=set_bits) if set_dim is None else None
+    made = head_named(head, dim, set_bits) if isinstance(head, str) else head
+    if made is not None and made.element_dim not in (None, dim):
+        raise InvalidInputError(
+            f"head {made.name!r} takes {made.element_dim}-D elements, this index has {dim}-D"
+        )
+    return made
+
+
+def spec_of(head: Aggregator) -> SetSpec:
+    """Return what an index notes of the maker of its set vectors."""
+    return SetSpec(head.name, head.dim, head.bits, getattr(head, "fingerprint", ""))
+
+
+def head_named(name: str, dim: int, bits: int) -> Aggregator | None:
+    """Return the aggregator of that name: the mean, none, or a head shipped or at a path."""
+    if name == "none":
+        return None
+    if name == "mean":
+        return Mean(dim, bits=bits)
+    from setnet.sets import SetNet  # reads a file; most searches never need it
+
+    head: Aggregator = SetNet.load(name)
+    return head
