@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 from dataclasses import dataclass, field
 
 from setnet.errors import InvalidInputError
+from setnet.system import usable_cores
 
 __all__ = ["WebSettings", "is_loopback"]
 
@@ -48,7 +48,7 @@ class WebSettings:
     face_queue: int = 8
     face_seconds: float = 60.0
     draw_seconds: float = 30.0
-    search_threads: int = field(default_factory=lambda: max(1, os.cpu_count() or 1))
+    search_threads: int = field(default_factory=usable_cores)
     search_queue: int = 256
     face_lifetime: float = 1800.0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,9 @@ from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
 from setnet.index.storage.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
+from setnet.system import usable_cores
 
-__all__ = ["Bounds", "ElementScan", "SetScan", "best_first", "thread_count"]
+__all__ = ["Bounds", "ElementScan", "SetScan", "best_first"]
 
 NO_STARTS = np.empty(0, np.int64)
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
@@ -28,18 +28,13 @@ Bounds = NDArray[np.float32]
 _local = threading.local()
 
 
-def thread_count(threads: int | None) -> int:
-    """Return how many threads to use: as asked, or one per core."""
-    return threads if threads is not None else len(os.sched_getaffinity(0))
-
-
 @cache
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1)), thread_name_prefix="setnet-scan")
+    return ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="setnet-scan")
 
 
 def _buffer(queries: int, lanes: int) -> Bounds:
-    """Return this thread's (queries, lanes) bounds; made anew they would cost a page fault per 4 kB."""
+    """Return this thread's (queries, lanes) bounds; new ones would cost a page fault per 4 kB."""
     kept: Bounds | None = getattr(_local, "kept", None)
     if kept is None or len(kept) < queries * lanes or len(kept) > 64 * lanes + 16384:
         kept = _local.kept = np.empty(queries * lanes, np.float32)
@@ -128,7 +123,7 @@ class SetScan:
 
 def _task_bytes(threads: int | None) -> int:
     """Return how many bytes of codes to do at a time: all, or what keeps threads busy."""
-    return TASK if thread_count(threads) > 1 else 1 << 62
+    return TASK if (threads or usable_cores()) > 1 else 1 << 62
 
 
 class _Together:
@@ -171,8 +166,8 @@ def _run(
 
 
 def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
-    """Do all work on the asked number of threads, this one included."""
-    workers = min(thread_count(threads), len(work))
+    """Do all work on so many threads, this one included."""
+    workers = min(threads or usable_cores(), len(work))
     shared = iter(work)  # list iterators hand out each piece once, also to several threads
 
     def drain() -> None:

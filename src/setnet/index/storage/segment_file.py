@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from setnet.errors import StorageError, VersionError
+from setnet.system import total_memory
 
 __all__ = ["FORMAT", "SegmentFile", "SegmentFileWriter"]
 
@@ -31,7 +32,6 @@ HUGE = 1 << 21  # whole blocks of this size, written at once, let the system kee
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
 TAIL = b"snetend\n"
-MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 MADV_HUGEPAGE, MADV_POPULATE_READ = 14, 22  # of Linux; elsewhere the calls fail and pages come one by one
 
 
@@ -133,8 +133,9 @@ class SegmentFile:
             if size < ALIGN + TRAILER.size:
                 raise StorageError(f"{path} is truncated: {size} bytes are too few for a segment")
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if size <= MEMORY // 4:  # else reading 2 MB for a scattered row could push out what is needed next
-            with suppress(OSError, ValueError):
+        # in a larger file, reading 2 MB for a scattered row could push out what is needed next
+        if size <= total_memory() // 4:
+            with suppress(AttributeError, OSError, ValueError):
                 self._map.madvise(MADV_HUGEPAGE)
         length, self.crc, version, tail = TRAILER.unpack(self._map[-TRAILER.size :])
         start = size - TRAILER.size - length
@@ -172,7 +173,7 @@ class SegmentFile:
             self._ready.add(name)
             entry = self._arrays[name]
             first = entry["offset"] // mmap.PAGESIZE * mmap.PAGESIZE
-            with suppress(OSError, ValueError):
+            with suppress(AttributeError, OSError, ValueError):
                 self._map.madvise(MADV_POPULATE_READ, first, entry["offset"] + entry["bytes"] - first)
         return self.array(name)
 

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from setnet.errors import StorageError
+from setnet.system import sync_folder
 
 __all__ = ["SegmentFolder", "segment_path"]
 
@@ -69,11 +70,7 @@ class SegmentFolder:
     def sync(self) -> None:
         """Make the names of the files as durable as their contents."""
         try:
-            folder = os.open(self._folder, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            sync_folder(self._folder)
         except OSError as error:
             raise StorageError(f"cannot write {self._folder}: {error.strerror or error}") from error
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -21,6 +19,7 @@ from setnet.index.storage.segment import Segment
 from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
 from setnet.index.storage.segment_writer import write_segment
 from setnet.index.storage.snapshot import Snapshot
+from setnet.system import FileLock
 
 __all__ = ["Writer"]
 
@@ -33,11 +32,9 @@ class Writer:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._lock = os.open(root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
+            self._lock = FileLock(root / "lock")
+        except LockedError:
             raise LockedError(
                 f"{root} is open for writing elsewhere: wait for it, or open with read_only=True to search"
             ) from None
@@ -48,7 +45,7 @@ class Writer:
             self.catalog.db.execute("PRAGMA synchronous = FULL")
             self._put_aside()
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
         self._changed = False
 
@@ -62,7 +59,7 @@ class Writer:
                         catalog_checksum.write(self.catalog_path)
         finally:
             self.catalog.close()
-            os.close(self._lock)
+            self._lock.close()
 
     def _put_aside(self) -> None:
         """Quarantine files that a killed or failed change left and no committed row speaks of."""

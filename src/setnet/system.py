@@ -1,0 +1,108 @@
+"""What differs between operating systems: cores, memory, file locks and the user's folders."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from pathlib import Path
+
+from setnet.errors import LockedError
+
+__all__ = [
+    "FileLock",
+    "cache_folder",
+    "config_folder",
+    "data_folder",
+    "sync_folder",
+    "total_memory",
+    "usable_cores",
+]
+
+
+def usable_cores() -> int:
+    """Return the number of cores this process may run on; all of them where the system does not say."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def total_memory() -> int:
+    """Return the bytes of main memory; 0 where the system does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 0
+
+
+class FileLock:
+    """An exclusive lock on a file, held from creation until `close` or the end of the process.
+
+    Raises `LockedError` at once when anyone holds it, this process included. (Fifteen lines of our own rather
+    than the `filelock` library: a dependency less, and the lock is exactly one open file.)
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "lock"
+    >>> lock = FileLock(path)
+    >>> FileLock(path)
+    Traceback (most recent call last):
+    setnet.errors.LockedError: /.../lock is locked by another process or another part of this one
+    >>> lock.close()
+    >>> FileLock(path).close()
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            _lock(self._file)
+        except OSError:
+            os.close(self._file)
+            raise LockedError(f"{path} is locked by another process or another part of this one") from None
+
+    def close(self) -> None:
+        """Give the lock back."""
+        os.close(self._file)
+
+
+def _lock(file: int) -> None:
+    """Lock an open file or raise OSError; the system unlocks it when the file is closed."""
+    try:
+        unix = import_module("fcntl")
+    except ImportError:
+        windows = import_module("msvcrt")
+        windows.locking(file, windows.LK_NBLCK, 1)
+    else:
+        unix.flock(file, unix.LOCK_EX | unix.LOCK_NB)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names of a folder's files as durable as their contents."""
+    if os.name == "nt":  # folders cannot be opened there; the file system journals names by itself
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def data_folder() -> Path:
+    """Return the folder for this user's libraries."""
+    from platformdirs import user_data_path  # slow to import, and a search needs no folder of the user's
+
+    return user_data_path("setnet", appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Return the folder for files that can be fetched or computed again."""
+    from platformdirs import user_cache_path
+
+    return user_cache_path("setnet", appauthor=False)
+
+
+def config_folder() -> Path:
+    """Return the folder for this user's settings."""
+    from platformdirs import user_config_path
+
+    return user_config_path("setnet", appauthor=False)
