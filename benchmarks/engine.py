@@ -161,7 +161,7 @@ class Bench:
         flat.add(self.elements)
         args = (self.elements, self.offsets, owner, *self.logistic)
         plain = peers.sgemm_and_greedy(self.elements, self.offsets, *self.logistic)
-        ivf, pq = peers.faces_then_greedy(rough, *args), peers.faces_then_greedy(flat, *args)
+        ivf, pq = peers.elements_then_greedy(rough, *args), peers.elements_then_greedy(flat, *args)
         read = reader(len(self.elements) * worlds.DIM)
         for people in (2, 3):
             queries, named = self.world.queries(people, 40, seed=people)

@@ -28,13 +28,13 @@ class World:
     logistic: Logistic = ELEMENT_LOGISTIC
 
     def ranking(
-        self, people: np.ndarray, keep: Callable[[str], bool] = lambda item: True
+        self, query: np.ndarray, keep: Callable[[str], bool] = lambda item: True
     ) -> list[tuple[float, str]]:
         """All items that are not empty with their float64 scores, best first, the long way round."""
         rows = []
         for place, (name, elements) in enumerate(self.items.items()):
             if len(elements) and keep(name):
-                sims = people.astype(np.float64) @ elements.astype(np.float64).T
+                sims = query.astype(np.float64) @ elements.astype(np.float64).T
                 pairs = self.greedy(sims)
                 score = sum(float(self.logistic.probability(sims[p, e])) for p, e in pairs)
                 rows.append((-score, -sum(sims[p, e] for p, e in pairs), place, name))
@@ -52,10 +52,10 @@ class World:
         return pairs
 
     def agrees(
-        self, hits: list, people: np.ndarray, k: int, keep: Callable[[str], bool] = lambda item: True
+        self, hits: list, query: np.ndarray, k: int, keep: Callable[[str], bool] = lambda item: True
     ) -> None:
         """Assert the law of exactness: the same items in the same order wherever scores differ by 1e-5."""
-        truth = self.ranking(people, keep)
+        truth = self.ranking(query, keep)
         scores = {name: score for score, name in truth}
         assert len(hits) == min(k, len(truth))
         assert len({hit.id for hit in hits}) == len(hits)
@@ -69,14 +69,14 @@ class World:
         return np.concatenate([*rows, np.empty((0, self.dim), np.float32)]), [len(r) for r in rows]
 
 
-def random_world(seed: int, items: int, dim: int = 16, most: int = 6, people: int = 50) -> World:
-    """Items of 0 to ``most`` faces of ``people`` people, with noise."""
+def random_world(seed: int, items: int, dim: int = 16, most: int = 6, identities: int = 50) -> World:
+    """Items of 0 to ``most`` noisy elements of ``identities`` identities."""
     rng = np.random.default_rng(seed)
-    faces = unit(rng.normal(size=(people, dim)))
+    centres = unit(rng.normal(size=(identities, dim)))
     world = World(dim)
     for i in range(items):
-        who = rng.integers(0, people, rng.integers(0, most + 1))
-        world.items[f"item {i}"] = unit(faces[who] + 0.4 * rng.normal(size=(len(who), dim)) / np.sqrt(dim))
+        who = rng.integers(0, identities, rng.integers(0, most + 1))
+        world.items[f"item {i}"] = unit(centres[who] + 0.4 * rng.normal(size=(len(who), dim)) / np.sqrt(dim))
     return world
 
 

@@ -63,30 +63,30 @@ def test_it_is_an_aggregator_with_stated_bytes(head: Head) -> None:
 @given(seed=st.integers(0, 2**32 - 1), size=st.integers(1, 9), which=st.sampled_from(HEADS))
 def test_the_order_of_elements_does_not_matter(seed: int, size: int, which: Head) -> None:
     rng = np.random.default_rng(seed)
-    faces = floats(rng, size, 16)
+    elements = floats(rng, size, 16)
     made = SetNet(which)
-    shuffled = made.pool(rng.permutation(faces), [size])
-    np.testing.assert_allclose(made.pool(faces, [size]), shuffled, atol=2e-5)
+    shuffled = made.pool(rng.permutation(elements), [size])
+    np.testing.assert_allclose(made.pool(elements, [size]), shuffled, atol=2e-5)
 
 
 @pytest.mark.parametrize("head", HEADS, ids=lambda h: f"{h.name}-{h.bits}")
 def test_a_set_of_one_before_quantisation_is_the_query_descriptor(head: Head) -> None:
-    faces = floats(np.random.default_rng(3), 7, 16)
+    elements = floats(np.random.default_rng(3), 7, 16)
     made = SetNet(head)
-    np.testing.assert_array_equal(made.describe(faces), made.pool(faces, np.ones(7, int)))
-    np.testing.assert_allclose(np.linalg.norm(made.describe(faces), axis=1), 1.0, atol=1e-5)
+    np.testing.assert_array_equal(made.describe(elements), made.pool(elements, np.ones(7, int)))
+    np.testing.assert_allclose(np.linalg.norm(made.describe(elements), axis=1), 1.0, atol=1e-5)
 
 
 @pytest.mark.parametrize("head", HEADS, ids=lambda h: f"{h.name}-{h.bits}")
 def test_aggregate_is_what_the_stored_bytes_say(head: Head) -> None:
     made = SetNet(head)
-    faces = floats(np.random.default_rng(4), 12, 16)
+    elements = floats(np.random.default_rng(4), 12, 16)
     counts = [4, 1, 7]
     np.testing.assert_array_equal(
-        made.aggregate(faces, counts), codec.decode(made.encode(faces, counts), made.dim, made.bits)
+        made.aggregate(elements, counts), codec.decode(made.encode(elements, counts), made.dim, made.bits)
     )
     np.testing.assert_array_equal(
-        made.encode(faces, counts), codec.encode(made.pool(faces, counts), made.bits)
+        made.encode(elements, counts), codec.encode(made.pool(elements, counts), made.bits)
     )
 
 
@@ -94,9 +94,9 @@ def test_netvlad_follows_equation_1_with_normalised_contributions() -> None:
     head = vlad_head()
     vlad = head.branches[0]
     assert isinstance(vlad, NetVLAD)
-    faces = unit(floats(np.random.default_rng(5), 3, 16)).astype(np.float64)
+    elements = unit(floats(np.random.default_rng(5), 3, 16)).astype(np.float64)
     total = np.zeros(48)
-    for x in faces:
+    for x in elements:
         weights = np.exp(x @ vlad.a + vlad.b)
         weights /= weights.sum()
         residuals = np.concatenate([weights[k] * (x - vlad.c[k]) for k in range(3)])
@@ -106,7 +106,7 @@ def test_netvlad_follows_equation_1_with_normalised_contributions() -> None:
         assert isinstance(layer, Affine)
         v = v @ layer.weight + (0 if layer.bias is None else layer.bias)
         v /= np.linalg.norm(v)
-    np.testing.assert_allclose(SetNet(head).pool(faces, [3])[0], v, atol=1e-5)
+    np.testing.assert_allclose(SetNet(head).pool(elements, [3])[0], v, atol=1e-5)
 
 
 def test_products_of_projections_square_the_similarity_on_average() -> None:
@@ -119,31 +119,31 @@ def test_products_of_projections_square_the_similarity_on_average() -> None:
 
 
 def test_every_element_contributes_equally_whatever_its_length() -> None:
-    faces = floats(np.random.default_rng(7), 2, 16)
+    elements = floats(np.random.default_rng(7), 2, 16)
     made = SetNet(vlad_head())
-    scaled = faces * np.array([[1.0], [100.0]], np.float32)
-    np.testing.assert_allclose(made.pool(faces, [2]), made.pool(scaled, [2]), atol=1e-5)
+    scaled = elements * np.array([[1.0], [100.0]], np.float32)
+    np.testing.assert_allclose(made.pool(elements, [2]), made.pool(scaled, [2]), atol=1e-5)
 
 
 def test_many_sets_in_chunks_equal_each_set_alone() -> None:
     rng = np.random.default_rng(8)
     counts = rng.integers(0, 5, 3 * net.CHUNK)
     counts[10] = 3 * net.CHUNK  # a crowd larger than a chunk
-    faces = floats(rng, int(counts.sum()), 16)
+    elements = floats(rng, int(counts.sum()), 16)
     made = SetNet(lift_head())
-    together = made.pool(faces, counts)
+    together = made.pool(elements, counts)
     ends = np.cumsum(counts)
     for i in (0, 9, 10, 11, 50, len(counts) - 1):
-        own = faces[ends[i] - counts[i] : ends[i]]
+        own = elements[ends[i] - counts[i] : ends[i]]
         np.testing.assert_allclose(together[i], made.pool(own, [len(own)])[0], atol=3e-5)
 
 
 def test_score_is_the_sum_of_logistic_scores() -> None:
     made = SetNet(vlad_head())
     rng = np.random.default_rng(9)
-    sets, people = made.aggregate(floats(rng, 6, 16), [2, 4]), made.describe(floats(rng, 3, 16))
-    expected = (1 / (1 + np.exp(-(10.0 * (sets @ people.T) - 3.0)))).sum(axis=1)
-    np.testing.assert_allclose(made.score(sets, people), expected, atol=1e-5)
+    sets, wanted = made.aggregate(floats(rng, 6, 16), [2, 4]), made.describe(floats(rng, 3, 16))
+    expected = (1 / (1 + np.exp(-(10.0 * (sets @ wanted.T) - 3.0)))).sum(axis=1)
+    np.testing.assert_allclose(made.score(sets, wanted), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What an index asks of an aggregator, and the simplest one: the mean."""
+"""What an index needs of an aggregator, and the simplest one: the mean."""
 
 from __future__ import annotations
 

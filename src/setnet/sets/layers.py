@@ -145,7 +145,7 @@ class Product:
     """A product of projections: (x R_1) * (x R_2) * ... * (x R_d), d = 1 being a plain projection.
 
     ``factors`` are matrices (De, D') of one shape. The expected similarity of two lifted elements is the
-    d-th power of theirs, so that the cross-talk of different people (0.1) all but vanishes (0.01).
+    d-th power of theirs, so that the cross-talk of unrelated elements (0.1) all but vanishes (0.01).
     """
 
     factors: tuple[Floats, ...]

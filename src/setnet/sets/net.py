@@ -26,23 +26,23 @@ STRIP = 32
 
 
 class SetNet:
-    """Aggregates sets of descriptors into one set vector each, and scores them against query faces.
+    """Aggregates sets of descriptors into one set vector each, and scores them against queries.
 
     Examples
     --------
     >>> net = SetNet.load("sface-128")
     >>> rng = np.random.default_rng(0)
-    >>> faces = rng.standard_normal((5, 128)).astype(np.float32)
-    >>> net.aggregate(faces, counts=[2, 3]).shape == (2, net.dim)
+    >>> elements = rng.standard_normal((5, 128)).astype(np.float32)
+    >>> net.aggregate(elements, counts=[2, 3]).shape == (2, net.dim)
     True
-    >>> net.encode(faces, counts=[2, 3]).shape == (2, net.bytes_per_item)
+    >>> net.encode(elements, counts=[2, 3]).shape == (2, net.bytes_per_item)
     True
     """
 
     def __init__(self, head: Head, fingerprint: str = "") -> None:
         self.head = head
         self.fingerprint = (
-            fingerprint  # of the file it came from: an index tells heads of one name apart by it
+            fingerprint  # of the file it came from: an index distinguishes heads of one name by it
         )
         self.name = head.name
         self.element_dim: int | None = head.element_dim
@@ -112,22 +112,22 @@ class SetNet:
         return self.pool(rows, np.ones(len(rows), dtype=np.int64))
 
     def score(self, set_vectors: ArrayLike, queries: ArrayLike) -> NDArray[np.float64]:
-        """Return each set's summed score over the queried people: the sum of sigmoid(w <v, q> + b).
+        """Return each set's summed score over the query elements: the sum of sigmoid(w <v, q> + b).
 
         Parameters
         ----------
         set_vectors
             (N, D) from `aggregate` or `pool`.
         queries
-            (Q, D) from `describe`, one row per person.
+            (Q, D) from `describe`, one row per query element.
         """
-        vectors, people = np.asarray(set_vectors), np.asarray(queries)
-        for what, rows in (("set vectors", vectors), ("queries", people)):
+        vectors, wanted = np.asarray(set_vectors), np.asarray(queries)
+        for what, rows in (("set vectors", vectors), ("queries", wanted)):
             if rows.ndim != 2 or rows.shape[1] != self.dim:
                 raise InvalidInputError(
                     f"{what} of shape {rows.shape} do not fit head {self.name!r}: expected (n, {self.dim})"
                 )
-        scores: NDArray[np.float64] = self.logistic.probability(vectors @ people.T).sum(axis=1)
+        scores: NDArray[np.float64] = self.logistic.probability(vectors @ wanted.T).sum(axis=1)
         return scores
 
     def _checked(self, elements: ArrayLike, counts: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:

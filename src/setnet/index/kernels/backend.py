@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import logging
 import os
-import warnings
 from types import ModuleType
 
 from setnet.errors import one_of
@@ -16,11 +16,9 @@ try:
 except ImportError:
     from setnet.index.kernels import reference as kernels
 
-    warnings.warn(
+    logging.getLogger(__name__).warning(
         "setnet's C extension is not built: searches use the NumPy reference and are slow. "
-        "Install a C compiler and reinstall setnet",
-        RuntimeWarning,
-        stacklevel=2,
+        "Install a C compiler and reinstall setnet"
     )
 
 _level: str = kernels.levels()[-1]

@@ -1,7 +1,7 @@
 """A checksum over the whole catalogue file, kept beside it while nobody writes.
 
-SQLite verifies its structure but not every byte. When a writer closes, it seals the file; a check compares
-the seal, and the first write breaks it.
+SQLite verifies its structure but not every byte. When a writer closes, it writes a checksum of the
+file; a check compares it, and the first write removes it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 __all__ = ["broken", "remove", "write"]
 
 
-def _seal(catalog: Path) -> Path:
+def _checksum_file(catalog: Path) -> Path:
     return catalog.with_suffix(".seal")
 
 
@@ -27,35 +27,35 @@ def _checksum(catalog: Path) -> dict[str, int]:
 
 
 def write(catalog: Path) -> None:
-    """Seal a catalogue whose write-ahead log is empty."""
+    """Write the checksum of a catalogue whose write-ahead log is empty."""
     text = json.dumps(_checksum(catalog))
-    temporary = _seal(catalog).with_suffix(".tmp")
+    temporary = _checksum_file(catalog).with_suffix(".tmp")
     try:
         temporary.write_text(text)
-        os.replace(temporary, _seal(catalog))
-    except OSError:  # a seal is a convenience: without one, the check looks at the contents only
+        os.replace(temporary, _checksum_file(catalog))
+    except OSError:  # a convenience: without it, a check looks at the contents only
         temporary.unlink(missing_ok=True)
 
 
 def remove(catalog: Path) -> None:
-    """Break the seal, before the first write."""
-    _seal(catalog).unlink(missing_ok=True)
+    """Remove the checksum, before the first write."""
+    _checksum_file(catalog).unlink(missing_ok=True)
 
 
 def broken(catalog: Path) -> str | None:
-    """Return what is wrong when there is a seal and the file does not fit it."""
-    seal = _seal(catalog)
-    if not seal.exists() or (catalog.with_name(catalog.name + "-wal").exists() and _wal_bytes(catalog)):
+    """Return what is wrong when there is a checksum and the catalogue does not fit it."""
+    stored = _checksum_file(catalog)
+    if not stored.exists() or (catalog.with_name(catalog.name + "-wal").exists() and _wal_bytes(catalog)):
         return None
     try:
-        expected = json.loads(seal.read_text())
+        expected = json.loads(stored.read_text())
         found = _checksum(catalog)
     except (OSError, ValueError) as error:
-        return f"{seal} is damaged: {error}"
+        return f"{stored} is damaged: {error}"
     if found["bytes"] != expected.get("bytes"):
-        return f"{catalog} has {found['bytes']} bytes, its seal {seal.name} says {expected.get('bytes')}"
+        return f"{catalog} has {found['bytes']} bytes, {stored.name} says {expected.get('bytes')}"
     if found["crc"] != expected.get("crc"):
-        return f"{catalog} is damaged: its checksum does not fit its seal {seal.name}"
+        return f"{catalog} is damaged: its checksum is not the one in {stored.name}"
     return None
 
 

@@ -53,7 +53,7 @@ def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment]
             continue
         damage = file.damage()
         if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
-            damage.append(f"{path} is not the file that {catalog.path} speaks of")
+            damage.append(f"{path} is not the file that {catalog.path} lists")
         problems += damage
         if not damage:
             segments.append(Segment(number, file, shape))

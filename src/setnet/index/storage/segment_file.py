@@ -36,7 +36,7 @@ MADV_HUGEPAGE, MADV_POPULATE_READ = 14, 22  # of Linux; elsewhere the calls fail
 
 
 class SegmentFileWriter:
-    """Writes arrays one after another; `finish` seals the file and forces it to disk.
+    """Writes arrays one after another; `finish` completes the file and forces it to disk.
 
     Used as a context manager: an error removes the unfinished file.
     """

@@ -13,7 +13,7 @@ __all__ = ["SetSpec", "Shape"]
 class SetSpec:
     """The set vectors of an index: who made them, their dimension and bits per dimension.
 
-    ``fingerprint`` tells apart makers of one name; empty where the maker has none.
+    ``fingerprint`` distinguishes makers of one name; empty where the maker has none.
     """
 
     name: str

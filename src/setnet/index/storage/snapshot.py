@@ -65,7 +65,7 @@ class Snapshot:
                 path = segment_path(root, number)
                 segment = Segment(number, SegmentFile(path), shape)
                 if (len(segment), segment.file.bytes, segment.file.crc) != (items, size, crc):
-                    raise StorageError(f"{path} is not the file the catalogue speaks of; run check()")
+                    raise StorageError(f"{path} is not the file that the catalogue lists; run check()")
             self.segments.append(segment)
             self.dead.append(catalog.dead_rows(number, items))
         self._masks: dict[str, list[NDArray[np.bool_]]] = {}

@@ -50,7 +50,7 @@ class Writer:
         self._changed = False
 
     def close(self) -> None:
-        """Empty the write-ahead log, seal the catalogue and give the lock back."""
+        """Empty the write-ahead log, write the catalogue's checksum and give the lock back."""
         try:
             if self._changed:
                 with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
@@ -62,7 +62,7 @@ class Writer:
             self._lock.close()
 
     def _put_aside(self) -> None:
-        """Quarantine files that a killed or failed change left and no committed row speaks of."""
+        """Quarantine files that a killed or failed change left and no committed row names."""
         named = {number for number, *_ in self.catalog.segments()}
         self.folder.bring_back(named)
         unnamed = self.folder.unnamed(named)

@@ -1,5 +1,8 @@
 """Each compiled kernel computes what its NumPy twin does, at every instruction set."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -14,8 +17,8 @@ from setnet.sets.logistic import Logistic
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 
 
-def query_of(rng, people, dim, w=20.0):
-    rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(people)]
+def query_of(rng, size, dim, w=20.0):
+    rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(size)]
     return Query.of(rows, [], "aggregate", Logistic(w, -0.3 * w))
 
 
@@ -28,10 +31,10 @@ def packed(rng, counts, dim):
 
 
 @compiled
-@pytest.mark.parametrize("people", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("dim", [1, 4, 20, 128])
-def test_scan_of_elements(level, people, dim):
-    rng = np.random.default_rng(people * 1000 + dim)
+def test_scan_of_elements(level, size, dim):
+    rng = np.random.default_rng(size * 1000 + dim)
     counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
     offsets, elements, layout, slots = packed(rng, counts, dim)
     codes = np.empty((len(slots), -(-dim // 8), 16, 4), np.uint8)
@@ -39,7 +42,7 @@ def test_scan_of_elements(level, people, dim):
     rows = np.empty((len(elements), -(-dim // 4) * 4 + 4), np.uint8)
     coarse_norms = np.sqrt(reference.pack(elements, 0, dim, slots, 1, codes, scales)) + 1e-4
     norms = np.sqrt(reference.pack_rows(elements, 0, dim, 0, len(elements), rows)) + 1e-4
-    query = query_of(rng, people, dim)
+    query = query_of(rng, size, dim)
     used = layout.lane_rows >= 0
     items = layout.lane_rows[used].astype(np.int64)
     sims = query.rows[:, :dim] @ elements.astype(np.float64).T
@@ -48,7 +51,7 @@ def test_scan_of_elements(level, people, dim):
 
     q = Codes.of(query, "high", tuple(coarse_norms))
     args = (4, codes, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
-            q.step, q.slack, q.weight, q.w, q.threshold, q.inflate, np.zeros(people, np.int64), 0,
+            q.step, q.slack, q.weight, q.w, q.threshold, q.inflate, np.zeros(size, np.int64), 0,
             layout.blocks)  # fmt: skip
     expected, found = np.empty((2, layout.blocks * 16), np.float32)
     reference.scan(*args, expected, 0, len(expected))
@@ -65,7 +68,7 @@ def test_scan_of_elements(level, people, dim):
     np.testing.assert_allclose(tighter, finer, rtol=3e-6, atol=1e-8)
     assert (tighter >= truth).all()
     if dim >= 20:
-        assert (tighter - truth).max() < 0.2 * people, "the bound is too loose to be of use"
+        assert (tighter - truth).max() < 0.2 * size, "the bound is too loose to be of use"
         assert (tighter <= found[used]).mean() > 0.9
 
 
@@ -95,7 +98,7 @@ def test_scan_of_set_vectors(level, bits, dim):
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
     for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
         scan(*args, np.zeros(3, np.int64), 0, blocks, bounds, 0, out)
-    # as three queries, with room before each one's bounds: what each person adds to the sum
+    # as three queries, with room before each one's bounds: what each query element adds to the sum
     each = np.full((3, out + 5), np.nan, np.float32)
     backend.kernels.scan(*args, np.arange(3), 0, blocks, each, 5, out + 5)
     np.testing.assert_allclose(each[:, 5:].sum(axis=0), found, rtol=2e-6)
@@ -152,8 +155,8 @@ def test_evaluate(combine, precision):
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
     sizes = [2, 1, 3] if combine else [1, 1, 1]
-    people = [rng.normal(size=(n, 10)).astype(np.float32) / 3 for n in sizes]
-    query = Query.of(people, [people[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
+    groups = [rng.normal(size=(n, 10)).astype(np.float32) / 3 for n in sizes]
+    query = Query.of(groups, [groups[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
     results = []
     for kernels in (reference, backend.kernels):
@@ -195,6 +198,20 @@ def test_collect(level):
         assert n == reference.collect(bounds, low, expected)
         np.testing.assert_array_equal(out[:n], expected[:n])
     assert backend.kernels.collect(bounds, 0.0, np.empty(3, np.int64)) == 1003
+
+
+UNBUILT = """
+import sys
+sys.modules["setnet.index.kernels._kernels"] = None
+from setnet.index import greedy_matches, kernel_level
+print(kernel_level(), greedy_matches([[0.1, 0.9]]).tolist())
+"""
+
+
+def test_a_missing_extension_is_logged_and_shown_to_who_did_not_configure_logging():
+    done = subprocess.run([sys.executable, "-c", UNBUILT], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "reference [1]\n"
+    assert "C extension is not built" in done.stderr
 
 
 def test_the_reference_answers_when_the_extension_is_missing(tmp_path, make_world, make_index, monkeypatch):

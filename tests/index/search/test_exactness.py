@@ -47,14 +47,14 @@ KINDS = ["unit", "duplicates", "tiny", "unnormalised", "spiky", "signs", "negati
 @given(
     seed=st.integers(0, 2**31),
     dim=st.sampled_from([1, 2, 3, 5, 16, 63, 128, 257, 1024]),
-    people=st.integers(1, 32),
+    size=st.integers(1, 32),
     k=st.sampled_from([0, 1, 7, 40, 10_000]),
     kind=st.sampled_from(KINDS),
     precision=st.sampled_from(["float32", "float16"]),
     w=st.sampled_from([0.5, 20.0, 5000.0]),
 )
 def test_exact_search_equals_the_plain_computation(
-    tmp_path_factory, empty_world, seed, dim, people, k, kind, precision, w
+    tmp_path_factory, empty_world, seed, dim, size, k, kind, precision, w
 ):
     rng = np.random.default_rng(seed)
     if precision == "float16" and kind == "tiny":
@@ -66,7 +66,7 @@ def test_exact_search_equals_the_plain_computation(
     rows[~rows.any(axis=1)] = 1.0
     for i, part in enumerate(np.split(rows, np.cumsum(counts)[:-1])):
         world.items[f"item {i}"] = part.astype(np.float32)
-    query = adversarial(rng, kind if kind != "tiny" else "unit", people, dim).astype(np.float32)
+    query = adversarial(rng, kind if kind != "tiny" else "unit", size, dim).astype(np.float32)
     if kind == "unit":
         query[0] = rows[-1]
     with SetIndex.create(
@@ -161,8 +161,8 @@ def test_the_law_at_full_size(tmp_path):
             last = min(at + 50000, items)
             names = [str(i) for i in range(at, last)]
             index.add(names, elements[offsets[at] : offsets[last]], counts[at:last])
-        for people in (1, 2, 3, 5):
-            query = elements[rng.integers(0, len(elements), people)]
+        for size in (1, 2, 3, 5):
+            query = elements[rng.integers(0, len(elements), size)]
             sims = (elements @ query.T).astype(np.float32)
             scores = np.array([_score(sims[a:z].T, index) for a, z in itertools.pairwise(offsets)])
             order = np.argsort(-scores, kind="stable")

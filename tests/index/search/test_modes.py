@@ -74,38 +74,38 @@ def test_fast_mode_is_exact_among_its_candidates(tmp_path, make_world, make_inde
 
 def test_query_aggregation_searches_with_one_set_vector(tmp_path, make_world, make_index):
     world = make_world(5, 300)
-    people = [unit(np.random.default_rng(i).normal(size=(2, 16))) for i in range(2)]
+    query = [unit(np.random.default_rng(i).normal(size=(2, 16))) for i in range(2)]
     with make_index(world, tmp_path / "i") as index:
-        together = index.search(people, k=10, mode="set", aggregate_query=True)
-        one = Mean(16).pool(np.concatenate(people), np.array([4]))
+        together = index.search(query, k=10, mode="set", aggregate_query=True)
+        one = Mean(16).pool(np.concatenate(query), np.array([4]))
         assert [h.id for h in together] == [h.id for h in index.search(one, k=10, mode="set")]
-        assert index.search(people, k=5, mode="fast", aggregate_query=True)
+        assert index.search(query, k=5, mode="fast", aggregate_query=True)
         with pytest.raises(ValueError, match="'set' or 'fast'"):
-            index.search(people, aggregate_query=True)
+            index.search(query, aggregate_query=True)
 
 
 def test_several_examples_are_aggregated_or_their_scores_merged(tmp_path, make_world, make_index):
     world = make_world(6, 400)
     rng = np.random.default_rng(1)
-    people = [unit(rng.normal(size=(3, 16))), unit(rng.normal(size=(1, 16)))]
+    query = [unit(rng.normal(size=(3, 16))), unit(rng.normal(size=(1, 16)))]
     with make_index(world, tmp_path / "i") as index:
-        merged = np.concatenate([unit(people[0].mean(axis=0, keepdims=True)), people[1]])
-        assert [h.id for h in index.search(people, k=20)] == [h.id for h in index.search(merged, k=20)]
+        merged = np.concatenate([unit(query[0].mean(axis=0, keepdims=True)), query[1]])
+        assert [h.id for h in index.search(query, k=20)] == [h.id for h in index.search(merged, k=20)]
         for rule, fold in (("mean", np.mean), ("max", np.max)):
-            hits = index.search(people, k=20, examples=rule)
+            hits = index.search(query, k=20, examples=rule)
             scores = {}
             for name, rows in world.items.items():
                 if len(rows):
                     pairs = [
                         index.logistic.probability(p.astype(np.float64) @ rows.T.astype(np.float64))
-                        for p in people
+                        for p in query
                     ]
                     table = np.stack([fold(p, axis=0) for p in pairs])
                     scores[name] = sum(table[p, e] for p, e in greedy_pairs(table))
             expected = sorted(scores.values(), reverse=True)[:20]
             np.testing.assert_allclose([h.score for h in hits], expected, atol=1e-9)
-            by_sets = index.search(people, k=5, mode="set", examples=rule)
-            described = [index.logistic.w is not None and unit(p) for p in people]
+            by_sets = index.search(query, k=5, mode="set", examples=rule)
+            described = [unit(p) for p in query]
             means = {n: unit(r.sum(axis=0, keepdims=True))[0] for n, r in world.items.items() if len(r)}
             best = max(
                 sum(fold(index.set_logistic.probability(d.astype(np.float64) @ m)) for d in described)
@@ -124,17 +124,17 @@ def test_optimal_matching_is_never_below_greedy(tmp_path, make_world, make_index
     assert any(optimal[name] > score + 1e-9 for name, score in greedy.items())
 
 
-PEOPLE = np.eye(6, dtype=np.float32)
+VECTORS = np.eye(6, dtype=np.float32)
 
 
 @pytest.fixture
 def album(tmp_path):
-    """Four people and two strangers in known company."""
+    """Items made of six known vectors."""
     members = {"ab": [0, 1], "a": [0], "abs": [0, 1, 4], "b": [1], "cs": [2, 5], "none": [], "abc": [0, 1, 2]}
     index = SetIndex.create(tmp_path / "album", 6)
     index.add(
         list(members),
-        np.concatenate([PEOPLE[m] for m in members.values()]),
+        np.concatenate([VECTORS[m] for m in members.values()]),
         [len(m) for m in members.values()],
         attributes=[{"folder": f"/p/{n[0]}", "year": 2000 + i, "kind": n} for i, n in enumerate(members)],
     )
@@ -147,21 +147,21 @@ def ids(hits):
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_conditions_on_people(album, mode):
-    ab = PEOPLE[:2]
+def test_conditions_on_elements(album, mode):
+    ab = VECTORS[:2]
     assert set(ids(album.search(ab, at_least=2, mode=mode))) == {"ab", "abs", "abc"}
     assert set(ids(album.search(ab, at_least=1, mode=mode))) == {"ab", "abs", "abc", "a", "b"}
     assert album.search(ab, at_least=3, mode=mode) == []
     assert set(ids(album.search(ab, only=True, mode=mode))) == {"ab", "a", "b"}
     assert set(ids(album.search(ab, only=True, at_least=2, mode=mode))) == {"ab"}
-    assert set(ids(album.search(ab, without=PEOPLE[2:3], at_least=1, mode=mode))) == {"ab", "abs", "a", "b"}
-    assert set(ids(album.search(ab, without=PEOPLE[[2, 4]], at_least=1, mode=mode))) == {"ab", "a", "b"}
+    assert set(ids(album.search(ab, without=VECTORS[2:3], at_least=1, mode=mode))) == {"ab", "abs", "a", "b"}
+    assert set(ids(album.search(ab, without=VECTORS[[2, 4]], at_least=1, mode=mode))) == {"ab", "a", "b"}
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
 def test_conditions_on_attributes(album, mode):
     def found(where):
-        return set(ids(album.search(PEOPLE[:1], where=where, mode=mode)))
+        return set(ids(album.search(VECTORS[:1], where=where, mode=mode)))
 
     assert found({"kind": "ab"}) == {"ab"}
     assert found({"kind": ["ab", "cs"]}) == {"ab", "cs"}
@@ -194,18 +194,18 @@ def test_items_without_elements_are_stored_and_never_found(album):
     assert "none" in album
     assert len(album) == 7
     for mode in ("exact", "fast", "set"):
-        assert "none" not in ids(album.search(PEOPLE[:1], k=100, mode=mode))
+        assert "none" not in ids(album.search(VECTORS[:1], k=100, mode=mode))
 
 
-def test_matches_say_who_is_where(album):
-    hit = album.search(PEOPLE[[1, 0]], k=1)[0]
+def test_matches_say_what_is_where(album):
+    hit = album.search(VECTORS[[1, 0]], k=1)[0]
     assert hit.id == "ab"
     assert [(m.query_element, m.element) for m in hit.matches] == [(0, 1), (1, 0)]
     assert hit.score == pytest.approx(sum(album.logistic.probability([m.similarity for m in hit.matches])))
 
 
 def test_tags_rank_by_the_size_of_the_intersection(album):
-    gallery = {"anna": PEOPLE[0], "ben": np.stack([PEOPLE[1], PEOPLE[1]]), "cleo": PEOPLE[2]}
+    gallery = {"anna": VECTORS[0], "ben": np.stack([VECTORS[1], VECTORS[1]]), "cleo": VECTORS[2]}
     assert album.tag(gallery) == 4 + 4 + 2
     hits = album.search(["anna", "ben"], mode="tags")
     assert ids(hits) == ["ab", "abs", "abc", "a", "b"]
@@ -213,7 +213,7 @@ def test_tags_rank_by_the_size_of_the_intersection(album):
     assert {(m.query_element, m.element) for m in hits[0].matches} == {("anna", 0), ("ben", 1)}
     assert ids(album.search(["cleo"], mode="tags", where={"kind": "cs"})) == ["cs"]
     assert ids(album.search(["anna", "ben"], mode="tags", k=2)) == ["ab", "abs"]
-    reranked = album.search({"anna": PEOPLE[0], "cleo": PEOPLE[2]}, mode="tags", candidates=100)
+    reranked = album.search({"anna": VECTORS[0], "cleo": VECTORS[2]}, mode="tags", candidates=100)
     assert reranked[0].id == "abc"
     assert reranked[0].score > 1.9
     assert ids(album.search(["anna", "ben"], mode="tags", only=True, at_least=2)) == ["ab"]
@@ -223,8 +223,8 @@ def test_tags_rank_by_the_size_of_the_intersection(album):
         album.search(["dora"], mode="tags")
 
 
-def test_a_face_is_tagged_with_one_name_only(album):
-    twins = {"x": PEOPLE[0], "y": (PEOPLE[0] + 0.1 * PEOPLE[1]) / np.sqrt(1.01)}
+def test_an_element_is_tagged_with_one_name_only(album):
+    twins = {"x": VECTORS[0], "y": (VECTORS[0] + 0.1 * VECTORS[1]) / np.sqrt(1.01)}
     album.tag(twins)
     assert album.search(["y"], mode="tags") == []
     assert len(album.search(["x"], mode="tags")) == 4
