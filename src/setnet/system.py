@@ -37,8 +37,8 @@ def total_memory() -> int:
 class FileLock:
     """An exclusive lock on a file, held from creation until `close` or the end of the process.
 
-    Raises `LockedError` at once when anyone holds it, this process included. (Fifteen lines of our own rather
-    than the `filelock` library: a dependency less, and the lock is exactly one open file.)
+    Raises `LockedError` at once when anyone holds it, this process included. (A few lines of our own rather
+    than the `filelock` library: one dependency less, and the lock is exactly one open file.)
 
     Examples
     --------
@@ -56,8 +56,10 @@ class FileLock:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(self._file)
-        except OSError:
+        except BaseException as error:
             os.close(self._file)
+            if not isinstance(error, OSError):
+                raise
             raise LockedError(f"{path} is locked by another process or another part of this one") from None
 
     def close(self) -> None:

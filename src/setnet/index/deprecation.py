@@ -14,17 +14,7 @@ R = TypeVar("R")
 
 
 def renamed(old: str, new: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Let a function take keyword ``old`` for ``new``, with a DeprecationWarning.
-
-    >>> @renamed("people", "query")
-    ... def size(query: list[int]) -> int:
-    ...     return len(query)
-    >>> with warnings.catch_warnings(record=True) as said:
-    ...     size(people=[1, 2])
-    2
-    >>> print(said[0].message)
-    size(people=...) is deprecated: use query=
-    """
+    """Let a function take keyword ``old`` for ``new``, with a DeprecationWarning."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)

@@ -79,7 +79,8 @@ def test_query_aggregation_searches_with_one_set_vector(tmp_path, make_world, ma
         together = index.search(query, k=10, mode="set", aggregate_query=True)
         one = Mean(16).pool(np.concatenate(query), np.array([4]))
         assert [h.id for h in together] == [h.id for h in index.search(one, k=10, mode="set")]
-        assert index.search(query, k=5, mode="fast", aggregate_query=True)
+        fast = index.search(query, k=5, mode="fast", aggregate_query=True, candidates=10)
+        assert fast == index.rerank(query, [h.id for h in together], k=5)
         with pytest.raises(ValueError, match="'set' or 'fast'"):
             index.search(query, aggregate_query=True)
 

@@ -347,7 +347,8 @@ def test_a_read_only_folder_can_be_searched(stored):
 
 
 def test_open_reads_no_vectors(tmp_path, make_world, make_index):
-    make_index(make_world(9, 300), tmp_path / "i").close()
+    make_index(make_world(9, 3000, dim=64), tmp_path / "i", batch=3000).close()
+    assert sum(path.stat().st_size for path in (tmp_path / "i" / "segments").iterdir()) > 2_000_000
     before = Path("/proc/self/io").read_text() if Path("/proc/self/io").exists() else ""
     if not before:
         pytest.skip("no /proc/self/io here")

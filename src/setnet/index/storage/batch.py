@@ -1,52 +1,22 @@
-"""Rows that a new segment is written from: a batch in memory, or any other source of rows."""
+"""Rows in memory, checked and ready to be written as a segment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.storage.segment import ragged
 
-__all__ = ["Batch", "Source"]
-
-
-class Source(Protocol):
-    """Rows that a new segment can be written from."""
-
-    @property
-    def seq(self) -> NDArray[np.int64]:
-        """Sequence number of each row."""
-        ...
-
-    @property
-    def counts(self) -> NDArray[np.int64]:
-        """Number of elements of each row."""
-        ...
-
-    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the ids of rows."""
-        ...
-
-    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
-        """Return the attributes of rows, as JSON; an empty string for none."""
-        ...
-
-    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Return the elements of rows, one after another."""
-        ...
-
-    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-        """Return the set vectors of rows as codes and the scale of each."""
-        ...
+__all__ = ["Batch"]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Rows given by a caller of `add`, in memory."""
+    """Rows given by a caller of `add`; read like a `Segment` when they are written."""
 
     ids: Sequence[str]
     seq: NDArray[np.int64]

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import lanes
-from setnet.index.storage.batch import Source
-from setnet.index.storage.segment import ragged
+from setnet.index.storage.batch import Batch
+from setnet.index.storage.segment import Segment, ragged
 from setnet.index.storage.segment_codes import write_codes, write_sets
 from setnet.index.storage.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec, Shape
 
-__all__ = ["write_segment"]
+__all__ = ["Source", "write_segment"]
 
 CHUNK = 8192  # items handled at once
 SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
 
+Source = Batch | Segment
 Part = tuple[Source, NDArray[np.int64]]
 Piece = tuple[Source, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, their places in the chunk
 

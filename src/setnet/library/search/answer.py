@@ -128,9 +128,9 @@ def _with_matches(hit: Hit, index: SetIndex, centres: NDArray[np.float32]) -> Hi
     pairs: list[Match] = []
     for flat in np.argsort(-similarities, axis=None):
         person, element = divmod(int(flat), similarities.shape[1])
-        if all(person != pair.query_element and element != pair.element for pair in pairs):
+        if all(person != pair.person and element != pair.element for pair in pairs):
             pairs.append(Match(person, element, float(similarities[person, element])))
-    return replace(hit, matches=tuple(sorted(pairs, key=lambda pair: pair.query_element)))
+    return replace(hit, matches=tuple(sorted(pairs, key=lambda pair: pair.person)))
 
 
 def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], threshold: float) -> PhotoHit:
@@ -139,7 +139,7 @@ def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], thr
         if match.similarity >= threshold and match.element < len(photo.faces):
             matches.append(
                 PersonMatch(
-                    person=people[int(match.query_element)].name,
+                    person=people[int(match.person)].name,
                     similarity=match.similarity,
                     face=match.element,
                     box=photo.faces[match.element].box,
