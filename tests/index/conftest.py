@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 @dataclass
@@ -80,7 +81,7 @@ def random_world(seed: int, items: int, dim: int = 16, most: int = 6, identities
     return world
 
 
-def indexed(world: World, path: Path, batch: int = 400, **options: object) -> SetIndex:
+def indexed(world: World, path: Path, batch: int = 400, **options: Any) -> SetIndex:
     index = SetIndex.create(path, dim=world.dim, **options)
     names = list(world.items)
     for at in range(0, len(names), batch):

@@ -48,7 +48,7 @@ def test_readers_see_commits_and_run_through_compactions(tmp_path, make_world, m
                 if hits:
                     seen.add(generation)
             if len(index.search(row, k=1000)) != n:
-                wrong.append("all")
+                wrong.append(-1)
 
     readers = [SetIndex.open(tmp_path / "i", read_only=True) for _ in range(2)]
     threads = [threading.Thread(target=read, args=(index,)) for index in (*readers, readers[0], writer)]
@@ -89,19 +89,21 @@ def test_another_process_reads_along(tmp_path):
             stdout=subprocess.PIPE,
             text=True,
         )
+        assert reader.stdin
+        assert reader.stdout
         assert reader.stdout.readline() == "ready\n"
 
-        def ask():
-            reader.stdin.write("\n")
-            reader.stdin.flush()
-            return reader.stdout.readline().strip()
+        def state_seen(stdin=reader.stdin, stdout=reader.stdout):
+            stdin.write("\n")
+            stdin.flush()
+            return stdout.readline().strip()
 
-        assert ask() == "1 first"
+        assert state_seen() == "1 first"
         index.add(["second"], np.eye(8)[:1], [1])
-        assert ask() == "2 first"
+        assert state_seen() == "2 first"
         index.delete(["first"])
         index.compact()
-        assert ask() == "1 second"
+        assert state_seen() == "1 second"
         reader.stdin.close()
         assert reader.wait(timeout=30) == 0
 

@@ -1,5 +1,7 @@
 """Names of the version before still work for one version, and say what replaces them."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,12 +13,14 @@ ROWS = np.eye(4, dtype=np.float32)
 def test_people_is_the_old_name_of_query(tmp_path):
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["a", "b"], ROWS[:3], [2, 1])
+        search: Any = index.search
+        rerank: Any = index.rerank
         with pytest.warns(DeprecationWarning, match=r"search\(people=...\) is deprecated: use query="):
-            assert index.search(people=ROWS[:2], k=1) == index.search(ROWS[:2], k=1)
+            assert search(people=ROWS[:2], k=1) == search(ROWS[:2], k=1)
         with pytest.warns(DeprecationWarning, match="use query="):
-            assert index.rerank(people=ROWS[:2], ids=["b"]) == index.rerank(query=ROWS[:2], ids=["b"])
+            assert rerank(people=ROWS[:2], ids=["b"]) == rerank(query=ROWS[:2], ids=["b"])
         with pytest.raises(TypeError):
-            index.search(query=ROWS[:1], people=ROWS[:1])
+            search(query=ROWS[:1], people=ROWS[:1])
 
 
 def test_person_is_the_old_name_of_query_element():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,15 +43,15 @@ def test_a_head_comes_back_as_written(tmp_path: Path) -> None:
     head, path = every_part(), tmp_path / "all.safetensors"
     head.save(path)
     again = Head.load(path)
-    faces = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
-    np.testing.assert_array_equal(SetNet(head).pool(faces, [2, 3]), SetNet(again).pool(faces, [2, 3]))
+    elements = np.random.default_rng(1).standard_normal((5, 8)).astype(np.float32)
+    np.testing.assert_array_equal(SetNet(head).pool(elements, [2, 3]), SetNet(again).pool(elements, [2, 3]))
     for name in ("name", "element_dim", "bits", "logistic", "dim", "descriptor", "about"):
         assert getattr(again, name) == getattr(head, name)
 
 
 def test_parts_that_do_not_fit_are_refused() -> None:
     square = np.eye(4, dtype=np.float32)
-    common = {"name": "x", "element_dim": 4, "bits": 32, "logistic": Logistic(1.0, 0.0)}
+    common: dict[str, Any] = {"name": "x", "element_dim": 4, "bits": 32, "logistic": Logistic(1.0, 0.0)}
     with pytest.raises(ModelError, match="no branches"):
         Head(**common, branches=())
     with pytest.raises(ModelError, match="the input gives 3"):

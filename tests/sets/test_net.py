@@ -26,7 +26,7 @@ def vlad_head(bits: int = 32) -> Head:
         logistic=Logistic(10.0, -3.0),
         branches=(NetVLAD(floats(rng, 16, 3), floats(rng, 3), floats(rng, 3, 16)),),
         input=Input(unit_last=False),
-        output=(Affine(floats(rng, 48, 32), floats(rng, 32) * 0.1), Affine(floats(rng, 32, 24))),
+        output=(Affine(floats(rng, 48, 32), floats(rng, 32) * np.float32(0.1)), Affine(floats(rng, 32, 24))),
     )
 
 
@@ -42,7 +42,7 @@ def lift_head(bits: int = 1) -> Head:
             Product((floats(rng, 12, 26), floats(rng, 12, 26)), share=0.5),
             Product((floats(rng, 12, 24),), share=0.3),
         ),
-        input=Input(floats(rng, 16) * 0.1, floats(rng, 16, 12)),
+        input=Input(floats(rng, 16) * np.float32(0.1), floats(rng, 16, 12)),
         output=(Blocks(floats(rng, 16, 8, 8)), Blocks(floats(rng, 8, 16, 8))),
     )
 
@@ -112,7 +112,7 @@ def test_netvlad_follows_equation_1_with_normalised_contributions() -> None:
 def test_products_of_projections_square_the_similarity_on_average() -> None:
     rng = np.random.default_rng(6)
     x = unit(floats(rng, 1, 16))
-    y = unit(x + 0.2 * floats(rng, 1, 16))
+    y = unit((x + 0.2 * floats(rng, 1, 16)).astype(np.float32))
     branch = Product((floats(rng, 16, 40_000), floats(rng, 16, 40_000)))
     similarity = float((unit(branch.lift(x)) * unit(branch.lift(y))).sum())
     assert similarity == pytest.approx(float((x @ y.T)[0, 0]) ** 2, abs=0.05)

@@ -60,11 +60,11 @@ def test_scan_of_elements(level, size, dim):
     assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
 
     q = Codes.of(query, "bytes", tuple(norms))
-    args = (rows, rows.shape[1] - 4, offsets, q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold,
-            q.inflate, items)  # fmt: skip
+    whole = (rows, rows.shape[1] - 4, offsets, q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold,
+             q.inflate, items)  # fmt: skip
     finer, tighter = np.empty((2, len(items)), np.float32)
-    reference.refine(*args, finer)
-    backend.kernels.refine(*args, tighter)
+    reference.refine(*whole, finer)
+    backend.kernels.refine(*whole, tighter)
     np.testing.assert_allclose(tighter, finer, rtol=3e-6, atol=1e-8)
     assert (tighter >= truth).all()
     if dim >= 20:
@@ -113,9 +113,9 @@ def test_scan_of_set_vectors(level, bits, dim):
 
     similar, plain = np.empty((n, 3)), np.empty((n, 3))
     items = rng.permutation(n).astype(np.int64)
-    args = (bits, codes, scales, dim, codes.shape[1], query.rows, 3, items)
-    backend.kernels.set_similarities(*args, similar)
-    reference.set_similarities(*args, plain)
+    chosen = (bits, codes, scales, dim, codes.shape[1], query.rows, 3, items)
+    backend.kernels.set_similarities(*chosen, similar)
+    reference.set_similarities(*chosen, plain)
     np.testing.assert_allclose(similar, plain, rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(similar, sims[items], rtol=1e-5, atol=1e-6)
 
@@ -155,10 +155,10 @@ def test_evaluate(combine, precision):
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
     sizes = [2, 1, 3] if combine else [1, 1, 1]
-    groups = [rng.normal(size=(n, 10)).astype(np.float32) / 3 for n in sizes]
+    groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
     query = Query.of(groups, [groups[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
-    results = []
+    results: list[tuple[np.ndarray, ...]] = []
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip

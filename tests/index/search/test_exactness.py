@@ -109,10 +109,10 @@ def test_equal_scores_go_by_insertion_also_after_a_replacement(level, tmp_path):
 
 
 def test_saturated_scores_go_by_the_sum_of_similarities(level, tmp_path):
-    rows = np.float32([[0.6, 0], [0.9, 0], [0.7, 0]])
+    rows = np.array([[0.6, 0], [0.9, 0], [0.7, 0]], np.float32)
     with SetIndex.create(tmp_path / "i", 2, logistic=(5000.0, -500.0)) as index:
         index.add(["a", "b", "c"], rows, [1, 1, 1])
-        hits = index.search(np.float32([[1, 0]]), k=3)
+        hits = index.search(np.array([[1, 0]], np.float32), k=3)
     assert [hit.score for hit in hits] == [1.0, 1.0, 1.0]
     assert [hit.id for hit in hits] == ["b", "c", "a"]
 

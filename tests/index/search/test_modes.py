@@ -1,5 +1,7 @@
 """Set, fast and tag search, conditions, examples: what each mode promises."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -179,10 +181,13 @@ def test_conditions_are_applied_before_the_top_k_is_cut(tmp_path, make_world):
     query = np.concatenate([world.items["item 3"][:1], world.items["item 4"][:1]])
     names = list(world.items)
     with SetIndex.create(tmp_path / "i", 16) as index:
-        index.add(names, *world.stack(names), attributes=[{"n": i, "odd": i % 2} for i in range(2000)])
+        elements, counts = world.stack(names)
+        index.add(names, elements, counts, attributes=[{"n": i, "odd": i % 2} for i in range(2000)])
+        odd: dict[str, Any] = {"odd": 1}
+        few: dict[str, Any] = {"n": {"<": 20}}
         for where, keep in [
-            ({"odd": 1}, lambda name: int(name.split()[1]) % 2 == 1),
-            ({"n": {"<": 20}}, lambda name: int(name.split()[1]) < 20),
+            (odd, lambda name: int(name.split()[1]) % 2 == 1),
+            (few, lambda name: int(name.split()[1]) < 20),
         ]:
             world.agrees(index.search(query, k=15, where=where), query, 15, keep)
         index.add(

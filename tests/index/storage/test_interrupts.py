@@ -63,14 +63,15 @@ def test_a_failure_after_any_statement_of_a_change_loses_no_item(tmp_path, chang
         path = tmp_path / str(after)
         small_index(path)
         index = SetIndex.open(path)
-        db = FailingDatabase(index._editor.writer.catalog.db, after, error)
-        index._editor.writer.catalog.db = db
+        assert index._editor
+        catalog: Any = index._editor.writer.catalog
+        db = catalog.db = FailingDatabase(catalog.db, after, error)
         try:
             CHANGES[change](index)
             failed = False
         except (KeyboardInterrupt, StorageError):
             failed = True
-        index._editor.writer.catalog.db = db._db
+        catalog.db = db._db
         index.close()
         with SetIndex.open(path) as index:
             assert index.check().problems == []

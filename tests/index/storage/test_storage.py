@@ -75,7 +75,7 @@ def test_any_history_of_changes_ends_in_the_same_answers(tmp_path, empty_world, 
 
 
 def test_compaction_takes_deleted_vectors_and_names_off_the_disk(tmp_path):
-    secret = np.float32([[0.123456, 0.654321, 0.111213, 0.141516]])
+    secret = np.array([[0.123456, 0.654321, 0.111213, 0.141516]], np.float32)
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["keep", "secret-name"], np.concatenate([np.ones((1, 4), np.float32), secret]), [1, 1],
                   attributes=[None, {"where": "secret-place"}])  # fmt: skip
@@ -139,6 +139,7 @@ def kill_and_compare(path, moments):
         process = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
         )
+        assert process.stdout
         lines.append(process.stdout.readline())
         time.sleep(rng.uniform(0, 0.03))
         os.kill(process.pid, signal.SIGKILL)
