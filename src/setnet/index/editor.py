@@ -34,8 +34,10 @@ class IndexEditor:
         """Close the index and give the write lock back, after a change under way."""
         with self._one_at_a_time:
             if not self._reader.closed:
-                self._reader.close()
-                self.writer.close()
+                try:
+                    self._reader.close()
+                finally:
+                    self.writer.close()
 
     def add(
         self,
