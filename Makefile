@@ -2,26 +2,42 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
-SETUP := pyproject.toml setup.py constraints.txt Makefile $(wildcard src/setnet/index/kernels/*)
+SETUP := pyproject.toml setup.py constraints.txt Makefile \
+         $(wildcard src/setnet/index/kernels/*.[ch])
+# On macOS a browser is an application, not a command.
+MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
+export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)
 
-.PHONY: browser demo test install soak bench docs clean
+.PHONY: bench browser check clean coverage demo docs install soak test
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
-test: install browser
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+test: install check
 	$(BIN)/pytest -m "not soak"
 
-install: .venv/.test
+# What needs no test to run: style, order of the imports between rooms, types.
+check: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/mypy
 
-# The page is tested in a real browser; where none can be had those tests are skipped, and say so.
+install: .venv/.test browser
+	@echo "installed in .venv: setnet, all its extras and the tools of its tests"
+
+# The web page is tested in a real browser; where none can be had those tests are skipped, and say so.
 browser:
-	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
-	|| { echo "installing chromium for the tests of the web page"; \
+	@test -n "$(SETNET_BROWSER)" && echo "browser for the tests of the web page: $(SETNET_BROWSER)" \
+	|| { echo "installing chromium for the tests of the web page (apt-get)"; \
 	     apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq chromium >/dev/null 2>&1; } \
 	|| echo "no browser can be installed here: the tests of the page in a browser will be skipped"
+
+coverage: install
+	$(BIN)/pytest -m "not soak" --cov --cov-report=term
+
+docs: .venv/.test
+	$(BIN)/mkdocs build --quiet --strict
+	@echo "written to site/index.html"
 
 soak: install
 	SETNET_SOAK=1 $(BIN)/pytest -m soak --timeout 7200
@@ -45,4 +61,4 @@ bench: install
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv build src/*.egg-info src/setnet/index/kernels/*.so
+	rm -rf .venv build site .coverage* src/*.egg-info src/setnet/index/kernels/*.so
