@@ -1,4 +1,4 @@
-"""A sample of Labeled Faces in the Wild, where it is at hand; `benchmarks/lfw.py` does all of it."""
+"""A sample of Labeled Faces in the Wild, where it is available; `benchmarks/lfw.py` does all of it."""
 
 from __future__ import annotations
 

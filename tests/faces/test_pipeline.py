@@ -122,7 +122,7 @@ def test_the_threshold_is_obeyed(portrait: Photo) -> None:
     assert faces_of(portrait, FaceSettings(threshold=1.0)) == []
 
 
-def test_time_is_told_by_stage(small_portrait: npt.NDArray[np.uint8]) -> None:
+def test_time_is_measured_by_stage(small_portrait: npt.NDArray[np.uint8]) -> None:
     times = StageTimes()
     faces_of(small_portrait, times=times)
     once = (times.detector, times.descriptor)

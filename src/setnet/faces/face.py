@@ -1,4 +1,4 @@
-"""A face found in a photo, as the rest of setnet sees it."""
+"""A face found in a photo: its place, quality and descriptor."""
 
 from __future__ import annotations
 
@@ -40,11 +40,14 @@ class Quality:
 
     Attributes
     ----------
-    size : side in photo pixels of a square as large as the face's box
-    score : the detector's, 0 to 1
-    sharpness : share of fine detail in the aligned face, about 0.05 (blurred) to 0.3 (crisp)
-    yaw, pitch, roll : estimate in degrees from the landmarks; right, up and clockwise in the photo
-        are positive
+    size
+        Side in photo pixels of a square as large as the face's box.
+    score
+        The detector's, 0 to 1.
+    sharpness
+        Share of fine detail in the aligned face, about 0.05 (blurred) to 0.3 (crisp).
+    yaw, pitch, roll
+        Estimate in degrees from the landmarks; right, up and clockwise in the photo are positive.
     """
 
     size: float
@@ -61,8 +64,10 @@ class Face:
 
     Attributes
     ----------
-    landmarks : (5, 2) float32: the eye on the photo's left, the other eye, nose, mouth left, right
-    descriptor : (dim,) float32 of length 1
+    landmarks
+        (5, 2) float32: the eye on the photo's left, the other eye, nose, mouth left, right.
+    descriptor
+        (dim,) float32 of length 1.
     """
 
     box: Box

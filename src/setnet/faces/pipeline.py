@@ -1,4 +1,4 @@
-"""From a photo to its faces: open, detect, cut out, describe, judge."""
+"""From a photo to its faces: open, detect, crop, describe, measure the quality."""
 
 from __future__ import annotations
 
@@ -37,9 +37,12 @@ def faces_of(
 
     Parameters
     ----------
-    image : an opened photo, RGB pixels (height, width, 3), or a file's path or bytes
-    settings : which models, and which faces count
-    times : where to add up the seconds the models took
+    image
+        An opened photo, RGB pixels (height, width, 3), or a file's path or bytes.
+    settings
+        Which models, and which faces count.
+    times
+        Where to add up the seconds the models took.
 
     Raises
     ------
@@ -75,7 +78,7 @@ def faces_of(
 def _good_enough(
     pixels: npt.NDArray[np.uint8], found: Detections, settings: FaceSettings
 ) -> tuple[Detections, list[Quality]]:
-    """Return the faces that the settings let pass, from left to right, with their quality."""
+    """Return the faces that meet the settings, from left to right, with their quality."""
     kept: list[int] = []
     qualities: list[Quality] = []
     centres = found.boxes[:, :2] + found.boxes[:, 2:]

@@ -1,4 +1,4 @@
-"""How faces are found and described: one small value that travels with a library."""
+"""Settings of face detection and description; a library stores those it was made with."""
 
 from __future__ import annotations
 
@@ -18,13 +18,20 @@ class FaceSettings:
 
     Attributes
     ----------
-    detector, descriptor : names in the model registry
-    min_face : faces smaller than this many photo pixels are left out
-    threshold : detector score a face needs, 0 to 1; None for the detector's own
-    longest_side : larger photos are searched at this length (and cut out at their own)
-    min_sharpness : faces with less fine detail are left out (see `Quality.sharpness`)
-    max_turn : faces turned further than this many degrees to a side are left out
-    max_pixels : photos with more are refused
+    detector, descriptor
+        Names in the model registry.
+    min_face
+        Faces smaller than this many photo pixels are left out.
+    threshold
+        Detector score a face needs, 0 to 1; None for the detector's own.
+    longest_side
+        Larger photos are searched at this length; faces are still cropped from the full size.
+    min_sharpness
+        Faces with less fine detail are left out (see `Quality.sharpness`).
+    max_turn
+        Faces turned further than this many degrees to a side are left out.
+    max_pixels
+        Photos with more are refused.
 
     >>> FaceSettings(min_face=60).to_dict()["min_face"]
     60

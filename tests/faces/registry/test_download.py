@@ -1,4 +1,4 @@
-"""Downloads from a server of the test's own: resumed, checked, and only when asked."""
+"""Downloads from a server of the test's own: resumed, checked, and only on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENT = np.random.default_rng(0).bytes(300_000)
 
 
 class Server(ThreadingHTTPServer):
-    asked: list[str | None]
+    requests: list[str | None]
     stop_after: int | None
     understands_ranges: bool
     status: int
@@ -29,7 +29,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         wanted = self.headers.get("Range")
-        self.server.asked.append(wanted)
+        self.server.requests.append(wanted)
         if self.server.status != 200:
             self.send_error(self.server.status)
             return
@@ -52,7 +52,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def server() -> Iterator[Server]:
     server = Server(("127.0.0.1", 0), Handler)
-    server.asked, server.stop_after, server.understands_ranges, server.status = [], None, True, 200
+    server.requests, server.stop_after, server.understands_ranges, server.status = [], None, True, 200
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield server
@@ -74,30 +74,30 @@ def far(server: Server, own_cache: Path, tmp_path: Path, monkeypatch: pytest.Mon
     return own_cache / "models" / "far" / "far.onnx"
 
 
-def test_nothing_is_fetched_unless_asked(server: Server, far: Path) -> None:
+def test_nothing_is_fetched_unless_requested(server: Server, far: Path) -> None:
     with pytest.raises(ModelError, match="setnet models --download far"):
         load_descriptor("far")
-    assert server.asked == []
+    assert server.requests == []
 
 
 def test_a_download_shows_the_licence_and_is_checked(server: Server, far: Path) -> None:
-    told: list[str] = []
-    assert download_model("far", told.append) == {"model": far}
+    messages: list[str] = []
+    assert download_model("far", messages.append) == {"model": far}
     assert far.read_bytes() == CONTENT
-    assert told[0] == "far: licence MIT"
+    assert messages[0] == "far: licence MIT"
     assert model_paths(model_entry("far", "descriptor")) == {"model": far}
-    download_model("far", told.append)
-    assert len(server.asked) == 1, "what is here is not fetched again"
+    download_model("far", messages.append)
+    assert len(server.requests) == 1, "what is here is not fetched again"
 
 
-def test_a_broken_download_goes_on_where_it_stopped(server: Server, far: Path) -> None:
+def test_an_interrupted_download_is_resumed(server: Server, far: Path) -> None:
     server.stop_after = 100_000
-    with pytest.raises(ModelError, match="ask again to go on from 100000 bytes"):
+    with pytest.raises(ModelError, match="try again to resume from 100000 bytes"):
         download_model("far", lambda _: None)
     assert not far.exists()
     server.stop_after = None
     download_model("far", lambda _: None)
-    assert server.asked == [None, "bytes=100000-"]
+    assert server.requests == [None, "bytes=100000-"]
     assert far.read_bytes() == CONTENT
 
 
@@ -110,14 +110,14 @@ def test_a_server_without_ranges_starts_again(server: Server, far: Path) -> None
     assert far.read_bytes() == CONTENT
 
 
-def test_a_complete_part_is_kept_without_asking_for_more(far: Path) -> None:
+def test_a_complete_part_is_kept_without_a_second_download(far: Path) -> None:
     far.parent.mkdir(parents=True)
     far.with_name("far.onnx.part").write_bytes(CONTENT)
     download_model("far", lambda _: None)
     assert far.read_bytes() == CONTENT
 
 
-def test_another_file_is_thrown_away(far: Path) -> None:
+def test_another_file_is_deleted(far: Path) -> None:
     far.parent.mkdir(parents=True)
     part = far.with_name("far.onnx.part")
     part.write_bytes(b"x" * 1000)
@@ -145,5 +145,5 @@ def test_local_addresses_are_not_downloads(
         f'[odd]\nkind = "descriptor"\nurl = "file:///etc/passwd"\nsha256 = "{"0" * 64}"\ndim = 4\n'
     )
     monkeypatch.setenv("SETNET_MODELS", str(entry))
-    with pytest.raises(ModelError, match=r"is no http\(s\) address"):
+    with pytest.raises(ModelError, match=r"is not an http\(s\) URL"):
         download_model("odd", lambda _: None)

@@ -61,6 +61,13 @@ def test_a_wrong_hash_is_an_error_and_is_listed(tmp_path: Path, monkeypatch: pyt
     assert "SHA-256" in (status.problem or "")
 
 
+def test_any_text_survives_being_written_to_an_entry(tmp_path: Path) -> None:
+    licence = 'own "licence" \\ Größe 3\n\x01\x7f \U0001f600'
+    path = write_model_entry(sface_copy(tmp_path), name="odd.name [1]", dim=128, licence=licence, scale=1e-5)
+    entry = model_entry(str(path), "descriptor")
+    assert (entry.name, entry.licence, entry.scale) == ("odd.name [1]", licence, 1e-5)
+
+
 def test_hashes_are_remembered_until_the_file_changes(own_cache: Path, tmp_path: Path) -> None:
     entry = model_entry(str(write_model_entry(sface_copy(tmp_path), name="mine", dim=128)), "descriptor")
     (path,) = model_paths(entry).values()

@@ -92,7 +92,7 @@ def small_model(batch: int | str, fixed_reshape: bool = False, ir_version: int =
 @pytest.mark.parametrize("ir_version", [3, 8])
 @pytest.mark.parametrize("batch", [1, "n"])
 @pytest.mark.parametrize("fixed_reshape", [False, True])
-def test_any_exporters_habits_are_taken(
+def test_models_of_any_exporter_run(
     batch: int | str, fixed_reshape: bool, ir_version: int, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.onnx"

@@ -1,4 +1,4 @@
-"""Turns aligned faces into descriptors: unit vectors that lie close for one and the same person."""
+"""Turns face crops into descriptors: unit vectors that are similar for the same person."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OnnxDescriptor:
         self._entry, self._session = entry, session
         inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
         if len(inputs) != 1:
-            raise ModelError(f"model {self.name!r} wants {len(inputs)} inputs; a descriptor model has one")
+            raise ModelError(f"model {self.name!r} takes {len(inputs)} inputs; a descriptor model takes one")
         if entry.output is not None and entry.output not in outputs:
             raise ModelError(f"model {self.name!r} has no output {entry.output!r}; it has {outputs}")
         self._input, self._output = inputs[0].name, entry.output or outputs[0]
@@ -67,7 +67,7 @@ class OnnxDescriptor:
         vectors = np.concatenate(parts)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(vectors).all() or (lengths == 0).any():
-            raise ModelError(f"model {self.name!r} answered with zeros or no numbers: is it damaged?")
+            raise ModelError(f"model {self.name!r} returned zeros or NaN: is the file damaged?")
         return np.asarray(vectors / lengths, np.float32)
 
     def _prepared(self, crops: Pixels) -> Floats:
@@ -88,7 +88,7 @@ class OnnxDescriptor:
             answer = np.asarray(self._session.run([self._output], {self._input: images})[0], np.float32)
             if answer.shape[:1] == (len(images),) and answer.size == len(images) * self.dim:
                 return answer.reshape(len(images), self.dim)
-            problem = f"it answered with shape {answer.shape}, its entry says (n, {self.dim})"
+            problem = f"it returned shape {answer.shape}, its entry says (n, {self.dim})"
         except Exception as error:  # onnxruntime has no common base of its errors
             problem = str(error)
         if len(images) > 1:  # some exporters bake the batch of 1 into the graph: go one by one

@@ -1,4 +1,4 @@
-"""What a face detector is: pixels in, boxes with five landmarks and a score out."""
+"""The interface of face detectors: pixels in, boxes with five landmarks and a score out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ class Detections:
 
     Attributes
     ----------
-    boxes : (n, 4) float32, x0, y0, x1, y1
-    scores : (n,) float32 in 0..1
-    landmarks : (n, 5, 2) float32: the eye on the left, the other eye, nose, mouth left, mouth right
+    boxes
+        (n, 4) float32: x0, y0, x1, y1.
+    scores
+        (n,) float32 in 0..1.
+    landmarks
+        (n, 5, 2) float32: the eye on the left, the other eye, nose, mouth left, mouth right.
     """
 
     boxes: npt.NDArray[np.float32]
@@ -28,7 +31,7 @@ class Detections:
 
     @classmethod
     def none(cls) -> Detections:
-        """Return the answer for a photo without faces."""
+        """Return the detections of a photo without faces."""
         return cls(np.zeros((0, 4), np.float32), np.zeros(0, np.float32), np.zeros((0, 5, 2), np.float32))
 
     def __len__(self) -> int:
@@ -36,7 +39,7 @@ class Detections:
 
 
 class Detector(Protocol):
-    """Finds faces; safe to call from several threads, equal pixels give equal answers."""
+    """Finds faces; safe to call from several threads, and deterministic."""
 
     name: str
     default_threshold: float
@@ -46,6 +49,6 @@ class Detector(Protocol):
     ) -> Detections:
         """Return the faces of at least `min_face` pixels and `threshold` score.
 
-        Photos longer than `longest_side` are searched at that length; answers are in the pixels given.
+        Photos longer than `longest_side` are searched at that length; results are in the pixels given.
         """
         ...

@@ -1,4 +1,4 @@
-"""The two things setnet reads from EXIF: how the camera was held and when the photo was taken."""
+"""Reads orientation and time of a photo from its EXIF data."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def orientation_of(image: Image, data: bytes) -> int:
 
 
 def _turned_by_container(data: bytes) -> bool:
-    """Tell whether a HEIF file itself says how to turn it, in which case its decoder did so.
+    """Return whether a HEIF file itself says how to turn it, in which case its decoder did so.
 
-    Several converters copy EXIF and write no such instruction: then EXIF is the only one who knows.
+    Several converters copy EXIF and write no such instruction; then only EXIF says it.
     """
     at = 0
     while at + 8 <= len(data):

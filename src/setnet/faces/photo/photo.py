@@ -27,7 +27,7 @@ __all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
-# Only what photos come in: the fewer decoders a stranger's file can reach, the better.
+# Only photo formats: the fewer decoders an untrusted file can reach, the better.
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
 
@@ -38,10 +38,14 @@ class Photo:
 
     Attributes
     ----------
-    pixels : (height, width, 3) uint8, RGB, turned upright as its EXIF orientation says
-    taken : the camera's local time, without time zone, where EXIF has it
-    width, height : of the upright photo
-    format : "JPEG", "PNG", "HEIF" ...
+    pixels
+        (height, width, 3) uint8, RGB, turned upright as its EXIF orientation says.
+    taken
+        The camera's local time, without time zone, where EXIF has it.
+    width, height
+        Of the upright photo.
+    format
+        "JPEG", "PNG", "HEIF" and so on.
     """
 
     pixels: npt.NDArray[np.uint8]

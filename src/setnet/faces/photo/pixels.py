@@ -1,4 +1,4 @@
-"""From whatever a file stores (grey, palette, ink, 16 bit, transparent) to RGB bytes."""
+"""Converts decoded images of any mode (grey, palette, CMYK, 16 bit, transparent) to RGB bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cutting and resizing of pixels, by OpenCV."""
+"""Cuts and resizes images with OpenCV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetches a model's files from their URLs: only when asked, resumable, checked before they count."""
+"""Downloads a model's files from their URLs: on request only, resumable, with checked hashes."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ _PATIENCE_SECONDS = 60
 
 
 def download_model(name: str, tell: Callable[[str], None] = print) -> dict[str, Path]:
-    """Fetch the files of a model that are not here yet; return its files by role.
+    """Download the missing files of a model; return its files by role.
 
-    A download cut short goes on where it stopped. A file gets its name only when its SHA-256 is
-    right.
+    An interrupted download is resumed. A file gets its name only when its SHA-256 is right.
 
     Parameters
     ----------
-    name : a model of the registry
-    tell : receives the licence before anything is fetched, and what happens
+    name
+        A model of the registry.
+    tell
+        Is called with the licence before anything is fetched, and then with each step.
 
     Raises
     ------
@@ -50,7 +51,7 @@ def download_model(name: str, tell: Callable[[str], None] = print) -> dict[str, 
 def _fetch(entry: ModelEntry, file: ModelFile, path: Path, tell: Callable[[str], None]) -> None:
     url = str(file.url)
     if not url.startswith(("https://", "http://")):
-        raise ModelError(f"model {entry.name!r}: {url} is no http(s) address; use `path` for local files")
+        raise ModelError(f"model {entry.name!r}: {url} is not an http(s) URL; use `path` for local files")
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,14 +59,14 @@ def _fetch(entry: ModelEntry, file: ModelFile, path: Path, tell: Callable[[str],
         _receive(url, part)
     except (OSError, HTTPException) as error:  # URLError and timeouts are OSErrors
         raise ModelError(
-            f"model {entry.name!r}: {url} could not be fetched ({error}); ask again to go on from "
+            f"model {entry.name!r}: {url} could not be fetched ({error}); try again to resume from "
             f"{part.stat().st_size if part.exists() else 0} bytes"
         ) from error
     if (actual := sha256_of(part)) != file.sha256:
         part.unlink()
         raise ModelError(
             f"model {entry.name!r}: {url} sent another file: SHA-256 {actual}, expected {file.sha256}; "
-            "it was thrown away"
+            "it was deleted"
         )
     os.replace(part, path)
 
@@ -78,14 +79,14 @@ def _receive(url: str, part: Path) -> None:
     try:
         answer = urllib.request.urlopen(request, timeout=_PATIENCE_SECONDS)  # noqa: S310
     except urllib.error.HTTPError as error:
-        if have and error.code == 416:  # nothing lies beyond: all is here, and the hash decides
+        if have and error.code == 416:  # nothing is missing: the hash decides
             return
         raise
     with answer:
-        goes_on = answer.status == 206
+        resumed = answer.status == 206
         expected = int(answer.headers.get("Content-Length") or -1)
         got = 0
-        with part.open("ab" if goes_on else "wb") as out:
+        with part.open("ab" if resumed else "wb") as out:
             while chunk := answer.read(_CHUNK):
                 out.write(chunk)
                 got += len(chunk)

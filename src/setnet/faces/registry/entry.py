@@ -1,4 +1,4 @@
-"""One entry of the model registry: what a model is, where its files are, how it wants its input."""
+"""One entry of the model registry: what a model is, where its files are, which input it takes."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _MISSING: Any = object()
 
 
 class _Table:
-    """Takes typed values out of a TOML table and says precisely what is wrong with it."""
+    """Reads typed values from a TOML table; errors name the file, the entry and the key."""
 
     def __init__(self, name: str, table: dict[str, Any], source: Path) -> None:
         self._name, self._table, self._source = name, table, source

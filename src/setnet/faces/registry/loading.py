@@ -68,7 +68,7 @@ def _entry(name: str, kind: str) -> ModelEntry:
 
 
 def _one_opencv_thread() -> None:
-    """Keep OpenCV to one thread: photos are worked on side by side by processes, not inside one."""
+    """Keep OpenCV to one thread: photos are spread over processes instead."""
     import cv2
 
     cv2.setNumThreads(1)

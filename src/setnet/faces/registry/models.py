@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
-import sys
 import tomllib
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+
+from platformdirs import user_cache_path, user_config_path
 
 from setnet.errors import ModelError, one_of
 from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
@@ -68,7 +70,7 @@ def model_paths(entry: ModelEntry) -> dict[str, Path]:
     Raises
     ------
     ModelError
-        When a file is absent or is not the file the entry speaks of. Nothing is downloaded.
+        When a file is absent or its hash is not the entry's. Nothing is downloaded.
     """
     return {file.role: _checked(entry, file) for file in entry.files}
 
@@ -79,7 +81,7 @@ def models() -> list[ModelStatus]:
 
 
 def registry_state(name: str) -> str:
-    """Return what decides which entry a name means, for those who remember entries."""
+    """Return the key under which an entry may be cached: it changes when a registry file does."""
     files = [Path(name).expanduser()] if name.endswith(".toml") else _user_files()
     return "\n".join(f"{file}:{file.stat().st_mtime_ns if file.exists() else 0}" for file in files)
 
@@ -93,7 +95,7 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
     table = {"kind": "descriptor", "path": model.name, "sha256": sha256_of(model), "dim": dim, **facts}
     path = model.with_suffix(".toml")
     entry_from_table(name, table, path)  # a bad fact shows here, not when the model is used
-    lines = [f"[{_quoted(name)}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
+    lines = [f"[{_toml(name)}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
@@ -102,9 +104,7 @@ def cache_folder() -> Path:
     """Return where downloaded models and checked hashes are kept (`SETNET_CACHE`, else per user)."""
     if chosen := os.environ.get("SETNET_CACHE"):
         return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", "~")).expanduser() / "setnet" / "cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "setnet"
+    return user_cache_path("setnet", appauthor=False)
 
 
 def place_of(entry: ModelEntry, file: ModelFile) -> Path | None:
@@ -158,8 +158,7 @@ def _user_files() -> list[Path]:
     if chosen := os.environ.get("SETNET_MODELS"):
         paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
         return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
-    base = os.environ.get("APPDATA" if sys.platform == "win32" else "XDG_CONFIG_HOME") or "~/.config"
-    own = Path(base).expanduser() / "setnet" / "models.toml"
+    own = user_config_path("setnet", appauthor=False) / "models.toml"
     return [own] if own.is_file() else []
 
 
@@ -174,16 +173,6 @@ def _entries_in(source: Path) -> dict[str, ModelEntry]:
     return {name: entry_from_table(name, table, source) for name, table in tables.items()}
 
 
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    if any(ord(c) < 32 or ord(c) == 127 for c in escaped):
-        raise ModelError(f"a model entry cannot hold control characters: {text!r}")
-    return f'"{escaped}"'
-
-
 def _toml(value: object) -> str:
-    if isinstance(value, str):
-        return _quoted(value)
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(v) for v in value) + "]"
-    return repr(value)
+    """Return the value as TOML, in which JSON's texts, numbers and lists are valid too."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Makes an ONNX file ready to run in batches, whatever exporter wrote it."""
+"""Adapts ONNX models of any exporter so that onnxruntime can run them in batches."""
 
 from __future__ import annotations
 

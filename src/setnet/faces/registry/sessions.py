@@ -17,14 +17,14 @@ _LOCK = threading.Lock()
 
 
 def open_session(path: Path) -> Any:
-    """Return the onnxruntime session of a model file: one thread, so that processes scale."""
+    """Return the onnxruntime session of a model file, with one thread: photos are spread over processes."""
     with _LOCK:
         return _session(str(path), path.stat().st_mtime_ns)
 
 
 @cache
 def _session(path: str, changed: int) -> Any:
-    # Some of its releases report usage to their maker unless told otherwise before they are imported.
+    # Some releases send usage data to their maker unless this is set before the import.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
