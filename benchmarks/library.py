@@ -76,7 +76,7 @@ def _memory(pid: int) -> int:
 def index(photos: Path, workers: int | None) -> dict[str, Any]:
     from setnet.library import Library
 
-    for file in photos.rglob("*.jpg"):  # everything cached, as the measure asks
+    for file in photos.rglob("*.jpg"):  # everything cached, as the measurement assumes
         file.read_bytes()
     folder = Path(tempfile.mkdtemp(prefix="setnet-bench-"))
     try:

@@ -152,23 +152,23 @@ class Client:
         return json.loads(data), float(answer.headers["Server-Timing"].partition("=")[2])
 
 
-def bodies(asked: list[Vectors]) -> list[bytes]:
+def bodies(query_sets: list[Vectors]) -> list[bytes]:
     return [
         json.dumps(
             {"people": [{"descriptors": [row.tolist()]} for row in q], "k": K, "mode": "exact"}
         ).encode()
-        for q in asked
+        for q in query_sets
     ]
 
 
-def one_client(url: str, engine: SetIndex, asked: list[Vectors]) -> None:
-    """Ask the engine and the server in turn, so that both see the same machine."""
+def one_client(url: str, engine: SetIndex, query_sets: list[Vectors]) -> None:
+    """Query the engine and the server in turn, so that both see the same machine."""
     client = Client(url)
     direct: list[float] = []
     served: list[float] = []
     inside: list[float] = []
     searching: list[float] = []
-    for number, (query, body) in enumerate(zip(asked, bodies(asked), strict=True)):
+    for number, (query, body) in enumerate(zip(query_sets, bodies(query_sets), strict=True)):
         start = time.perf_counter()
         hits = engine.search(query, k=K, at_least=1)
         middle = time.perf_counter()
@@ -219,7 +219,7 @@ class Load:
     def rate(self) -> float:
         return len(self.times) / self.seconds
 
-    def tell(self, what: str) -> None:
+    def report(self, what: str) -> None:
         p50, p95 = np.percentile(self.times, [50, 95]) * 1000
         print(
             f"{what}: {self.rate:.1f} a second, p50 {p50:.0f} ms, p95 {p95:.0f} ms, {len(self.failures)} errors"
@@ -242,7 +242,7 @@ def memory(pid: int) -> float:
     return float("nan")
 
 
-def flat_memory(url: str, pid: int, asked: list[bytes], requests: int, clients: int) -> None:
+def flat_memory(url: str, pid: int, sent: list[bytes], requests: int, clients: int) -> None:
     """Print the server's memory while it answers `requests`."""
     done = 0
     lock = threading.Lock()
@@ -258,7 +258,7 @@ def flat_memory(url: str, pid: int, asked: list[bytes], requests: int, clients: 
                 number = done
             if number > requests:
                 return
-            connection.search(asked[number % len(asked)])
+            connection.search(sent[number % len(sent)])
             if number % step == 0:
                 marks.append(f"{number:,}: {memory(pid):.0f}")
 
@@ -278,16 +278,16 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=10_000)
     options = parser.parse_args()
     build(options.world, options.items)
-    asked = queries(64)
+    query_sets = queries(64)
     with SetIndex.open(options.world / "library" / "index", read_only=True) as engine:
         print(f"{len(engine):,} photos, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
         with serving(options.world) as (url, pid):
-            one_client(url, engine, asked)
-            sent = bodies(asked)
+            one_client(url, engine, query_sets)
+            sent = bodies(query_sets)
             clients = [Client(url) for _ in range(options.clients)]
 
             def direct(client: int, turn: int) -> None:
-                engine.search(asked[(client * 7 + turn) % len(asked)], k=K, at_least=1)
+                engine.search(query_sets[(client * 7 + turn) % len(query_sets)], k=K, at_least=1)
 
             def served(client: int, turn: int) -> None:
                 clients[client].search(sent[(client * 7 + turn) % len(sent)])
@@ -300,8 +300,8 @@ def main() -> None:
                 before = cpu_seconds(pid)
                 by_server.run(options.seconds / ROUNDS)
                 used += cpu_seconds(pid) - before
-            by_engine.tell("engine alone")
-            by_server.tell(f"server, {options.clients} clients")
+            by_engine.report("engine alone")
+            by_server.report(f"server, {options.clients} clients")
             each = used / len(by_server.times) * 1000
             print(
                 f"server / engine {by_server.rate / by_engine.rate:.2f}; {each:.1f} ms of processor per request"

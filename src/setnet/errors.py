@@ -1,4 +1,4 @@
-"""The one exception tree: every error a user can cause is a `SetNetError` that says what to do."""
+"""All exceptions of setnet: errors that a user can cause are `SetNetError` and say what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class SetNetError(Exception):
-    """Base of all errors raised by setnet on purpose; its text names the culprit and the remedy."""
+    """Base of all errors raised by setnet on purpose; the message names the cause and the remedy."""
 
 
 class InvalidInputError(SetNetError, ValueError):
