@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "InvalidInputError",
     "LockedError",
@@ -52,11 +54,11 @@ class TrainingError(SetNetError):
     """Training cannot start or go on."""
 
 
-def one_of(what: str, value: object, valid: object) -> InvalidInputError:
+def one_of(what: str, value: object, valid: Iterable[object]) -> InvalidInputError:
     """Return the error for a value outside a fixed list, naming the list.
 
     >>> str(one_of("mode", "exat", ["exact", "fast"]))
     "unknown mode 'exat': valid are 'exact', 'fast'"
     """
-    names = ", ".join(repr(v) for v in valid)  # type: ignore[attr-defined]
+    names = ", ".join(repr(v) for v in valid)
     return InvalidInputError(f"unknown {what} {value!r}: valid are {names}")
