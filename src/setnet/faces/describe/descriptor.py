@@ -11,12 +11,12 @@ import numpy.typing as npt
 from setnet.errors import ModelError
 from setnet.faces.describe.align import box_crop, five_point_crop
 from setnet.faces.detect.detector import Detections
+from setnet.faces.photo.resample import Pixels
 from setnet.faces.registry.entry import ModelEntry
 
 __all__ = ["Descriptor", "OnnxDescriptor"]
 
 Floats = npt.NDArray[np.float32]
-Pixels = npt.NDArray[np.uint8]
 _BATCH = 8  # more gains nothing on a CPU and costs memory
 
 
@@ -83,7 +83,6 @@ class OnnxDescriptor:
     def _run(self, images: Floats) -> Floats:
         if self._batch == 1 and len(images) > 1:
             return np.concatenate([self._run(images[i : i + 1]) for i in range(len(images))])
-        problem = ""
         try:
             answer = np.asarray(self._session.run([self._output], {self._input: images})[0], np.float32)
             if answer.shape[:1] == (len(images),) and answer.size == len(images) * self.dim:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cache
 
 from setnet.errors import ModelError
 from setnet.faces.describe.descriptor import Descriptor, OnnxDescriptor
@@ -16,9 +17,6 @@ from setnet.faces.registry.sessions import open_session
 __all__ = ["load_descriptor", "load_detector"]
 
 _LOCK = threading.Lock()
-_ENTRIES: dict[tuple[str, str, str], ModelEntry] = {}
-_DETECTORS: dict[ModelEntry, Detector] = {}
-_DESCRIPTORS: dict[ModelEntry, Descriptor] = {}
 
 
 def load_detector(name: str) -> Detector:
@@ -30,25 +28,23 @@ def load_detector(name: str) -> Detector:
         When no such detector is known, or its files are missing or wrong.
     """
     with _LOCK:
-        entry = _entry(name, "detector")
-        if entry not in _DETECTORS:
-            _one_opencv_thread()
-            _DETECTORS[entry] = _detector(entry)
-        return _DETECTORS[entry]
+        return _detector(_entry(name, "detector", registry_state(name)))
 
 
 def load_descriptor(name: str) -> Descriptor:
     """Return the descriptor model of that name, loaded; see `load_detector`."""
     with _LOCK:
-        entry = _entry(name, "descriptor")
-        if entry not in _DESCRIPTORS:
-            _one_opencv_thread()
-            (path,) = model_paths(entry).values()
-            _DESCRIPTORS[entry] = OnnxDescriptor(entry, open_session(path))
-        return _DESCRIPTORS[entry]
+        return _descriptor(_entry(name, "descriptor", registry_state(name)))
 
 
+@cache
+def _entry(name: str, kind: str, state: str) -> ModelEntry:
+    return model_entry(name, kind)
+
+
+@cache
 def _detector(entry: ModelEntry) -> Detector:
+    _one_opencv_thread()
     paths = model_paths(entry)
     needed = {"mtcnn": {"pnet", "rnet", "onet"}, "yunet": {"model"}}[entry.runs]
     if set(paths) != needed:
@@ -60,11 +56,11 @@ def _detector(entry: ModelEntry) -> Detector:
     return Mtcnn(*(open_session(paths[role]) for role in ("pnet", "rnet", "onet")))
 
 
-def _entry(name: str, kind: str) -> ModelEntry:
-    key = (name, kind, registry_state(name))
-    if key not in _ENTRIES:
-        _ENTRIES[key] = model_entry(name, kind)
-    return _ENTRIES[key]
+@cache
+def _descriptor(entry: ModelEntry) -> Descriptor:
+    _one_opencv_thread()
+    (path,) = model_paths(entry).values()
+    return OnnxDescriptor(entry, open_session(path))
 
 
 def _one_opencv_thread() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from setnet.errors import ModelError
 from setnet.faces.registry.onnx_prelu import with_fast_prelu
-from setnet.faces.registry.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
+from setnet.faces.registry.protobuf import Edit, bytes_field, int_field, ints_of, messages, rebuilt, text_of
 
 __all__ = ["ready_to_run"]
 
@@ -49,15 +49,12 @@ def _freed(graph: bytes) -> bytes:
         name = text_of(value, _VALUE_NAME)
         return [_with_free_batch(value)] if name in read and name not in weights else []
 
-    def freed_output(value: bytes) -> list[bytes]:
-        return [_with_free_batch(value)]
-
-    def nothing(_: bytes) -> list[bytes]:  # recorded inner shapes name the old batch size
-        return []
-
-    return rebuilt(
-        graph, {_GRAPH_INPUT: freed_input, _GRAPH_OUTPUT: freed_output, _GRAPH_VALUE_INFO: nothing}
-    )
+    edits: dict[int, Edit] = {
+        _GRAPH_INPUT: freed_input,
+        _GRAPH_OUTPUT: lambda value: [_with_free_batch(value)],
+        _GRAPH_VALUE_INFO: lambda _: [],  # recorded inner shapes name the old batch size
+    }
+    return rebuilt(graph, edits)
 
 
 def _with_free_batch(value: bytes, depth: int = 0) -> bytes:
