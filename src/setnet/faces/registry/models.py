@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from platformdirs import user_cache_path, user_config_path
-
 from setnet.errors import ModelError, one_of
 from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
 from setnet.faces.registry.file_hash import sha256_of
@@ -104,6 +102,8 @@ def cache_folder() -> Path:
     """Return where downloaded models and checked hashes are kept (`SETNET_CACHE`, else per user)."""
     if chosen := os.environ.get("SETNET_CACHE"):
         return Path(chosen).expanduser()
+    from platformdirs import user_cache_path  # 20 ms that only this branch needs
+
     return user_cache_path("setnet", appauthor=False)
 
 
@@ -158,6 +158,8 @@ def _user_files() -> list[Path]:
     if chosen := os.environ.get("SETNET_MODELS"):
         paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
         return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
+    from platformdirs import user_config_path
+
     own = user_config_path("setnet", appauthor=False) / "models.toml"
     return [own] if own.is_file() else []
 
