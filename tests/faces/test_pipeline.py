@@ -80,11 +80,11 @@ def test_a_file_may_be_given_directly(people: Path) -> None:
 def test_blur_lowers_sharpness_and_can_leave_a_face_out(small_portrait: npt.NDArray[np.uint8]) -> None:
     values = []
     for sigma in (0.01, 2, 4, 8):
-        (face,) = faces_of(cv2.GaussianBlur(small_portrait, (0, 0), sigma))
+        (face,) = faces_of(np.asarray(cv2.GaussianBlur(small_portrait, (0, 0), sigma), np.uint8))
         values.append(face.quality.sharpness)
     assert values == sorted(values, reverse=True)
     assert values[0] > 2 * values[-1]
-    blurred = cv2.GaussianBlur(small_portrait, (0, 0), 8)
+    blurred = np.asarray(cv2.GaussianBlur(small_portrait, (0, 0), 8), np.uint8)
     assert faces_of(blurred, FaceSettings(min_sharpness=values[1])) == []
     assert len(faces_of(small_portrait, FaceSettings(min_sharpness=values[1]))) == 1
 
@@ -101,7 +101,8 @@ def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.ui
     assert abs(frontal.quality.roll) < 5
     centre = (small_portrait.shape[1] / 2, small_portrait.shape[0] / 2)
     matrix = cv2.getRotationMatrix2D(centre, -20, 1)  # clockwise
-    (tilted,) = faces_of(cv2.warpAffine(small_portrait, matrix, small_portrait.shape[1::-1]))
+    rotated = cv2.warpAffine(small_portrait, matrix, small_portrait.shape[1::-1])
+    (tilted,) = faces_of(np.asarray(rotated, np.uint8))
     assert tilted.quality.roll - frontal.quality.roll == pytest.approx(20, abs=4)
     # Tilting the photo must not look like turning the head.
     assert tilted.quality.yaw == pytest.approx(frontal.quality.yaw, abs=8)

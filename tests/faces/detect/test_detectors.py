@@ -134,7 +134,7 @@ def test_of_overlapping_boxes_the_best_stays() -> None:
     def overlap(a: npt.NDArray[np.float32], b: npt.NDArray[np.float32]) -> float:
         w, h = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
         shared = max(w, 0) * max(h, 0)
-        return shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared)
+        return float(shared / ((a[2] - a[0]) * (a[3] - a[1]) + (b[2] - b[0]) * (b[3] - b[1]) - shared))
 
     keep = non_maximum(boxes, 0.4)
     assert keep[0] == boxes[:, 4].argmax()

@@ -8,6 +8,7 @@ import struct
 import zlib
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pillow_heif
@@ -48,8 +49,12 @@ def with_exif(**tags: object) -> Image.Exif:
     return exif
 
 
-LOSSLESS = {"PNG": {}, "TIFF": {}, "BMP": {}, "WEBP": {"lossless": True}}
-LOSSY = {"JPEG": {"quality": 95, "subsampling": 0}, "HEIF": {"quality": 95}, "AVIF": {"quality": 95}}
+LOSSLESS: dict[str, dict[str, Any]] = {"PNG": {}, "TIFF": {}, "BMP": {}, "WEBP": {"lossless": True}}
+LOSSY: dict[str, dict[str, Any]] = {
+    "JPEG": {"quality": 95, "subsampling": 0},
+    "HEIF": {"quality": 95},
+    "AVIF": {"quality": 95},
+}
 
 
 @pytest.mark.parametrize("kind", [*LOSSLESS, *LOSSY, "GIF"])
