@@ -166,7 +166,7 @@ def _fill(path: Path, items: int) -> None:
     import numpy as np
 
     from setnet.library import Example, Library
-    from setnet.library.indexing.worker import FaceRow, PhotoResult
+    from setnet.library.indexing.photo_result import FaceRow, PhotoResult
     from setnet.library.store.photo_writer import PhotoWriter
 
     chance = np.random.default_rng(0)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from setnet.index import SetIndex
 from setnet.library import Library
-from setnet.library.indexing.worker import FaceRow, PhotoResult
+from setnet.library.indexing.photo_result import FaceRow, PhotoResult
 from setnet.library.store.photo_writer import PhotoWriter
 
 DIM = 128

@@ -14,6 +14,7 @@ __all__ = [
     "StorageError",
     "TrainingError",
     "VersionError",
+    "WorkerError",
     "one_of",
 ]
 
@@ -52,6 +53,10 @@ class PhotoError(SetNetError):
 
 class TrainingError(SetNetError):
     """Training cannot start or go on."""
+
+
+class WorkerError(SetNetError):
+    """A worker process could not do its task: it crashed, was late, ran out of memory or replied nonsense."""
 
 
 def one_of(what: str, value: object, valid: Iterable[object]) -> InvalidInputError:

@@ -22,6 +22,7 @@ from PIL import Image
 from setnet.errors import InvalidInputError
 from setnet.web import WebSettings, create_app
 from setnet.web.server.guard import COOKIE
+from setnet.workers import Limits
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -234,9 +235,9 @@ def test_bombs_and_rubbish_are_refused_and_the_server_goes_on(
 
 def test_a_face_process_that_died_is_replaced(shared: TestClient, portrait: Callable[[str], bytes]) -> None:
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
-    (child,) = shared.app.state.server.pool._children
-    child._process.kill()
-    child._process.wait()
+    (process,) = shared.app.state.server.pool._pool._processes
+    process.kill()
+    process._process.wait()
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
 
 
@@ -259,10 +260,10 @@ def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
     drawing = own.app.state.server.drawing
     first, second, *_ = (photo["id"] for photo in own.get(f"{API}/photos").json()["photos"])
     assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
-    for child in drawing._children:
-        os.kill(child._process.pid, signal.SIGSTOP)
     with monkeypatch.context() as patch:
-        patch.setattr(drawing, "_seconds", 0.01)  # however long: a stopped process never answers
+        for process in drawing._pool._processes:
+            os.kill(process.pid, signal.SIGSTOP)
+            patch.setattr(process, "_limits", Limits(seconds=0.01))  # a stopped process never answers
         answer = own.get(f"{API}/photos/{second}/thumbnail")
     assert answer.status_code == 404
     assert "took longer" in answer.json()["detail"]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from setnet.library.indexing.run import Progress
     from setnet.library.pictures.thumbnails import Draw
     from setnet.library.store.export import Exported
+    from setnet.workers import Limits
 
 __all__ = ["Library"]
 
@@ -174,6 +175,7 @@ class Library:
         retry: bool = False,
         progress: Progress | None = None,
         should_stop: Callable[[], bool] | None = None,
+        limits: Limits | None = None,
     ) -> IndexReport:
         """Bring the library up to date with folders of photos; without any, with those indexed before.
 
@@ -190,10 +192,12 @@ class Library:
         progress
             Is called with an `IndexProgress` now and then.
         should_stop
-            Is asked for each file; True ends the run as Ctrl-C does, keeping what was found.
+            Is called again and again; True ends the run as Ctrl-C does, keeping what was found.
+        limits
+            Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
-        from setnet.library.indexing.pool import default_workers
         from setnet.library.indexing.run import IndexRun
+        from setnet.workers import default_workers
 
         settings = self._checked_settings()
         roots = creation.roots_from(folders, self.catalog)
@@ -208,6 +212,7 @@ class Library:
                 retry=retry,
                 progress=progress,
                 should_stop=should_stop,
+                limits=limits,
             )
             report = run.over(roots, [absolute(self.path)])
         if report.removed or report.changed or report.failed:

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library.indexing.folder_scan import Scan
-from setnet.library.indexing.pool import WorkerPool, default_workers
+from setnet.library.indexing.photo_reader import PhotoReader
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress
-from setnet.library.indexing.worker import PhotoResult, PhotoTask
 from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import as_path, existing, shown
+from setnet.workers import default_workers
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -62,8 +63,8 @@ def describe_photos(
     results: dict[bytes, PhotoResult] = {}
     faces = failed = 0
     count = min(default_workers() if workers is None else workers, len(tasks))
-    with WorkerPool(settings, count) as pool:
-        for result in pool.results(tasks):
+    with PhotoReader(settings, count) as reader:
+        for result in reader.results(tasks):
             results[result.path] = result
             faces += len(result.faces)
             failed += result.reason is not None

@@ -1,4 +1,4 @@
-"""One index run: compare the folders with the library, look at what is new, store it in batches."""
+"""One index run: compare the folders with the library, read what is new, store it in batches."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from setnet.index import SetIndex
 from setnet.library.indexing.folder_scan import FoundFile, Scan
-from setnet.library.indexing.pool import WorkerPool
+from setnet.library.indexing.photo_reader import PhotoReader
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
-from setnet.library.indexing.worker import PhotoResult, PhotoTask
 from setnet.library.store.catalog import Catalog, KnownFile
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
@@ -21,6 +21,7 @@ from setnet.library.store.photo_writer import PhotoWriter
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
+    from setnet.workers import Limits
 
 __all__ = ["IndexRun"]
 
@@ -45,12 +46,14 @@ class IndexRun:
         retry: bool,
         progress: Progress | None,
         should_stop: Callable[[], bool] | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._database, self._index, self._settings = database, index, settings
         self._catalog = Catalog(database)
         self._writer = PhotoWriter(database, index)
         self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
         self._should_stop = should_stop or (lambda: False)
+        self._limits = limits
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, tuple[bytes, ...]] = {}
@@ -75,7 +78,7 @@ class IndexRun:
             work = self._work(scan)
             vanished = self._vanished(roots, scan)
             self._scan_seconds = perf_counter() - self._start
-            self._look_at(work)
+            self._read(work)
         except KeyboardInterrupt:
             self._interrupted = True
         vanished = [path for path in vanished if self._known[path].id not in self._moved]
@@ -84,7 +87,7 @@ class IndexRun:
             self._writer.remove([self._known[path].id for path in vanished])
             removed, vanished = len(vanished), []
         if self._index.stats().segments > _MOST_SEGMENTS:
-            self._tell("tidying up", len(work))
+            self._report_progress("tidying up", len(work))
             self._index.compact()
         return self._report(scan, vanished, removed)
 
@@ -95,7 +98,7 @@ class IndexRun:
                 raise KeyboardInterrupt
             self._seen.add(file.path)
             if len(self._seen) % 5000 == 0:
-                self._tell("looking for photos", len(self._seen))
+                self._report_progress("looking for photos", len(self._seen))
             task = self._task(file)
             if task is not None:
                 work.append(task)
@@ -119,23 +122,34 @@ class IndexRun:
             return None
         return PhotoTask(file.path, self._by_size.get(file.size, ()))
 
-    def _look_at(self, work: Sequence[PhotoTask]) -> None:
+    def _read(self, work: Sequence[PhotoTask]) -> None:
         if not work:
             return
         since = monotonic()
         redo: list[PhotoTask] = []
-        with WorkerPool(self._settings, min(self._workers, len(work))) as pool:
+        with PhotoReader(self._settings, min(self._workers, len(work)), self._limits) as reader:
             try:
-                for result in _both(pool, work, redo):
+                for result in self._results(reader, work, redo):
                     self._take(result, redo)
                     if len(self._batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
                         self._flush()
                         since = monotonic()
-                    self._tell("finding faces", len(work))
+                    self._report_progress("finding faces", len(work))
                     if self._should_stop():
                         raise KeyboardInterrupt
             finally:
                 self._flush()
+
+    def _results(
+        self, reader: PhotoReader, work: Sequence[PhotoTask], redo: list[PhotoTask]
+    ) -> Iterator[PhotoResult]:
+        """Yield the results of `work`, then of what was added to `redo` meanwhile."""
+        while work:
+            yield from reader.results(work, self._should_stop)
+            if self._should_stop():
+                raise KeyboardInterrupt
+            work = list(redo)
+            redo.clear()
 
     def _flush(self) -> None:
         self._writer.store(self._batch)
@@ -191,7 +205,7 @@ class IndexRun:
             and not any(_is_under(path, folder) for folder in unsure)
         ]
 
-    def _tell(self, stage: str, total: int) -> None:
+    def _report_progress(self, stage: str, total: int) -> None:
         if self._progress is not None:
             counts = self._counts
             self._progress(
@@ -236,15 +250,6 @@ def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]
         if file.hash is not None and file.state == "ready":
             found.setdefault(file.size, []).append(file.hash)
     return {size: tuple(contents) for size, contents in found.items()}
-
-
-def _both(pool: WorkerPool, work: Sequence[PhotoTask], redo: list[PhotoTask]) -> Iterator[PhotoResult]:
-    """Yield the results of `work`, then of what turned up in `redo` meanwhile."""
-    yield from pool.results(work)
-    while redo:
-        again = list(redo)
-        redo.clear()
-        yield from pool.results(again)
 
 
 def _is_under(path: bytes, root: bytes) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from setnet.index import SetIndex
-from setnet.library.indexing.worker import FaceRow, PhotoResult
+from setnet.library.indexing.photo_result import FaceRow, PhotoResult
 from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.web.settings import WebSettings
-from setnet.web.state.image_pool import ImagePool
+from setnet.web.state.image_pool import ImagePool, jpeg_in
+from setnet.workers import Message, as_bytes
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
 __all__ = ["FacePool", "SeenFace", "SeenImage"]
+
+_LONGEST_SIDE = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +48,7 @@ class FacePool(ImagePool):
     """The processes that find faces."""
 
     def __init__(self, faces: FaceSettings, settings: WebSettings) -> None:
+        self._descriptor = faces.descriptor
         super().__init__(
             "face finding",
             replace(faces, max_pixels=min(faces.max_pixels, settings.max_pixels)),
@@ -53,20 +58,29 @@ class FacePool(ImagePool):
             finds_faces=True,
         )
 
+    @cached_property
+    def _dim(self) -> int:
+        from setnet.faces import model_entry
+
+        return model_entry(self._descriptor, "descriptor").dim or 0
+
     async def find(self, image: bytes, preview: bool = False) -> SeenImage:
         """Return the faces of an image; a full queue is refused at once."""
-        return _image(await self.run(self.ask, image, do="faces", preview=preview))
+        task = Message("faces", {"preview": preview}, {"image": as_bytes(image)})
+        return await self.run(self.process, task, self._seen)
 
+    def _seen(self, reply: Message) -> SeenImage:
+        from setnet.library import faces_from
 
-def _image(answer: Mapping[str, Any]) -> SeenImage:
-    faces = tuple(
-        SeenFace(
-            box=tuple(face["box"]),
-            score=face["score"],
-            quality=face["quality"],
-            descriptor=np.frombuffer(base64.b64decode(face["descriptor"]), "<f4").astype(np.float32),
-            picture=base64.b64decode(face["picture"]),
+        faces = tuple(
+            SeenFace(
+                face.box, face.score, asdict(face.quality), face.descriptor, jpeg_in(reply, f"picture {n}")
+            )
+            for n, face in enumerate(faces_from(reply, self._dim))
         )
-        for face in answer["faces"]
-    )
-    return SeenImage(answer["width"], answer["height"], faces, answer["preview"])
+        return SeenImage(
+            reply.integer("width", 1, _LONGEST_SIDE),
+            reply.integer("height", 1, _LONGEST_SIDE),
+            faces,
+            base64.b64encode(jpeg_in(reply, "preview")).decode() if "preview" in reply.arrays else "",
+        )

@@ -7,18 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from setnet.errors import ModelError
-from setnet.faces import FaceSettings
 from setnet.library import Library
-from setnet.library.indexing.pool import WorkerPool
-from setnet.library.indexing.worker import PhotoTask
-
-SETTINGS = FaceSettings()
 
 # A user's script, without the guard that multiprocessing asks for; small batches, so that a kill finds the
 # run between two of them. With a fourth word it says so and waits there, until a signal comes.
@@ -37,16 +30,6 @@ with Library.open_or_create(sys.argv[1]) as library:
     report = library.index([sys.argv[2]], workers=int(sys.argv[3]), progress=wait)
     print(report.added, report.interrupted, flush=True)
 """
-
-
-@pytest.fixture
-def many(tmp_path: Path, compose: Callable[..., None]) -> Path:
-    """Two dozen photos, no two alike."""
-    for number in range(24):
-        people = ("P001", "P003")[: 1 + number % 2]
-        taken = f"2016:01:{number + 1:02} 12:00:00"
-        compose(tmp_path / "many" / f"{number:02}.jpg", people, tile=number % 14, taken=taken)
-    return tmp_path / "many"
 
 
 def started(tmp_path: Path, many: Path, workers: int, *waits: str) -> subprocess.Popen[str]:
@@ -122,36 +105,6 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
         assert library.catalog.counts().photos == 7
         assert library.catalog.unfinished() == []
         assert library.check() == []
-
-
-def test_a_worker_that_dies_costs_one_photo(many: Path) -> None:
-    tasks = [PhotoTask(os.fsencode(path)) for path in sorted(many.iterdir())[:6]]
-    with WorkerPool(SETTINGS, workers=1) as pool:
-        results = []
-        for result in pool.results(tasks):
-            if not results:
-                os.kill(pool._workers[0].process.pid or 0, signal.SIGKILL)
-            results.append(result)
-    assert sorted(result.path for result in results) == sorted(task.path for task in tasks)
-    bad = [result for result in results if result.reason]
-    assert len(bad) == 1
-    assert "died (signal 9)" in str(bad[0].reason)
-    assert bad[0].size > 0
-
-
-def test_workers_that_cannot_start_stop_the_run(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    tasks = [PhotoTask(os.fsencode(path)) for path in sorted(many.iterdir())]
-    with pytest.raises(ModelError, match="as soon as they start"), WorkerPool(SETTINGS, workers=1) as pool:
-        list(pool.results(tasks))
-
-
-def test_a_photo_that_takes_for_ever_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    os.mkfifo(tmp_path / "endless.jpg")  # opening it waits for a writer that never comes
-    monkeypatch.setattr("setnet.library.indexing.pool._PATIENCE_SECONDS", 1.0)
-    with WorkerPool(SETTINGS, workers=1) as pool:
-        (result,) = pool.results([PhotoTask(os.fsencode(tmp_path / "endless.jpg"))])
-    assert "took longer than" in str(result.reason)
 
 
 def test_searches_go_on_while_a_run_writes(

@@ -1,0 +1,109 @@
+"""Reads photo files in worker processes: one that crashes, hangs or lies costs one photo, not the run."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from setnet.errors import WorkerError
+from setnet.library.indexing.face_arrays import faces_from
+from setnet.library.indexing.photo_result import FaceRow, PhotoResult, PhotoTask
+from setnet.library.indexing.photo_service import HASH_BYTES
+from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings
+
+__all__ = ["PhotoReader"]
+
+_INT64 = 1 << 63
+_LONGEST_SIDE = 1 << 30
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
+_LONGEST_SECONDS = 1e6
+
+
+class PhotoReader:
+    """Reads photo files and yields results as they come, in no fixed order.
+
+    Parameters
+    ----------
+    settings
+        Detector, descriptor and their limits.
+    workers
+        Number of processes; 0 works in this process (no protection against a crash).
+    limits
+        Time and memory that one photo may take.
+    """
+
+    def __init__(self, settings: FaceSettings, workers: int, limits: Limits | None = None) -> None:
+        from setnet.faces import model_entry
+
+        self._workers = workers
+        self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
+        self._pool = WorkerPool(Service(f"{__package__}.photo_service", settings.to_dict()), workers, limits)
+
+    def __enter__(self) -> PhotoReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.close()
+
+    def results(
+        self, tasks: Iterable[PhotoTask], should_stop: Callable[[], bool] | None = None
+    ) -> Iterator[PhotoResult]:
+        """Yield one result per task; end early when `should_stop` is true while none comes."""
+        return unordered_map(self._result, tasks, self._workers, should_stop)
+
+    def _result(self, task: PhotoTask) -> PhotoResult:
+        known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
+        message = Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
+        try:
+            return self._pool.call(message, lambda reply: self._parsed(task, reply))
+        except WorkerError as error:
+            size = mtime_ns = 0
+            with suppress(OSError):
+                info = os.stat(task.path)
+                size, mtime_ns = info.st_size, info.st_mtime_ns
+            return PhotoResult(task.path, size, mtime_ns, reason=str(error))
+
+    def _parsed(self, task: PhotoTask, reply: Message) -> PhotoResult:
+        size = reply.integer("size", 0, _INT64 - 1)
+        mtime_ns = reply.integer("mtime_ns", -_INT64, _INT64 - 1)
+        digest = reply.data("hash")
+        if reply.fields.get("reason") is not None:
+            return PhotoResult(task.path, size, mtime_ns, digest, reason=reply.text("reason"))
+        is_known = reply.flag("is_known")
+        if len(digest) != HASH_BYTES or (is_known and digest not in task.known):
+            raise WorkerError("its worker process gave an invalid reply (a wrong hash)")
+        if is_known:
+            return PhotoResult(task.path, size, mtime_ns, digest, is_known=True)
+        faces = faces_from(reply, self._dim)
+        taken = reply.fields.get("taken")
+        return PhotoResult(
+            task.path,
+            size,
+            mtime_ns,
+            digest,
+            taken=None if taken is None else reply.number("taken", _YEAR_1, _YEAR_10000),
+            width=reply.integer("width", 1, _LONGEST_SIDE),
+            height=reply.integer("height", 1, _LONGEST_SIDE),
+            faces=tuple(map(_row, faces)),
+            descriptors=np.stack([face.descriptor for face in faces]) if faces else None,
+            detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
+            describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
+        )
+
+
+def _row(face: Face) -> FaceRow:
+    return FaceRow(
+        box=face.box,
+        landmarks=face.landmarks.astype("<f4").tobytes(),
+        score=face.score,
+        quality=json.dumps(asdict(face.quality)),
+    )

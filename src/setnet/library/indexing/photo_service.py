@@ -1,0 +1,77 @@
+"""The tasks of a process that reads photo files for an index run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from setnet.errors import SetNetError
+from setnet.library.indexing.face_arrays import faces_to_arrays
+from setnet.workers import Message, Tasks, ran_out_of_memory
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+
+__all__ = ["HASH_BYTES", "tasks"]
+
+HASH_BYTES = 16
+_LARGEST_FILE = 512 << 20
+
+
+def tasks(options: Mapping[str, Any]) -> Tasks:
+    """Load the models of given face settings and return the tasks."""
+    from setnet.faces import FaceSettings, faces_of
+
+    settings = FaceSettings.from_dict(options)
+    with suppress(SetNetError):  # a missing model is the reason of each photo that needs it
+        faces_of(np.zeros((64, 64, 3), np.uint8), settings)
+    return {"read": partial(_read, settings)}
+
+
+def _read(settings: FaceSettings, task: Message) -> Message:
+    """Read, hash, decode, detect and describe one file; a failure becomes a reason."""
+    fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "is_known": False, "reason": None}
+    arrays = {"hash": np.zeros(0, np.uint8)}
+    try:
+        with open(task.fields["path"], "rb") as file:
+            info = os.fstat(file.fileno())
+            fields |= {"size": info.st_size, "mtime_ns": info.st_mtime_ns}
+            if info.st_size > _LARGEST_FILE:
+                return Message("done", fields | {"reason": f"larger than {_LARGEST_FILE >> 20} MB"}, arrays)
+            data = file.read()
+        digest = hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
+        arrays["hash"] = np.frombuffer(digest, np.uint8)
+        if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
+            return Message("done", fields | {"is_known": True}, arrays)
+        return _faces_in(data, settings, fields, arrays)
+    except OSError as error:
+        reason = f"cannot be read: {error.strerror or error}"
+    except Exception as error:  # one photo never stops a run; the type tells whom to report it to
+        if ran_out_of_memory(error):
+            raise
+        own = isinstance(error, SetNetError)
+        reason = str(error) if own else f"unexpected {type(error).__name__}: {error}"
+    return Message("done", fields | {"reason": reason.removeprefix("the given image: ")}, arrays)
+
+
+def _faces_in(data: bytes, settings: FaceSettings, fields: dict[str, Any], arrays: dict[str, Any]) -> Message:
+    from setnet.faces import StageTimes, faces_of, load_descriptor, open_photo
+    from setnet.library.store.catalog import taken_number
+
+    photo = open_photo(data, max_pixels=settings.max_pixels)
+    times = StageTimes()
+    faces = faces_of(photo, settings, times=times)
+    fields |= {
+        "taken": taken_number(photo.taken),
+        "width": photo.width,
+        "height": photo.height,
+        "detect_seconds": times.detector,
+        "describe_seconds": times.descriptor,
+    }
+    return Message("done", fields, arrays | faces_to_arrays(faces, load_descriptor(settings.descriptor).dim))

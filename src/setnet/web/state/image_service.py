@@ -1,0 +1,82 @@
+"""The tasks of a process that opens images for the server, so that a hostile one harms only itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from setnet.errors import PhotoError, SetNetError
+from setnet.workers import Message, Tasks, as_bytes
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings, Photo
+
+__all__ = ["tasks"]
+
+_LARGEST_FILE = 512 << 20
+_PREVIEW_SIDE = 1280
+_MOST_FACES = 200
+
+
+def tasks(options: Mapping[str, Any]) -> Tasks:
+    """Return the tasks for the face settings in ``options["faces"]``; load models if it ``finds_faces``."""
+    from setnet.faces import FaceSettings, faces_of
+
+    settings = FaceSettings.from_dict(options["faces"])
+    if options["finds_faces"]:
+        with suppress(SetNetError):  # a missing model is reported with the first image
+            faces_of(np.zeros((64, 64, 3), np.uint8), settings)
+    calls: dict[str, Callable[[Photo, Message], Message]] = {
+        "faces": partial(_faces, settings),
+        "thumbnail": _thumbnail,
+        "face picture": _face_picture,
+    }
+    return {name: partial(_with_photo, call, settings.max_pixels) for name, call in calls.items()}
+
+
+def _with_photo(call: Callable[[Photo, Message], Message], max_pixels: int, task: Message) -> Message:
+    from setnet.faces import open_photo
+
+    data = _contents(task.files[0]) if task.files else task.arrays["image"].tobytes()
+    return call(open_photo(data, max_pixels=max_pixels), task)
+
+
+def _contents(handle: int) -> bytes:
+    with os.fdopen(handle, "rb", closefd=False) as file:
+        data = file.read(_LARGEST_FILE + 1)
+    if len(data) > _LARGEST_FILE:
+        raise PhotoError(f"the given image: larger than {_LARGEST_FILE >> 20} MB")
+    return data
+
+
+def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
+    from setnet.faces import faces_of, load_descriptor
+    from setnet.library import face_picture, faces_to_arrays, jpeg, thumbnail
+
+    found = faces_of(photo, settings)[:_MOST_FACES]
+    arrays = faces_to_arrays(found, load_descriptor(settings.descriptor).dim)
+    for number, face in enumerate(found):
+        arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, face.box))
+    if task.fields["preview"]:
+        arrays["preview"] = as_bytes(jpeg(thumbnail(photo.pixels, _PREVIEW_SIDE)))
+    return Message("done", {"width": photo.width, "height": photo.height}, arrays)
+
+
+def _thumbnail(photo: Photo, task: Message) -> Message:
+    from setnet.library import jpeg, thumbnail
+
+    picture = jpeg(thumbnail(photo.pixels, task.fields["side"]))
+    return Message("done", arrays={"picture": as_bytes(picture)})
+
+
+def _face_picture(photo: Photo, task: Message) -> Message:
+    from setnet.faces import Box
+    from setnet.library import face_picture
+
+    picture = face_picture(photo.pixels, Box(*task.fields["box"]))
+    return Message("done", arrays={"picture": as_bytes(picture)})

@@ -1,0 +1,43 @@
+"""The main module of a worker process: `python -m setnet.workers.child SOCKET START`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+
+from setnet.workers.channel import receive, send
+from setnet.workers.limits import Limits
+from setnet.workers.message import Message
+from setnet.workers.service import Service, answer
+
+__all__ = ["serve"]
+
+_LARGEST_TASK = 1 << 30  # the parent is trusted, and has limits of its own
+_MOST_FILES = 16
+_GRACE_SECONDS = 5.0
+
+
+def serve(connection: socket.socket, service: Service, limits: Limits) -> None:
+    """Run tasks from the socket until its other end is closed."""
+    limits.impose_memory()
+    tasks = service.tasks()
+    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        send(connection, Message("ready"))
+        while True:
+            task = receive(connection, _LARGEST_TASK, most_files=_MOST_FILES)
+            # The parent kills a process that is late; this is for one whose parent is gone.
+            signal.setitimer(signal.ITIMER_REAL, limits.seconds + _GRACE_SECONDS)
+            reply = answer(tasks, task)
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            for file in task.files:
+                os.close(file)
+            send(connection, reply)
+
+
+if __name__ == "__main__":
+    start = json.loads(sys.argv[2])
+    serve(socket.socket(fileno=int(sys.argv[1])), Service(**start["service"]), Limits(**start["limits"]))
