@@ -29,7 +29,10 @@ _DTYPES = {name: np.dtype(name) for name in ("uint8", "int64", "float32", "float
 
 def send(connection: socket.socket, message: Message, deadline: float = math.inf) -> None:
     """Send a message; a deadline is a time of `monotonic`, and past it a `TimeoutError` is raised."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in message.arrays.items()}
+    arrays = {
+        name: np.asarray(array, array.dtype.newbyteorder("="), order="C")
+        for name, array in message.arrays.items()
+    }
     header = {
         "name": message.name,
         "fields": dict(message.fields),
