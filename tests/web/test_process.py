@@ -62,7 +62,7 @@ def test_many_clients_at_once_get_right_answers(running: Any) -> None:
     dim = httpx.get(f"{running.url}{API}/status").json()["dim"]
     failures: list[str] = []
 
-    def ask(number: int) -> None:
+    def search(number: int) -> None:
         with httpx.Client(base_url=running.url, timeout=60) as client:
             for turn in range(10):
                 vector = [0.0] * dim
@@ -73,7 +73,7 @@ def test_many_clients_at_once_get_right_answers(running: Any) -> None:
                 if answer.status_code != 200 or answer.json()["searched"] != 5:
                     failures.append(answer.text)
 
-    threads = [threading.Thread(target=ask, args=(n,)) for n in range(16)]
+    threads = [threading.Thread(target=search, args=(n,)) for n in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,7 +125,7 @@ def test_an_index_run_that_is_stopped_with_the_server_leaves_a_sound_library(
         assert library.check() == []
 
 
-def test_a_taken_port_is_told_in_a_sentence(running: Any, tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_in_a_sentence(running: Any, tmp_path: Path) -> None:
     import subprocess
     import sys
 

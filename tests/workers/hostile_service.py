@@ -24,14 +24,24 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
         "pid": lambda task: Message("done", {"pid": os.getpid()}),
         "read": _read,
         "raise": _raise,
-        "kill": lambda task: os.kill(os.getpid(), task.fields["signal"]),  # type: ignore[arg-type, return-value]
+        "kill": _kill,
         "exit": lambda task: os._exit(task.fields["status"]),
-        "hang": lambda task: time.sleep(3600),  # type: ignore[arg-type, return-value]
+        "hang": _hang,
         "allocate": lambda task: Message("done", {"bytes": len(bytearray(task.fields["bytes"]))}),
         "write": _write,
         "reply": lambda task: Message(task.fields["name"], task.fields["fields"]),
         "send handle": _send_handle,
     }
+
+
+def _kill(task: Message) -> Message:
+    os.kill(os.getpid(), task.fields["signal"])
+    return _hang(task)
+
+
+def _hang(task: Message) -> Message:
+    time.sleep(3600)
+    return task
 
 
 def _read(task: Message) -> Message:
@@ -58,8 +68,7 @@ def _raise(task: Message) -> Message:
 def _write(task: Message) -> Message:
     """Write bytes of its own choice to the parent, then hang."""
     os.write(int(sys.argv[1]), task.arrays["bytes"].tobytes())
-    time.sleep(3600)
-    raise AssertionError
+    return _hang(task)
 
 
 def _send_handle(task: Message) -> Message:
@@ -69,5 +78,4 @@ def _send_handle(task: Message) -> Message:
         for byte in len(text).to_bytes(4, "little"):
             socket.send_fds(connection, [bytes([byte])], [0, 1, 2])
         connection.sendall(text)
-    time.sleep(3600)
-    raise AssertionError
+    return _hang(task)

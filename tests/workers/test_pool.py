@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from setnet.errors import ModelError, PhotoError, WorkerError
-from setnet.workers import Limits, Message, WorkerPool, as_bytes
+from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes
+from setnet.workers.channel import send
+from setnet.workers.process import WorkerProcess
 
 OpenPool = Callable[..., WorkerPool]
 Call = Callable[..., Message]
@@ -217,6 +219,18 @@ def test_closing_ends_tasks_under_way(open_pool: OpenPool, call: Call, pid_of: P
     assert not pool._processes
     with pytest.raises(WorkerError, match="closed"):
         pid_of(pool)
+
+
+def test_a_process_that_hangs_ends_without_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    process = WorkerProcess(Service("hostile_service"), Limits(seconds=0.1))
+    try:
+        process.wait_until_ready()
+        send(process._socket, Message("hang"))
+        process._socket.close()
+        assert process._process.wait(60) == -signal.SIGALRM
+    finally:
+        process.stop()
 
 
 def test_many_threads_share_the_processes(open_pool: OpenPool) -> None:

@@ -18,7 +18,7 @@ __all__ = ["serve"]
 
 _LARGEST_TASK = 1 << 30  # the parent is trusted, and has limits of its own
 _MOST_FILES = 16
-_GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 2.0
 
 
 def serve(connection: socket.socket, service: Service, limits: Limits) -> None:

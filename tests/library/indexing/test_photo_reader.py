@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def _without_arrays(result: PhotoResult) -> PhotoResult:
 
 
 def a_reply(**changes: object) -> Message:
-    fields = {
+    fields: dict[str, object] = {
         "size": 9,
         "mtime_ns": 1,
         "is_known": False,
@@ -131,10 +132,9 @@ def a_reply(**changes: object) -> Message:
         "detect_seconds": 0.1,
         "describe_seconds": 0.1,
     }
-    arrays = {"hash": np.zeros(16, np.uint8)} | faces_to_arrays([a_face()], DIM)
+    arrays: dict[str, Any] = {"hash": np.zeros(16, np.uint8)} | faces_to_arrays([a_face()], DIM)
     for name, value in changes.items():
-        target = arrays if name in arrays else fields
-        target[name] = value  # type: ignore[index]
+        (arrays if name in arrays else fields)[name] = value
     return Message("done", fields, arrays)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from setnet.library import Library
 
-# A user's script, without the guard that multiprocessing asks for; small batches, so that a kill finds the
+# A user's script, without the guard that multiprocessing needs; small batches, so that a kill finds the
 # run between two of them. With a fourth word it says so and waits there, until a signal comes.
 RUN = """
 import signal, sys

@@ -1,4 +1,4 @@
-"""Walk folders and list the photos in them, whatever else lies there."""
+"""Walk folders and list the photo files in them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ __all__ = ["IndexProgress", "IndexReport"]
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """A running index run: `done` of `total` files looked at, unchanged ones not counted."""
+    """A running index run: `done` of `total` files read, unchanged ones not counted."""
 
     stage: str
     done: int

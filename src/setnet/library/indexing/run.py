@@ -104,7 +104,7 @@ class IndexRun:
                 work.append(task)
             else:
                 self._counts["unchanged"] += 1
-        # Photos that a killed run left half-stored are finished whatever folders this run is about.
+        # Photos that a killed run left half-stored are finished by the next one, whichever folders it reads.
         for _, path, _ in self._catalog.unfinished():
             if path not in self._seen and os.path.isfile(path):
                 self._seen.add(path)
@@ -174,7 +174,7 @@ class IndexRun:
     def _take_known(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
         """Store a file whose content the library has: touched, moved, or a second copy."""
         twins = self._catalog.same_content(result.hash)
-        if not twins:  # replaced since this run began: look at the pixels after all
+        if not twins:  # replaced since this run began: find its faces after all
             redo.append(PhotoTask(result.path))
             return
         self._counts["done"] += 1
