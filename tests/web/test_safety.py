@@ -235,7 +235,7 @@ def test_bombs_and_rubbish_are_refused_and_the_server_goes_on(
 
 def test_a_face_process_that_died_is_replaced(shared: TestClient, portrait: Callable[[str], bytes]) -> None:
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
-    (process,) = shared.app.state.server.pool._pool._processes
+    (process,) = shared.app.state.server.pool._pool._calls
     process.kill()
     process._process.wait()
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
@@ -261,7 +261,7 @@ def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
     first, second, *_ = (photo["id"] for photo in own.get(f"{API}/photos").json()["photos"])
     assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
     with monkeypatch.context() as patch:
-        for process in drawing._pool._processes:
+        for process in drawing._pool._calls:
             os.kill(process.pid, signal.SIGSTOP)
             patch.setattr(process, "_limits", Limits(seconds=0.01))  # a stopped process never answers
         answer = own.get(f"{API}/photos/{second}/thumbnail")

@@ -18,8 +18,8 @@ def open_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., WorkerP
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     pools = []
 
-    def opened(workers: int = 1, limits: Limits | None = None, **options: Any) -> WorkerPool:
-        pools.append(WorkerPool(Service("hostile_service", options), workers, limits))
+    def opened(workers: int = 1, limits: Limits | None = None, ahead: int = 0, **options: Any) -> WorkerPool:
+        pools.append(WorkerPool(Service("hostile_service", options), workers, limits, ahead=ahead))
         return pools[-1]
 
     yield opened

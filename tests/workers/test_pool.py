@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -75,7 +76,7 @@ def test_processes_that_die_of_their_first_task_do_not_stop_the_others(
 def test_a_process_that_died_while_idle_is_replaced_unnoticed(open_pool: OpenPool, pid_of: PidOf) -> None:
     pool = open_pool()
     before = pid_of(pool)
-    (process,) = pool._processes
+    (process,) = pool._calls
     process.kill()
     process._process.wait()
     assert pid_of(pool) != before
@@ -216,7 +217,7 @@ def test_closing_ends_tasks_under_way(open_pool: OpenPool, call: Call, pid_of: P
     for thread in threads:
         thread.join(30)
     assert len(failures) == 3
-    assert not pool._processes
+    assert not pool._calls
     with pytest.raises(WorkerError, match="closed"):
         pid_of(pool)
 
@@ -233,8 +234,36 @@ def test_a_process_that_hangs_ends_without_its_parent(monkeypatch: pytest.Monkey
         process.stop()
 
 
-def test_many_threads_share_the_processes(open_pool: OpenPool) -> None:
-    pool = open_pool(workers=2)
+@pytest.mark.parametrize(
+    ("task", "message"), [("exit", r"exit status 3"), ("hang", "took longer"), ("reply", "invalid reply")]
+)
+def test_tasks_that_were_sent_ahead_of_a_loss_run_elsewhere(
+    open_pool: OpenPool, call: Call, task: str, message: str
+) -> None:
+    pool = open_pool(ahead=3, limits=Limits(seconds=0.5))
+    outcomes: list[object] = []
+
+    def run(number: int) -> None:
+        try:
+            if number == 0:
+                call(pool, task, status=3, name="nonsense", fields={})
+            outcomes.append(call(pool, "echo", number=number).fields["number"])
+        except WorkerError as error:
+            outcomes.append(str(error))
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (error,) = [outcome for outcome in outcomes if isinstance(outcome, str)]
+    assert re.search(message, error)
+    assert sorted(outcome for outcome in outcomes if isinstance(outcome, int)) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_many_threads_share_the_processes(open_pool: OpenPool, ahead: int) -> None:
+    pool = open_pool(workers=2, ahead=ahead)
     found: list[bool] = []
 
     def echo(number: int) -> None:
@@ -249,7 +278,7 @@ def test_many_threads_share_the_processes(open_pool: OpenPool) -> None:
     for thread in threads:
         thread.join()
     assert found == [True] * 120
-    assert len(pool._processes) <= 2
+    assert len(pool._calls) <= 2
 
 
 def _exists(pid: int) -> bool:

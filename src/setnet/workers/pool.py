@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
-from setnet.errors import ModelError, WorkerError
+from setnet.errors import ModelError, SetNetError, WorkerError
 from setnet.workers.limits import Limits
 from setnet.workers.message import Message
-from setnet.workers.process import WorkerProcess
+from setnet.workers.process import NotStartedError, WorkerProcess
 from setnet.workers.service import Service, Tasks, answer, failure_in
 
 __all__ = ["WorkerPool", "default_workers"]
@@ -37,15 +36,19 @@ class WorkerPool:
         Number of processes; 0 works in this process, without any protection or limit.
     limits
         What one task may take.
+    ahead
+        Tasks that a busy process is given, so that it need not wait for its parent between two tasks; for
+        tasks that are short messages and long work.
     """
 
-    def __init__(self, service: Service, workers: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self, service: Service, workers: int, limits: Limits | None = None, *, ahead: int = 0
+    ) -> None:
         self._service, self._limits = service, limits or Limits()
         self._tasks: Tasks | None = None if workers else service.tasks()
-        self._places = threading.BoundedSemaphore(max(1, workers))
-        self._lock = threading.Lock()
-        self._processes: set[WorkerProcess] = set()
-        self._idle: list[WorkerProcess] = []
+        self._workers, self._most_calls = workers, 1 + ahead
+        self._calls: dict[WorkerProcess, int] = {}  # under way in each process
+        self._changed = threading.Condition()
         self.is_closed = False
 
     def __enter__(self) -> WorkerPool:
@@ -53,6 +56,11 @@ class WorkerPool:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def capacity(self) -> int:
+        """How many threads can have a call under way."""
+        return self._workers * self._most_calls
 
     def call(self, task: Message, parse: Callable[[Message], T]) -> T:
         """Return what `parse` makes of the reply to a task; many threads may call.
@@ -67,76 +75,82 @@ class WorkerPool:
         ModelError
             When processes die before they are ready.
         """
-        if self._tasks is not None:
-            reply = answer(self._tasks, task)
-            failure = failure_in(reply, self._limits)
-            if failure is None:
-                return parse(reply)
-            raise failure
-        with self._borrowed() as process:
-            reply = process.call(task)
-            failure = failure_in(reply, self._limits)
-            if failure is None:
-                return parse(reply)
-        raise failure
+
+        def parsed(reply: Message) -> T | SetNetError:
+            return failure_in(reply, self._limits) or parse(reply)
+
+        result = self._sent(task, parsed) if self._tasks is None else parsed(answer(self._tasks, task))
+        if isinstance(result, SetNetError):
+            raise result
+        return result
+
+    def _sent(self, task: Message, parse: Callable[[Message], T]) -> T:
+        while True:
+            process = self._ready_process()
+            try:
+                return process.call(task, parse)
+            except NotStartedError:
+                continue
+            finally:
+                self._give_back(process)
 
     def warm_up(self) -> None:
         """Start a process before the first task comes."""
         if self._tasks is None:
-            with self._borrowed():
-                pass
+            self._give_back(self._ready_process())
 
-    @contextmanager
-    def _borrowed(self) -> Iterator[WorkerProcess]:
-        with self._places:
-            process = self._idle_process() or self._new_process()
-            try:
-                yield process
-            except BaseException:  # whatever it says next would be taken for the reply to another task
-                self._drop(process)
-                raise
-            with self._lock:
-                self._idle.append(process)
-
-    def _idle_process(self) -> WorkerProcess | None:
-        while True:
-            with self._lock:
-                if self.is_closed or not self._idle:
-                    return None
-                process = self._idle.pop()
-            if process.is_alive:
-                return process
-            self._drop(process)
-
-    def _new_process(self) -> WorkerProcess:
+    def _ready_process(self) -> WorkerProcess:
         for _ in range(_START_ATTEMPTS):
-            with self._lock:
-                if self.is_closed:
-                    raise WorkerError("is not processed: its worker pool is closed")
-                process = WorkerProcess(self._service, self._limits)
-                self._processes.add(process)
-            try:
-                process.wait_until_ready()
-            except BaseException as error:
-                self._drop(process)
-                if not isinstance(error, WorkerError):
-                    raise
-            else:
+            process = self._take()
+            if not process.is_ready:
+                try:
+                    process.wait_until_ready()
+                finally:
+                    self._give_back(process, self._most_calls - process.is_ready)
+            if process.is_ready:
                 return process
         raise ModelError("worker processes die as soon as they start: --workers 0 shows why")
 
-    def _drop(self, process: WorkerProcess) -> None:
-        with self._lock:
-            self._processes.discard(process)
-        process.stop()
+    def _take(self) -> WorkerProcess:
+        """Return a process that is idle, else a new one, else one that is busy; wait until there is one."""
+        with self._changed:
+            while True:
+                if self.is_closed:
+                    raise WorkerError("is not processed: its worker pool is closed")
+                for process in [p for p, calls in self._calls.items() if not calls and not p.is_alive]:
+                    del self._calls[process]
+                    process.stop()
+                free = [p for p, calls in self._calls.items() if calls < self._most_calls and p.is_alive]
+                best = min(free, key=lambda process: self._calls[process], default=None)
+                if len(self._calls) < self._workers and (best is None or self._calls[best]):
+                    new = WorkerProcess(self._service, self._limits)
+                    self._calls[new] = self._most_calls  # others must not use it before it is ready
+                    return new
+                if best is not None:
+                    self._calls[best] += 1
+                    return best
+                self._changed.wait()
+
+    def _give_back(self, process: WorkerProcess, calls: int = 1) -> None:
+        with self._changed:
+            self._calls[process] -= calls
+            is_over = not self._calls[process] and (self.is_closed or not process.is_alive)
+            if is_over:
+                del self._calls[process]
+            self._changed.notify_all()
+        if is_over:
+            process.stop()
 
     def close(self) -> None:
         """End the processes, also in the middle of a task, which then fails."""
-        with self._lock:
+        with self._changed:
             self.is_closed = True
-            processes, idle = list(self._processes), list(self._idle)
-            self._idle.clear()
+            processes = list(self._calls)
+            idle = [process for process in processes if not self._calls[process]]
+            for process in idle:  # the others are given back by the threads that use them
+                del self._calls[process]
+            self._changed.notify_all()
         for process in processes:
             process.kill()
-        for process in idle:  # the others are dropped by the threads that use them
-            self._drop(process)
+        for process in idle:
+            process.stop()

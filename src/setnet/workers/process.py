@@ -7,8 +7,13 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from time import monotonic
+from typing import TypeVar
 
 from setnet.errors import WorkerError
 from setnet.workers.channel import receive, send
@@ -16,11 +21,18 @@ from setnet.workers.limits import Limits
 from setnet.workers.message import Message
 from setnet.workers.service import Service
 
-__all__ = ["WorkerProcess"]
+__all__ = ["NotStartedError", "WorkerProcess"]
 
 _START_SECONDS = 120.0
 _END_SECONDS = 2.0
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+T = TypeVar("T")
+
+
+class NotStartedError(Exception):
+    """The process was lost by a task before this one, which can run in another process."""
 
 
 class WorkerProcess:
@@ -32,7 +44,11 @@ class WorkerProcess:
 
     def __init__(self, service: Service, limits: Limits) -> None:
         self._limits = limits
+        self._sending = threading.Lock()
+        self._turns: deque[threading.Event] = deque()
+        self.is_ready = self.is_broken = False
         self._socket, theirs = socket.socketpair()
+        self._outgoing = self._socket.dup()  # a timeout belongs to a socket, and sending has its own
         start = json.dumps({"service": asdict(service), "limits": asdict(limits)})
         path = os.pathsep.join(path for path in sys.path if path)
         with theirs:
@@ -52,30 +68,60 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process runs."""
-        return self._process.poll() is None
+        """Whether the process runs and can be trusted to answer the next task."""
+        return not self.is_broken and self._process.poll() is None
 
     def wait_until_ready(self) -> None:
-        """Return when the service has loaded what it needs."""
-        if self._exchange(None, _START_SECONDS).name != "ready":
-            raise WorkerError("its worker process gave an invalid reply (not ready)")
+        """Return when the service has loaded what it needs (`is_ready`), or has failed to."""
+        try:
+            with suppress(WorkerError):
+                self.is_ready = self._receive(_START_SECONDS).name == "ready"
+        finally:
+            self.is_broken = not self.is_ready
 
-    def call(self, task: Message) -> Message:
-        """Return the reply to a task.
+    def call(self, task: Message, parse: Callable[[Message], T]) -> T:
+        """Return what `parse` makes of the reply to a task.
+
+        Several threads may call: the process has its next task at hand when it ends one, and the time of a
+        task counts from the end of the task before.
 
         Raises
         ------
         WorkerError
-            When the process dies, is late, or says nonsense. It is of no use afterwards: `stop` it.
+            When the process dies, is late, or `parse` refuses its reply. It is killed.
+        NotStartedError
+            When that happened to a task before this one.
         """
-        return self._exchange(task, self._limits.seconds)
-
-    def _exchange(self, task: Message | None, seconds: float) -> Message:
-        deadline = monotonic() + seconds
+        turn = threading.Event()
+        with self._sending:
+            self._send(task)
+            self._turns.append(turn)
+            if len(self._turns) == 1:
+                turn.set()
+        turn.wait()
         try:
-            if task is not None:
-                send(self._socket, task, deadline)
-            return receive(self._socket, self._limits.reply, deadline)
+            if self.is_broken:
+                raise NotStartedError
+            return parse(self._receive(self._limits.seconds))
+        except BaseException:  # what it says next would be taken for the reply to another task
+            self.is_broken = True
+            self._process.kill()
+            raise
+        finally:
+            with self._sending:
+                self._turns.popleft()
+                if self._turns:
+                    self._turns[0].set()
+
+    def _send(self, task: Message) -> None:
+        try:
+            send(self._outgoing, task, monotonic() + self._limits.seconds)
+        except OSError:  # late or dead: whoever waits for its next reply notices
+            self._process.kill()
+
+    def _receive(self, seconds: float) -> Message:
+        try:
+            return receive(self._socket, self._limits.reply, monotonic() + seconds)
         except TimeoutError:
             raise WorkerError(f"took longer than {seconds:g} s") from None
         except (EOFError, OSError):
@@ -98,3 +144,4 @@ class WorkerProcess:
         self._process.kill()
         self._process.wait()
         self._socket.close()
+        self._outgoing.close()

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 __all__ = ["unordered_map"]
 
-_AHEAD = 16  # calls per thread that are under way, waiting, or done but not yet taken
+_AHEAD = 8  # calls per thread that are under way, waiting, or done but not yet taken
 _POLL_SECONDS = 0.2
 
 K = TypeVar("K")

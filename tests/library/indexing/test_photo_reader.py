@@ -38,7 +38,7 @@ def test_a_worker_that_dies_costs_one_photo(tmp_path: Path, many: Path) -> None:
 
     def kill_its_reader() -> None:
         writer = os.open(blocking, os.O_WRONLY)  # returns when the process has opened it too
-        (process,) = reader._pool._processes
+        (process,) = reader._pool._calls
         os.kill(process.pid, signal.SIGKILL)
         os.close(writer)
 

@@ -44,9 +44,9 @@ class PhotoReader:
     def __init__(self, settings: FaceSettings, workers: int, limits: Limits | None = None) -> None:
         from setnet.faces import model_entry
 
-        self._workers = workers
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
-        self._pool = WorkerPool(Service(f"{__package__}.photo_service", settings.to_dict()), workers, limits)
+        service = Service(f"{__package__}.photo_service", settings.to_dict())
+        self._pool = WorkerPool(service, workers, limits, ahead=1)
 
     def __enter__(self) -> PhotoReader:
         return self
@@ -58,7 +58,7 @@ class PhotoReader:
         self, tasks: Iterable[PhotoTask], should_stop: Callable[[], bool] | None = None
     ) -> Iterator[PhotoResult]:
         """Yield one result per task; end early when `should_stop` is true while none comes."""
-        return unordered_map(self._result, tasks, self._workers, should_stop)
+        return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
 
     def _result(self, task: PhotoTask) -> PhotoResult:
         known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
