@@ -262,7 +262,7 @@ def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
     assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
     with monkeypatch.context() as patch:
         for process in drawing._pool._calls:
-            os.kill(process.pid, signal.SIGSTOP)
+            os.kill(process._process.pid, signal.SIGSTOP)
             patch.setattr(process, "_limits", Limits(seconds=0.01))  # a stopped process never answers
         answer = own.get(f"{API}/photos/{second}/thumbnail")
     assert answer.status_code == 404

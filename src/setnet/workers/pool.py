@@ -51,12 +51,6 @@ class WorkerPool:
         self._changed = threading.Condition()
         self.is_closed = False
 
-    def __enter__(self) -> WorkerPool:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     @property
     def capacity(self) -> int:
         """How many threads can have a call under way."""

@@ -62,11 +62,6 @@ class WorkerProcess:
             )
 
     @property
-    def pid(self) -> int:
-        """The number of the process."""
-        return self._process.pid
-
-    @property
     def is_alive(self) -> bool:
         """Whether the process runs and can be trusted to answer the next task."""
         return not self.is_broken and self._process.poll() is None

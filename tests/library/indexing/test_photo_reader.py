@@ -39,7 +39,7 @@ def test_a_worker_that_dies_costs_one_photo(tmp_path: Path, many: Path) -> None:
     def kill_its_reader() -> None:
         writer = os.open(blocking, os.O_WRONLY)  # returns when the process has opened it too
         (process,) = reader._pool._calls
-        os.kill(process.pid, signal.SIGKILL)
+        os.kill(process._process.pid, signal.SIGKILL)
         os.close(writer)
 
     with PhotoReader(SETTINGS, workers=1) as reader:
