@@ -13,7 +13,7 @@ pytest.importorskip("openpeople", reason="the demo's synthetic people are needed
 from setnet.cli.demo import album as album_module
 from setnet.cli.demo.album import album, make_album
 from setnet.cli.demo.cutouts import PEOPLE, bust
-from setnet.cli.demo.questions import ndcg_at_10, three_questions
+from setnet.cli.demo.queries import ndcg_at_10, three_questions
 from setnet.errors import InvalidInputError
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Conditions, Library
 from setnet.library.search.conditions import date_from, face_range_from
-from setnet.library.search.query_people import QueryPerson, told_apart
+from setnet.library.search.query_person import QueryPerson, with_unique_names
 
 Portrait = Callable[[str], str]
 
@@ -114,7 +114,7 @@ def test_people_who_look_alike_get_a_warning_and_an_answer(shared: Library, port
 
 def test_people_of_a_query_have_different_names_whatever_they_are_called() -> None:
     people = [QueryPerson(name, np.eye(4, dtype=np.float32)[:1]) for name in ("a", "a", "a (2)", "a")]
-    assert [person.name for person in told_apart(people)] == ["a", "a (3)", "a (2)", "a (4)"]
+    assert [person.name for person in with_unique_names(people)] == ["a", "a (3)", "a (2)", "a (4)"]
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@ from .indexing.describe import describe_photos as describe_photos
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
+from .pictures.contact_sheet import contact_sheet as contact_sheet
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
-from .pictures.sheet import contact_sheet as contact_sheet
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
@@ -14,9 +14,8 @@ from .search.conditions import Conditions as Conditions
 from .search.conditions import date_from as date_from
 from .search.conditions import face_range_from as face_range_from
 from .search.identify import NamedPeople as NamedPeople
-from .search.query_people import QueryPerson as QueryPerson
-from .store.catalog import Counts as Counts
-from .store.creation import is_founded as is_founded
+from .search.query_person import QueryPerson as QueryPerson
+from .store.creation import library_exists as library_exists
 from .store.creation import refuse_other_settings as refuse_other_settings
 from .store.creation import roots_from as roots_from
 from .store.location import default_library as default_library
@@ -25,6 +24,7 @@ from .store.paths import shown as shown
 from .store.people import Example as Example
 from .store.people import People as People
 from .store.people import Person as Person
+from .store.photo_catalog import Counts as Counts
 from .store.records import FailedPhoto as FailedPhoto
 from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch

@@ -18,12 +18,12 @@ from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNe
 from setnet.index import SetIndex
 from setnet.library.search.answer import Answer, answer
 from setnet.library.search.conditions import Conditions
-from setnet.library.search.query_people import QueryPerson, examples_from, person_from, told_apart
+from setnet.library.search.query_person import QueryPerson, examples_from, person_from, with_unique_names
 from setnet.library.store import creation
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
 from setnet.library.store.people import People, Person
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 from setnet.library.store.status import LibraryStatus, bytes_in
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.pictures.thumbnails import Draw
-    from setnet.library.store.export import Exported
+    from setnet.library.store.descriptor_export import Exported
 
 __all__ = ["Library"]
 
@@ -58,7 +58,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = Database(path / creation.DATABASE)
-        self.catalog = Catalog(self._database)
+        self.catalog = PhotoCatalog(self._database)
         self._reader: SetIndex | None = None
         self._opening = threading.Lock()
         self.dim = int(self.catalog.meta("dim") or 0)
@@ -73,7 +73,7 @@ class Library:
     ) -> Library:
         """Make an empty library in a folder that is new or empty, or `beside_others` in any folder."""
         place = Path(path).expanduser().absolute()
-        creation.found(place, settings, beside_others=beside_others)
+        creation.create_files(place, settings, beside_others=beside_others)
         return cls(place)
 
     @classmethod
@@ -90,7 +90,7 @@ class Library:
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
         place = Path(path).expanduser().absolute()
-        if not creation.is_founded(place):
+        if not creation.library_exists(place):
             from setnet.faces import FaceSettings
 
             return cls.create(place, FaceSettings(**chosen))
@@ -237,7 +237,7 @@ class Library:
         start = perf_counter()
         wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
         unwanted = [self._as_person(p, n) for n, p in enumerate(without, 1)]
-        named = told_apart([*wanted, *unwanted])
+        named = with_unique_names([*wanted, *unwanted])
         wanted, unwanted = named[: len(wanted)], named[len(wanted) :]
         resolved = perf_counter() - start
         found = answer(
@@ -318,7 +318,7 @@ class Library:
 
     def export(self, file: str | Path) -> Exported:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
-        from setnet.library.store.export import export
+        from setnet.library.store.descriptor_export import export
 
         return export(self, Path(file))
 

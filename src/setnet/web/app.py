@@ -14,12 +14,12 @@ from starlette.middleware.cors import CORSMiddleware
 from setnet import __version__
 from setnet.library import default_library
 from setnet.web.api import api, system
-from setnet.web.server.bodies import BodyLimits
+from setnet.web.server.body_limits import BodyLimits
 from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
 from setnet.web.server.problems import install_problems
 from setnet.web.settings import WebSettings
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 __all__ = ["create_app"]
 

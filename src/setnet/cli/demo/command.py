@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from setnet.cli.demo.album import AlbumPhoto
-    from setnet.cli.demo.questions import Question
+    from setnet.cli.demo.queries import Question
     from setnet.library import Answer
 
 app = make_app()
@@ -41,7 +41,7 @@ def demo(
     questions use portraits that are not in it, so that the true answers are known and can be compared.
     """
     from setnet.cli.demo.album import make_album
-    from setnet.cli.demo.questions import three_questions
+    from setnet.cli.demo.queries import three_questions
     from setnet.cli.output import print_json
 
     place = (folder or _default_folder()).expanduser().absolute()
@@ -80,7 +80,7 @@ def _indexed_and_asked(
     questions: list[Question],
     said: _Said,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    from setnet.cli.demo.questions import ndcg_at_10
+    from setnet.cli.demo.queries import ndcg_at_10
     from setnet.library import Library, contact_sheet
 
     said("Finding the faces in them ...")
@@ -126,7 +126,7 @@ def _show(
     best = sum(question.relevance(photo) == len(question.people) for photo in truth.values())
     typer.echo(f"\nQuestion {number}: photos with {question}? ({best} photos have them all)")
     print_table(
-        ["", "score", "found", "truly in it", "photo"],
+        ["", "score", "create_files", "truly in it", "photo"],
         [
             (
                 rank,

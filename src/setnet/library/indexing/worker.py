@@ -99,7 +99,7 @@ def read_photo(task: PhotoTask, settings: FaceSettings) -> PhotoResult:
 
 def _faces_in(data: bytes, result: PhotoResult, settings: FaceSettings) -> PhotoResult:
     from setnet.faces import StageTimes, faces_of, open_photo
-    from setnet.library.store.catalog import taken_number
+    from setnet.library.store.photo_catalog import taken_number
 
     photo = open_photo(data, max_pixels=settings.max_pixels)
     times = StageTimes()

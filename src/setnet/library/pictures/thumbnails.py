@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
-from setnet.library.store.catalog import Catalog
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
 __all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]
@@ -26,7 +26,7 @@ def drawn(photo: LibraryPhoto, side: int) -> bytes:
     return jpeg(thumbnail(open_photo(photo.path).pixels, side))
 
 
-def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw: Draw) -> bytes:
+def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
     """Return a photo's thumbnail: from the folder where it can be, else made by `draw` and kept there."""
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
@@ -50,7 +50,7 @@ def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw:
     return data
 
 
-def delete_stale(folder: Path, catalog: Catalog) -> None:
+def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:
     """Delete thumbnails of photos that were changed or removed."""
     if folder.is_dir():
         current = set(catalog.contents())

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, one_of
 from setnet.index import Hit, Match, SetIndex
 from setnet.library.search.conditions import Conditions
-from setnet.library.search.query_people import QueryPerson
-from setnet.library.store.catalog import Catalog
+from setnet.library.search.query_person import QueryPerson
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
 from setnet.sets import Logistic
 
@@ -41,7 +41,7 @@ class Answer:
 
 def answer(
     index: SetIndex,
-    catalog: Catalog,
+    catalog: PhotoCatalog,
     people: Sequence[QueryPerson],
     without: Sequence[QueryPerson],
     *,

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.library.store.catalog import Catalog, taken_number
 from setnet.library.store.paths import absolute, folder_text
+from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
 __all__ = ["Conditions", "date_from", "face_range_from"]
 
@@ -46,7 +46,7 @@ class Conditions:
             where["folder"] = {"prefix": folder_text(absolute(self.folder))}
         return where or None
 
-    def unmet_by(self, catalog: Catalog) -> list[str]:
+    def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo at all can meet the conditions, if that is so."""
         if (self.after or self.before) and not catalog.any_time_known():
             return ["no photo in this library has a known time (EXIF): --after and --before find nothing"]

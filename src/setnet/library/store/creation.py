@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import existing, shown
+from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -25,8 +25,8 @@ __all__ = [
     "DATABASE",
     "INDEX",
     "THUMBNAILS",
-    "found",
-    "is_founded",
+    "create_files",
+    "library_exists",
     "refuse_other_model",
     "refuse_other_settings",
 ]
@@ -34,7 +34,7 @@ __all__ = [
 DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
 
-def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
+def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
     """Make the files of an empty library; in a folder with other files only if told so."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
@@ -65,20 +65,20 @@ def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = Fa
     database.close()
 
 
-def is_founded(path: Path) -> bool:
+def library_exists(path: Path) -> bool:
     """Tell whether there is a complete library; making one may have been cut short."""
     if not (path / DATABASE).is_file():
         return False
     database = Database(path / DATABASE)
     try:
-        return Catalog(database).meta("dim") is not None
+        return PhotoCatalog(database).meta("dim") is not None
     finally:
         database.close()
 
 
 def _clear_unfinished(path: Path) -> None:
     """Make room for a new index where founding a library was cut short; what holds items is refused."""
-    if is_founded(path):
+    if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
@@ -89,7 +89,7 @@ def _clear_unfinished(path: Path) -> None:
         shutil.rmtree(path / INDEX)
 
 
-def settings_of(catalog: Catalog) -> FaceSettings:
+def settings_of(catalog: PhotoCatalog) -> FaceSettings:
     """Return the settings a library was made with."""
     from setnet.faces import FaceSettings
 
@@ -109,7 +109,7 @@ def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], pat
             )
 
 
-def refuse_other_model(catalog: Catalog, settings: FaceSettings) -> None:
+def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
     """Raise when the descriptor model of that name is no longer the one that made the library."""
     made_with = catalog.meta("model")
     if made_with is not None and made_with != _fingerprint(settings):
@@ -120,7 +120,7 @@ def refuse_other_model(catalog: Catalog, settings: FaceSettings) -> None:
         )
 
 
-def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: Catalog) -> list[bytes]:
+def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoCatalog) -> list[bytes]:
     """Return the absolute roots of a run; raise for one that is not there."""
     if folders:
         return existing(folders)

@@ -17,9 +17,9 @@ import numpy as np
 
 from setnet.index import SetIndex
 from setnet.library.indexing.worker import FaceRow, PhotoResult
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text
+from setnet.library.store.photo_catalog import PhotoCatalog
 
 __all__ = ["PhotoWriter"]
 
@@ -31,7 +31,7 @@ class PhotoWriter:
 
     def __init__(self, database: Database, index: SetIndex) -> None:
         self._database = database
-        self._catalog = Catalog(database)
+        self._catalog = PhotoCatalog(database)
         self._index = index
 
     def recover(self) -> None:

@@ -9,12 +9,12 @@ from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
 from setnet.library import Example, Library, Person
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.examples import examples_of, photo_examples, uploads_of
 from setnet.web.api.models import MergeQuery, NewPerson, PeopleAnswer, PersonAnswer, RenameQuery
-from setnet.web.api.query_people import examples_of, photo_examples, uploads_of
-from setnet.web.api.shared import State, require_json
 from setnet.web.server.problems import not_found
 from setnet.web.state.face_pool import SeenFace
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["people"])
 

@@ -10,12 +10,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
+from setnet.web.api.dependencies import State
 from setnet.web.api.models import PhotoAnswer, PhotosAnswer
 from setnet.web.api.records import named_faces, photo_record
-from setnet.web.api.shared import State
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import OpenedFile, open_inside, real_path, type_of
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["photos"])
 

@@ -8,12 +8,12 @@ from pydantic_core import to_json
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, date_from
 from setnet.web.api.cursor import MOST_HITS, cursor_at, digest_of, offset_in
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.examples import person_of, uploads_of
 from setnet.web.api.models import SearchAnswer, SearchQuery
-from setnet.web.api.query_people import person_of, uploads_of
 from setnet.web.api.records import hit_record
-from setnet.web.api.shared import State, require_json
 from setnet.web.state.face_pool import SeenFace
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["search"])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
+from setnet.web.api.dependencies import State, require_json
 from setnet.web.api.models import SessionQuery
-from setnet.web.api.shared import State, require_json
 from setnet.web.server.guard import COOKIE, token_fits
 from setnet.web.server.problems import Problem
 

@@ -14,12 +14,12 @@ from pydantic import BaseModel, ValidationError
 
 from setnet.errors import InvalidInputError
 from setnet.index import Stats
+from setnet.web.api.dependencies import State, content_type, require_json
 from setnet.web.api.npz import arrays_in
 from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
-from setnet.web.api.shared import State, content_type, require_json
 from setnet.web.server.problems import Problem
+from setnet.web.state.server_state import ServerState
 from setnet.web.state.set_store import NAME
-from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["sets"])
 

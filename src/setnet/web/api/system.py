@@ -9,9 +9,9 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from setnet import __version__
 from setnet.library import shown
+from setnet.web.api.dependencies import State
 from setnet.web.api.models import MOST_PEOPLE
-from setnet.web.api.shared import State
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["system"])
 

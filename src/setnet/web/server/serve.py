@@ -17,7 +17,7 @@ from fastapi import FastAPI
 
 from setnet.errors import SetNetError, StorageError
 from setnet.web.app import create_app
-from setnet.web.server.protocol import PatientProtocol
+from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.settings import WebSettings, is_loopback
 
 __all__ = ["serve"]
@@ -52,7 +52,7 @@ def serve(
         threading.Thread(target=_open_when_up, args=(address,), daemon=True).start()
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=HeaderTimeoutProtocol,
         ws="none",
         log_level="warning",
         access_log=False,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from setnet.errors import ModelError, PhotoError
 from setnet.library import start_child
+from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.problems import too_busy
-from setnet.web.server.threads import BoundedThreads
 from setnet.web.state.image_worker import READY
 
 if TYPE_CHECKING:

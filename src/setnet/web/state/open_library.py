@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library, is_founded, refuse_other_settings
+from setnet.library import Library, library_exists, refuse_other_settings
 
 __all__ = ["OpenLibrary"]
 
@@ -62,7 +62,7 @@ class OpenLibrary:
                 self._changed.notify_all()
 
     def _successor(self) -> Library:
-        if is_founded(self.path):
+        if library_exists(self.path):
             library = Library.open(self.path)
             refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
         else:

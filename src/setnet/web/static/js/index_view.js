@@ -1,7 +1,7 @@
 // The index: folders, a running index as it goes, and what could not be read.
 
 import { api } from "./api.js";
-import { confirmed } from "./ask.js";
+import { confirmed } from "./dialogs.js";
 import { h, iconButton, plural, toast } from "./dom.js";
 
 const RUNNING = new Set(["running", "stopping"]);

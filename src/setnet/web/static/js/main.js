@@ -1,7 +1,7 @@
 // Which view is shown, the token, and what all views share.
 
 import { api, onTokenNeeded } from "./api.js";
-import { answered } from "./ask.js";
+import { answered } from "./dialogs.js";
 import { plural, toast } from "./dom.js";
 import { IndexView } from "./index_view.js";
 import { PeopleView } from "./people_view.js";

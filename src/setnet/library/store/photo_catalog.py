@@ -13,7 +13,7 @@ from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
-__all__ = ["Catalog", "Counts", "KnownFile", "taken_number", "taken_time"]
+__all__ = ["Counts", "KnownFile", "PhotoCatalog", "taken_number", "taken_time"]
 
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
@@ -52,7 +52,7 @@ def taken_time(number: float | None) -> datetime | None:
     return None if number is None else datetime.fromtimestamp(number, UTC).replace(tzinfo=None)
 
 
-class Catalog:
+class PhotoCatalog:
     """Questions about what is stored; nothing here changes it."""
 
     def __init__(self, database: Database) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-__all__ = ["PatientProtocol"]
+__all__ = ["HeaderTimeoutProtocol"]
 
 _HEADER_SECONDS = 20.0
 
 
-class PatientProtocol(H11Protocol):
+class HeaderTimeoutProtocol(H11Protocol):
     """Closes a connection whose request line and headers do not arrive in time.
 
     Otherwise a few hundred clients that send a byte a minute would keep everyone else out.

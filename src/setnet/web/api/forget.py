@@ -5,10 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
+from setnet.web.api.dependencies import State, require_json
 from setnet.web.api.models import FolderQuery, ForgetQuery
-from setnet.web.api.shared import State, require_json
 from setnet.web.server.problems import Problem
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["forget"], dependencies=[Depends(require_json)])
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from setnet.web.server.problems import Problem
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 __all__ = ["State", "content_type", "require_json"]
 

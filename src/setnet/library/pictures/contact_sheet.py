@@ -133,7 +133,7 @@ def _rounded(size: tuple[int, int], radius: int) -> Image:
 
 
 def _page(answer: Answer, title: str) -> str:
-    template = files("setnet.library.pictures").joinpath("sheet.html").read_text(encoding="utf-8")
+    template = files("setnet.library.pictures").joinpath("contact_sheet.html").read_text(encoding="utf-8")
     faces = "".join(
         f'<img src="{_data(p.picture)}" alt="{html.escape(p.name)}" title="{html.escape(p.name)}">'
         for p in answer.people

@@ -17,7 +17,7 @@ from setnet.web.state.photo_files import open_inside
 
 if TYPE_CHECKING:
     from setnet.web.state.face_pool import SeenFace
-    from setnet.web.state.state import ServerState
+    from setnet.web.state.server_state import ServerState
 
 __all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
 

@@ -10,12 +10,12 @@ from time import monotonic
 from setnet.web.server.problems import Problem
 from setnet.web.state.face_pool import SeenFace
 
-__all__ = ["FaceStore"]
+__all__ = ["UploadedFaces"]
 
 _MOST = 4096
 
 
-class FaceStore:
+class UploadedFaces:
     """Faces by a short-lived id; the oldest go first when there are many."""
 
     def __init__(self, lifetime: float) -> None:

@@ -11,16 +11,16 @@ from typing import Any
 
 from setnet.errors import SetNetError
 from setnet.library import Counts
+from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
-from setnet.web.server.threads import BoundedThreads
 from setnet.web.settings import WebSettings
 from setnet.web.state.face_pool import FacePool
-from setnet.web.state.face_store import FaceStore
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
 from setnet.web.state.open_library import OpenLibrary
 from setnet.web.state.set_store import SetStore
+from setnet.web.state.uploaded_faces import UploadedFaces
 
 __all__ = ["ServerState"]
 
@@ -36,7 +36,7 @@ class ServerState:
         with self.library.reading() as opened:
             face_settings = opened.settings
         self.pool = FacePool(face_settings, settings)
-        self.faces = FaceStore(settings.face_lifetime)
+        self.faces = UploadedFaces(settings.face_lifetime)
         self.index_job = IndexJob(self.library)
         self.sets = SetStore(sets)
         self.metrics = Metrics()

@@ -21,7 +21,7 @@ from setnet.library.store.people import Example, People
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["QueryPerson", "examples_from", "person_from", "told_apart"]
+__all__ = ["QueryPerson", "examples_from", "person_from", "with_unique_names"]
 
 _MOST_EXAMPLES = 100
 
@@ -57,7 +57,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
     return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
 
 
-def told_apart(people: Sequence[QueryPerson]) -> list[QueryPerson]:
+def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
     """Return the people with different names: a second `anna` becomes `anna (2)`, if nobody is called so."""
     taken = {person.name for person in people}
     seen: set[str] = set()

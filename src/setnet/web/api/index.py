@@ -11,9 +11,9 @@ from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.library import FailedPhoto, roots_from, shown
+from setnet.web.api.dependencies import State, require_json
 from setnet.web.api.models import IndexQuery
-from setnet.web.api.shared import State, require_json
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["index"])
 
