@@ -47,8 +47,8 @@ def test_a_face_of_an_upload_becomes_a_person_with_a_picture(
     own.post(f"{API}/people", json={"name": "Ann", "faces": [answer["faces"][0]["id"]]})
     assert own.get(f"{API}/people/Ann/picture").content[:2] == b"\xff\xd8"
     hits = own.post(f"{API}/search", json={"people": [{"saved": "ann"}]}).json()["hits"]
-    assert hits[0]["matches"][0]["name"] == "Ann"
-    photo = own.get(f"{API}/photos/{hits[0]['photo']['id']}").json()
+    assert hits[0]["matches"][0]["person"] == "Ann"
+    photo = own.get(f"{API}/photos/{hits[0]['id']}").json()
     assert "Ann" in [face["person"] for face in photo["faces"]]
 
 

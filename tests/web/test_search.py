@@ -15,7 +15,7 @@ API = "/api/v1"
 
 
 def names(answer: dict[str, Any]) -> list[str]:
-    return [hit["photo"]["name"] for hit in answer["hits"]]
+    return [hit["name"] for hit in answer["hits"]]
 
 
 def ask(client: TestClient, *people: dict[str, Any], **more: Any) -> dict[str, Any]:
@@ -45,10 +45,10 @@ def test_all_people_first_then_all_but_one(shared: TestClient, faces: dict[str, 
     assert set(names(answer)[:2]) == {"pair.jpg", "three.jpg"}
     assert names(answer)[2] == "alone.jpg"
     assert "nobody.jpg" not in names(answer)
-    both = next(hit for hit in answer["hits"] if hit["photo"]["name"] == "pair.jpg")
+    both = next(hit for hit in answer["hits"] if hit["name"] == "pair.jpg")
     left, right = sorted(both["matches"], key=lambda match: match["box"][0])
-    assert (left["name"], right["name"]) == ("Ann", "Bea")  # P001 was composed on the left
-    assert left["box"] == both["photo"]["faces"][left["face"]]["box"]
+    assert (left["person"], right["person"]) == ("Ann", "Bea")  # P001 was composed on the left
+    assert left["box"] == both["boxes"][left["face"]]
     assert answer["searched"] == 5
 
 
@@ -106,10 +106,8 @@ def test_people_come_as_images_descriptors_or_faces_of_photos(
 ) -> None:
     image = base64.b64encode(portrait("P005")).decode()
     assert names(ask(shared, {"images": [image]}))[0] in ("three.jpg", "others.jpg")
-    alone = next(
-        h for h in ask(shared, {"faces": [faces["P003"]]})["hits"] if h["photo"]["name"] == "alone.jpg"
-    )
-    same = ask(shared, {"photo_faces": [{"photo": alone["photo"]["id"], "face": 0}]})
+    alone = next(h for h in ask(shared, {"faces": [faces["P003"]]})["hits"] if h["name"] == "alone.jpg")
+    same = ask(shared, {"photo_faces": [{"photo": alone["id"], "face": 0}]})
     assert names(same)[0] == "alone.jpg"
     assert same["hits"][0]["matches"][0]["similarity"] > 0.99
     dim = shared.get(f"{API}/status").json()["dim"]

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.library.search.answer import Answer, answer
-from setnet.library.search.conditions import Conditions
+from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from, with_unique_names
 from setnet.library.store import creation
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
-from setnet.library.store.people import People, Person
+from setnet.library.store.people import People, Person, PersonDetails
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 from setnet.library.store.status import LibraryStatus, bytes_in
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from setnet.library.store.descriptor_export import Exported
 
 __all__ = ["Library"]
-
-PersonLike = str | QueryPerson | NDArray[np.float32]
 
 
 class Library:
@@ -216,48 +214,27 @@ class Library:
             delete_stale(self.path / creation.THUMBNAILS, self.catalog)
         return report
 
-    def find(
-        self,
-        people: Sequence[PersonLike],
-        *,
-        k: int = 20,
-        offset: int = 0,
-        mode: str = "exact",
-        at_least: int = 0,
-        only: bool = False,
-        without: Sequence[PersonLike] = (),
-        conditions: Conditions | None = None,
-        threads: int | None = None,
-    ) -> Answer:
-        """Return the photos that contain these people, best first, with timings and warnings.
+    def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
+        """Return the photos that contain a set of people, best first, with timings and warnings.
 
-        `people` and `without` are saved names, paths of photos or of folders of photos, descriptors
-        ((dim,) or (n, dim) for n examples), or `QueryPerson`. `threads` is one per core by default.
+        `find(people, k=5, only=True)` is short for `find(PhotoQuery(people, k=5, only=True))`.
         """
+        if not isinstance(query, PhotoQuery):
+            query = PhotoQuery(query, **options)
+        elif options:
+            raise InvalidInputError(f"give {', '.join(options)} in the PhotoQuery, not beside it")
         start = perf_counter()
-        wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
-        unwanted = [self._as_person(p, n) for n, p in enumerate(without, 1)]
+        wanted = [self._as_person(p, n) for n, p in enumerate(query.people, 1)]
+        unwanted = [self._as_person(p, n) for n, p in enumerate(query.without, 1)]
         named = with_unique_names([*wanted, *unwanted])
         wanted, unwanted = named[: len(wanted)], named[len(wanted) :]
         resolved = perf_counter() - start
-        found = answer(
-            self.set_index,
-            self.catalog,
-            wanted,
-            unwanted,
-            k=k,
-            offset=offset,
-            mode=mode,
-            at_least=at_least,
-            only=only,
-            conditions=conditions or Conditions(),
-            threads=threads,
-        )
+        found = answer(self.set_index, self.catalog, query, wanted, unwanted)
         notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
         return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})
 
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
-        """Return the hits of `find`, which has the options."""
+        """Return the hits of `find(people, **options)`; the options are the fields of `PhotoQuery`."""
         return list(self.find(people, **options).hits)
 
     def person(self, text: str) -> QueryPerson:
@@ -273,7 +250,7 @@ class Library:
         return QueryPerson(f"person {number}", descriptors)
 
     def add_person(self, name: str, images: Sequence[str]) -> tuple[Person, list[str]]:
-        """Save example faces of a person from photos; return them and notes worth telling."""
+        """Save example faces of a person from photos; return the person, and remarks for the user."""
         examples, notes = examples_from(images, self._checked_settings())
         return self.people.add(name, examples), notes
 
@@ -281,6 +258,11 @@ class Library:
         """Return in how many photos a saved person is."""
         index = self.set_index
         return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
+
+    def person_details(self, name: str) -> PersonDetails:
+        """Return a saved person with their example faces and number of photos."""
+        person = self.people.get(name)
+        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
 
     def photo(self, photo_id: str) -> LibraryPhoto:
         """Return a photo with its faces."""

@@ -54,11 +54,9 @@ def faces(
                     f"{face.quality.yaw:.0f}",
                     f"{face.quality.pitch:.0f}",
                     f"{face.quality.roll:.0f}",
-                    f"{name} {similarity:.2f}" if name else "",
+                    f"{who.name} {who.similarity:.2f}" if who.name else "",
                 )
-                for number, (face, (name, similarity)) in enumerate(
-                    zip(seen.faces, seen.names, strict=True), 1
-                )
+                for number, (face, who) in enumerate(zip(seen.faces, seen.names, strict=True), 1)
             ],
             right=["#", "score", "sharpness", "yaw", "pitch", "roll"],
         )

@@ -76,15 +76,7 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     from setnet.library import shown
 
     if json:
-        print_json(
-            {
-                **{name: getattr(report, name) for name in _NUMBERS},
-                "library": shown(library.path),
-                "vanished": [str(p) for p in report.vanished],
-                "failed": [{"photo": str(p), "reason": r} for p, r in report.failed],
-                "unreadable": [{"folder": str(p), "reason": r} for p, r in report.unreadable],
-            }
-        )
+        print_json(report.to_dict() | {"library": shown(library.path)})
         return
     new = report.added + report.changed
     rate = (
@@ -107,21 +99,3 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     if report.interrupted:
         say("stopped; what was found is kept, the same command goes on from here")
     typer.echo(f"library: {shown(library.path)}")
-
-
-_NUMBERS = (
-    "scanned",
-    "unchanged",
-    "added",
-    "changed",
-    "moved",
-    "copied",
-    "removed",
-    "faces",
-    "interrupted",
-    "seconds",
-    "scan_seconds",
-    "detect_seconds",
-    "describe_seconds",
-    "workers",
-)

@@ -1,9 +1,9 @@
-"""Which saved person a face is, if any."""
+"""Identify faces: the saved person a face belongs to, if any."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +11,26 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-__all__ = ["NamedPeople"]
+__all__ = ["Identity", "NamedPeople"]
+
+
+class Identity(NamedTuple):
+    """The saved person most similar to a face; the name is empty when nobody reaches the match threshold."""
+
+    name: str
+    similarity: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the identity as values that JSON can hold."""
+        return {
+            "person": self.name or None,
+            "similarity": round(self.similarity, 4) if self.name else None,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedPeople:
-    """The saved people as one unit vector each, and the similarity from which a face is theirs."""
+    """The saved people as one unit vector each, with the match threshold."""
 
     names: tuple[str, ...]
     vectors: NDArray[np.float32]
@@ -24,7 +38,7 @@ class NamedPeople:
 
     @classmethod
     def nobody(cls) -> NamedPeople:
-        """Return the people of a library that knows none."""
+        """Return an empty collection, which identifies nobody."""
         return cls((), np.zeros((0, 0), np.float32), 1.0)
 
     @classmethod
@@ -37,11 +51,11 @@ class NamedPeople:
         vectors = means / np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
         return cls(names, vectors, library.set_index.logistic.threshold)
 
-    def name_of(self, descriptor: NDArray[np.float32]) -> tuple[str, float]:
-        """Return the most similar person and the similarity; an empty name when nobody is near."""
+    def identify(self, descriptor: NDArray[np.float32]) -> Identity:
+        """Return the person most similar to a face."""
         if not self.names:
-            return "", 0.0
+            return Identity("", 0.0)
         similarities = self.vectors @ descriptor
         best = int(similarities.argmax())
         similarity = float(similarities[best])
-        return (self.names[best], similarity) if similarity >= self.threshold else ("", similarity)
+        return Identity(self.names[best] if similarity >= self.threshold else "", similarity)

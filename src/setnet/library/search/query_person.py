@@ -43,10 +43,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
     is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
     """
     if text in people:
-        examples = people.examples(text)
-        pictures = [e.picture for e in examples if e.picture]
-        descriptors = np.stack([e.descriptor for e in examples])
-        return QueryPerson(people.get(text).name, descriptors, pictures[0] if pictures else None)
+        return QueryPerson(people.get(text).name, people.descriptors(text), people.picture(text))
     path, number = _split(text)
     if not path.exists():
         names = ", ".join(p.name for p in list(people)[:20])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,11 +20,15 @@ __all__ = ["Exported", "export"]
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """How much was written."""
+    """How many photos, faces and labelled faces were written."""
 
     photos: int
     faces: int
     labelled: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers as values that JSON can hold."""
+        return asdict(self)
 
 
 def export(library: Library, path: Path) -> Exported:
@@ -38,7 +42,7 @@ def export(library: Library, path: Path) -> Exported:
     for photo in library.catalog.all_photos():
         found = library.descriptors(photo.id)
         vectors.append(found)
-        labels += [people.name_of(descriptor)[0] for descriptor in found]
+        labels += [people.identify(descriptor).name for descriptor in found]
         counts.append(len(found))
         paths.append(shown(photo.path))
         ids.append(photo.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """What decides whether a file has to be looked at again."""
+    """A file as it was last indexed: from this a run decides whether to open it again."""
 
     id: int
     size: int
@@ -31,7 +31,7 @@ class KnownFile:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much is in a library."""
+    """How many photos, faces, people and folders a library has."""
 
     photos: int
     without_faces: int
@@ -40,6 +40,10 @@ class Counts:
     unfinished: int
     people: int
     folders: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers as values that JSON can hold."""
+        return asdict(self)
 
 
 def taken_number(taken: datetime | None) -> float | None:
@@ -53,7 +57,7 @@ def taken_time(number: float | None) -> datetime | None:
 
 
 class PhotoCatalog:
-    """Questions about what is stored; nothing here changes it."""
+    """The stored photos, faces and folders, read only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -135,7 +139,7 @@ class PhotoCatalog:
             ).fetchall()
 
     def any_time_known(self) -> bool:
-        """Tell whether the time of any photo is known."""
+        """Return whether the time of any photo is known."""
         with self._database.reading() as db:
             return bool(
                 db.execute(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from setnet.web.api import faces, forget, index, people, photos, search, session, sets, system
-from setnet.web.api.models import ProblemAnswer
+from setnet.web.api.schema.answers import ProblemAnswer
 
 __all__ = ["api"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson, shown
-from setnet.web.api.models import Examples, PersonQuery, PhotoFace
+from setnet.web.api.schema.requests import Examples, FaceReference, PersonQuery
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside
 
@@ -68,13 +68,13 @@ def examples_of(
     ]
 
 
-def photo_examples(state: ServerState, faces: list[PhotoFace]) -> list[Example]:
+def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Example]:
     """Return faces of photos in the library with small pictures of them; for calls in `state.drawing`."""
     with state.library.reading() as library:
         return [_example(state, library, face) for face in faces]
 
 
-def _descriptor(library: Library, face: PhotoFace) -> NDArray[np.float32]:
+def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
     try:
         descriptors = library.descriptors(face.photo)
     except InvalidInputError:
@@ -85,7 +85,7 @@ def _descriptor(library: Library, face: PhotoFace) -> NDArray[np.float32]:
     return found
 
 
-def _example(state: ServerState, library: Library, face: PhotoFace) -> Example:
+def _example(state: ServerState, library: Library, face: FaceReference) -> Example:
     descriptor = _descriptor(library, face)
     photo = library.photo(face.photo)
     box = photo.faces[face.face].box

@@ -12,7 +12,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
 from setnet.web.api.dependencies import State, content_type, require_json
-from setnet.web.api.models import FaceIds, FacesAnswer
+from setnet.web.api.schema.answers import FacesAnswer
+from setnet.web.api.schema.requests import FaceIds
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["faces"])

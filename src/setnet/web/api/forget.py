@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.responses import JSONResponse
 
 from setnet.web.api.dependencies import State, require_json
-from setnet.web.api.models import FolderQuery, ForgetQuery
+from setnet.web.api.schema.requests import FolderQuery, ForgetQuery
 from setnet.web.server.problems import Problem
 from setnet.web.state.server_state import ServerState
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.library import FailedPhoto, roots_from, shown
 from setnet.web.api.dependencies import State, require_json
-from setnet.web.api.models import IndexQuery
+from setnet.web.api.schema.requests import IndexQuery
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["index"])
@@ -85,14 +85,10 @@ async def failures(
 ) -> Response:
     """List the files that could not be read, with the reasons."""
     found = await state.reading.run(_failures, state)
-    shown_part = [_failure(f) for f in found[offset : offset + limit]]
-    return JSONResponse({"failures": shown_part, "total": len(found)})
+    part = [failure.to_dict(shown) for failure in found[offset : offset + limit]]
+    return JSONResponse({"failures": part, "total": len(found)})
 
 
 def _failures(state: ServerState) -> list[FailedPhoto]:
     with state.library.reading() as library:
         return library.catalog.failures()
-
-
-def _failure(failure: FailedPhoto) -> dict[str, Any]:
-    return {"photo": shown(failure.path), "reason": failure.reason}

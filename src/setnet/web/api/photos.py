@@ -11,8 +11,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
 from setnet.web.api.dependencies import State
-from setnet.web.api.models import PhotoAnswer, PhotosAnswer
-from setnet.web.api.records import named_faces, photo_record
+from setnet.web.api.schema.answers import PhotoAnswer, PhotosAnswer
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import OpenedFile, open_inside, real_path, type_of
 from setnet.web.state.server_state import ServerState
@@ -41,7 +40,7 @@ def _page(state: ServerState, limit: int, cursor: str | None) -> dict[str, Any]:
         photos = library.catalog.latest(limit + 1, before=None if cursor is None else int(cursor))
     more = len(photos) > limit
     return {
-        "photos": [photo_record(photo) for photo in photos[:limit]],
+        "photos": [photo.to_dict(shown) for photo in photos[:limit]],
         "cursor": photos[limit - 1].id if more else None,
     }
 
@@ -59,7 +58,12 @@ def _details(state: ServerState, photo_id: str) -> dict[str, Any]:
             descriptors: Any = library.descriptors(photo_id) if photo.faces else []
         except InvalidInputError:  # removed since
             raise not_found(f"no photo {photo_id} in this library") from None
-        return photo_record(photo) | {"faces": named_faces(photo, descriptors, NamedPeople.of(library))}
+        people = NamedPeople.of(library)
+        faces = [
+            face.to_dict() | people.identify(descriptor).to_dict()
+            for face, descriptor in zip(photo.faces, descriptors, strict=False)
+        ]
+        return photo.to_dict(shown) | {"faces": faces}
 
 
 @routes.get("/photos/{photo_id}/thumbnail", responses={200: {"content": {"image/jpeg": {}}}})

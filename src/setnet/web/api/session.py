@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from setnet.web.api.dependencies import State, require_json
-from setnet.web.api.models import SessionQuery
+from setnet.web.api.schema.requests import SessionQuery
 from setnet.web.server.guard import COOKIE, token_fits
 from setnet.web.server.problems import Problem
 

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from setnet import __version__
 from setnet.library import shown
 from setnet.web.api.dependencies import State
-from setnet.web.api.models import MOST_PEOPLE
+from setnet.web.api.schema.requests import MOST_PEOPLE
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["system"])
@@ -29,11 +29,7 @@ def _status(state: ServerState) -> dict[str, Any]:
         return {
             "version": __version__,
             "library": shown(library.path),
-            "photos": counts.photos,
-            "photos_without_faces": counts.without_faces,
-            "faces": counts.faces,
-            "failed": counts.failed,
-            "people": counts.people,
+            **counts.to_dict(),
             "folders": [shown(folder) for folder in library.folders],
             "settings": library.settings.to_dict(),
             "dim": library.dim,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import IndexProgress, IndexReport
+from setnet.library import IndexProgress, IndexReport, shown
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
@@ -35,49 +35,14 @@ class JobState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as values that JSON can hold."""
-        from setnet.library import shown
-
-        told: dict[str, Any] = {
+        return {
             "state": self.state,
             "folders": list(self.folders),
             "started": self.started,
-            "progress": None,
-            "report": None,
+            "progress": None if self.progress is None else self.progress.to_dict(),
+            "report": None if self.report is None else self.report.to_dict(shown, _SHOWN_FAILURES),
             "error": self.error,
         }
-        if self.progress is not None:
-            p = self.progress
-            told["progress"] = {
-                "stage": p.stage,
-                "done": p.done,
-                "total": p.total,
-                "unchanged": p.unchanged,
-                "faces": p.faces,
-                "failed": p.failed,
-                "seconds": round(p.seconds, 2),
-                "rate": round(p.rate, 2),
-                "seconds_left": None if p.seconds_left is None else round(p.seconds_left, 1),
-            }
-        if self.report is not None:
-            r = self.report
-            told["report"] = {
-                "scanned": r.scanned,
-                "unchanged": r.unchanged,
-                "added": r.added,
-                "changed": r.changed,
-                "moved": r.moved,
-                "copied": r.copied,
-                "removed": r.removed,
-                "vanished": len(r.vanished),
-                "faces": r.faces,
-                "failed": len(r.failed),
-                "unreadable": [
-                    {"photo": shown(p), "reason": why} for p, why in r.unreadable[:_SHOWN_FAILURES]
-                ],
-                "interrupted": r.interrupted,
-                "seconds": round(r.seconds, 2),
-            }
-        return told
 
 
 class IndexJob:

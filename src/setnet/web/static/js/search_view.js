@@ -1,4 +1,4 @@
-// The search view: the question above, the answer below.
+// The search view: the query above, the photos below.
 
 import { api } from "./api.js";
 import { debounce, h, plural, toast } from "./dom.js";
@@ -8,6 +8,12 @@ import { PeopleBar } from "./people_bar.js";
 import { chooseFiles, listenForDropsAndPastes } from "./picker.js";
 import { addExamples, addPerson, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
 import { Viewer } from "./viewer.js";
+
+// The API's hits as {photo, score, matches}; a match's `person` becomes their number in the query.
+function hitsOf({ hits, people }) {
+  return hits.map(({ score, matches, boxes, ...photo }) => ({ score, photo: { ...photo, faces: boxes.map((box) => ({ box })) },
+    matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })) }));
+}
 
 export class SearchView {
   constructor(section) {
@@ -68,10 +74,10 @@ export class SearchView {
   async ask(signal) {
     const people = wanted();
     const began = performance.now();
-    const asked = request(); // further pages belong to this question, whatever is being typed meanwhile
-    const first = await api.search(asked, signal);
-    return { people, hits: first.hits, cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
-      round: performance.now() - began, next: (cursor) => api.search({ ...asked, cursor }).then((page) => ({ hits: page.hits, cursor: page.cursor })) };
+    const body = request(); // further pages belong to this query, whatever is being typed meanwhile
+    const first = await api.search(body, signal);
+    return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
+      round: performance.now() - began, next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
   }
 
   async browse() {

@@ -1,59 +1,55 @@
-"""What requests and answers of the API look like; the OpenAPI page is made from these."""
+"""What requests to the API look like; the OpenAPI page is made from these."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 __all__ = [
-    "Box",
+    "MOST_PEOPLE",
+    "Examples",
     "FaceIds",
-    "FacesAnswer",
+    "FaceReference",
     "FolderQuery",
     "ForgetQuery",
-    "Hit",
     "IndexQuery",
     "MergeQuery",
     "NewPerson",
-    "PeopleAnswer",
-    "PersonAnswer",
     "PersonQuery",
-    "PhotoAnswer",
-    "PhotoFace",
-    "PhotosAnswer",
-    "ProblemAnswer",
     "RenameQuery",
-    "SearchAnswer",
     "SearchQuery",
     "SessionQuery",
+    "Strict",
+    "Vector",
 ]
 
 MOST_PEOPLE = 16
 
-Box = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Vector = Annotated[list[float], Field(min_length=1, max_length=4096)]
 PhotoId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
 Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A request body: unknown fields are refused."""
+
     model_config = ConfigDict(extra="forbid")
 
 
-class PhotoFace(_Strict):
+class FaceReference(Strict):
     """A face of a photo in the library."""
 
     photo: PhotoId
     face: Annotated[int, Field(ge=0, le=100_000, description="Its number in the photo, from 0")]
 
 
-class Examples(_Strict):
+class Examples(Strict):
     """Where the example faces of a person come from; several sources may be given together."""
 
     faces: Annotated[list[str], Field(max_length=32, description="Face ids of POST /faces")] = []
-    photo_faces: Annotated[list[PhotoFace], Field(max_length=32)] = []
+    photo_faces: Annotated[list[FaceReference], Field(max_length=32)] = []
     images: Annotated[
         list[str], Field(max_length=4, description="Base64 of images; the largest face is taken")
     ] = []
@@ -67,14 +63,14 @@ class PersonQuery(Examples):
     name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
 
 
-class FaceIds(_Strict):
+class FaceIds(Strict):
     """Faces found by POST /faces."""
 
     faces: Annotated[list[str], Field(min_length=1, max_length=200)]
 
 
-class SearchQuery(_Strict):
-    """Who is looked for, and which photos may be answers."""
+class SearchQuery(Strict):
+    """The people to look for, and conditions on the photos."""
 
     people: Annotated[list[PersonQuery], Field(min_length=1, max_length=MOST_PEOPLE)]
     without: Annotated[list[PersonQuery], Field(max_length=MOST_PEOPLE)] = []
@@ -98,19 +94,19 @@ class NewPerson(Examples):
     name: Name
 
 
-class RenameQuery(_Strict):
+class RenameQuery(Strict):
     """Another name for a person."""
 
     name: Name
 
 
-class MergeQuery(_Strict):
+class MergeQuery(Strict):
     """People who are the same person."""
 
     others: Annotated[list[Name], Field(min_length=1, max_length=100)]
 
 
-class IndexQuery(_Strict):
+class IndexQuery(Strict):
     """What an index run shall look at."""
 
     folders: Annotated[
@@ -121,123 +117,19 @@ class IndexQuery(_Strict):
     retry: Annotated[bool, Field(description="Look again at files that failed before")] = False
 
 
-class FolderQuery(_Strict):
+class FolderQuery(Strict):
     """A folder whose photos shall be forgotten."""
 
     folder: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
 
 
-class ForgetQuery(_Strict):
+class ForgetQuery(Strict):
     """Forgetting everything needs these very words."""
 
     confirm: Literal["forget everything"]
 
 
-class SessionQuery(_Strict):
+class SessionQuery(Strict):
     """The token that `setnet serve` printed."""
 
     token: Annotated[str, StringConstraints(max_length=1000)]
-
-
-class Face(BaseModel):
-    """A face in an uploaded image."""
-
-    id: str
-    box: Box
-    score: float
-    quality: dict[str, float]
-
-
-class FacesAnswer(BaseModel):
-    """An uploaded image's faces, from left to right."""
-
-    width: int
-    height: int
-    faces: list[Face]
-    expires_in: float
-    preview: str | None
-
-
-class PhotoFaceAnswer(BaseModel):
-    """A face of a photo in the library; `person` is a saved person it looks like."""
-
-    box: Box
-    score: float | None = None
-    quality: dict[str, float] | None = None
-    person: str | None = None
-    similarity: float | None = None
-
-
-class PhotoAnswer(BaseModel):
-    """A photo of the library."""
-
-    id: str
-    name: str
-    folder: str
-    version: str
-    taken: str | None
-    width: int
-    height: int
-    bytes: int
-    faces: list[PhotoFaceAnswer]
-
-
-class PhotosAnswer(BaseModel):
-    """Some photos of the library, in the order they came into it."""
-
-    photos: list[PhotoAnswer]
-    cursor: str | None
-
-
-class Match(BaseModel):
-    """A person of the query found in a photo."""
-
-    person: int
-    name: str
-    face: int
-    similarity: float
-    box: Box
-
-
-class Hit(BaseModel):
-    """A photo of the answer."""
-
-    photo: PhotoAnswer
-    score: float
-    matches: list[Match]
-
-
-class SearchAnswer(BaseModel):
-    """Photos with most of the people first."""
-
-    hits: list[Hit]
-    people: list[str]
-    searched: int
-    seconds: dict[str, float]
-    warnings: list[str]
-    cursor: str | None
-
-
-class PersonAnswer(BaseModel):
-    """A saved person."""
-
-    name: str
-    examples: int
-    added: float
-    has_picture: bool
-
-
-class PeopleAnswer(BaseModel):
-    """The saved people, by name."""
-
-    people: list[PersonAnswer]
-
-
-class ProblemAnswer(BaseModel):
-    """An error (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[dict[str, Any]] | None = None
