@@ -61,7 +61,7 @@ def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]
                 threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
             )
         )
-    state.metrics.observe("search_duration_seconds", answer.seconds["search"])
+    state.metrics.searches.observe(answer.seconds["search"])
     more = len(answer.hits) > k and offset + k < MOST_HITS
     page = replace(answer, hits=answer.hits[:k]).to_dict(shown)
     return to_json(page | {"cursor": cursor_at(offset + k, digest) if more else None})

@@ -149,7 +149,7 @@ def _search(state: ServerState, name: str, body: bytes, kind: str) -> dict[str, 
     start = perf_counter()
     hits = index.search(people, **options)
     seconds = perf_counter() - start
-    state.metrics.observe("search_duration_seconds", seconds)
+    state.metrics.searches.observe(seconds)
     return {
         "hits": [
             {"id": hit.id, "score": round(hit.score, 6), "matches": [asdict(m) for m in hit.matches]}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
 from setnet import __version__
 from setnet.library import shown
@@ -55,8 +55,6 @@ async def healthz(state: State) -> Response:
 
 @routes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
 async def metrics(state: State) -> Response:
-    """Return counters for Prometheus."""
-    gauges = await state.reading.run(state.gauges)
-    return PlainTextResponse(
-        state.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8"
-    )
+    """Return metrics for Prometheus."""
+    text = state.metrics.text(await state.reading.run(state.gauges))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
