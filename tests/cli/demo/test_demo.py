@@ -13,7 +13,7 @@ pytest.importorskip("openpeople", reason="the demo's synthetic people are needed
 from setnet.cli.demo import album as album_module
 from setnet.cli.demo.album import album, make_album
 from setnet.cli.demo.cutouts import PEOPLE, bust
-from setnet.cli.demo.queries import ndcg_at_10, three_questions
+from setnet.cli.demo.queries import ndcg_at_10, three_queries
 from setnet.errors import InvalidInputError
 
 
@@ -29,7 +29,7 @@ def test_the_album_is_the_same_everywhere_and_varied() -> None:
 
 def test_the_questions_have_full_answers() -> None:
     photos = album()
-    two, three, without = three_questions(photos)
+    two, three, without = three_queries(photos)
     assert (len(two.people), len(three.people), len(without.people), len(without.without)) == (2, 3, 2, 1)
     for question in (two, three, without):
         best = [photo for photo in photos if question.relevance(photo) == len(question.people)]

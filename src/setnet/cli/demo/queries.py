@@ -1,4 +1,4 @@
-"""The demo's three questions, with the truth to judge the answers by."""
+"""The demo's three queries, and the score of their answers by the ground truth."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from itertools import combinations
 from setnet.cli.demo.album import AlbumPhoto
 from setnet.cli.demo.cutouts import PEOPLE
 
-__all__ = ["Question", "ndcg_at_10", "three_questions"]
+__all__ = ["DemoQuery", "ndcg_at_10", "three_queries"]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """Who is looked for, and who must not be there."""
+class DemoQuery:
+    """People to look for, and people who must not be in the photo."""
 
     people: tuple[str, ...]
     without: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class Question:
         return len(set(self.people) & set(photo.people))
 
 
-def three_questions(photos: Sequence[AlbumPhoto]) -> list[Question]:
+def three_queries(photos: Sequence[AlbumPhoto]) -> list[DemoQuery]:
     """Return two people, three people, and two without a third: those most often together."""
 
     def together(people: tuple[str, ...]) -> int:
@@ -39,12 +39,12 @@ def three_questions(photos: Sequence[AlbumPhoto]) -> list[Question]:
     pair, other = sorted(combinations(PEOPLE, 2), key=together)[-2:]
     triple = max(combinations(PEOPLE, 3), key=together)
     third = max((p for p in PEOPLE if p not in other), key=lambda p: together((*other, p)))
-    return [Question(pair), Question(triple), Question(other, (third,))]
+    return [DemoQuery(pair), DemoQuery(triple), DemoQuery(other, (third,))]
 
 
-def ndcg_at_10(question: Question, ranked: Sequence[AlbumPhoto], photos: Sequence[AlbumPhoto]) -> float:
+def ndcg_at_10(query: DemoQuery, ranked: Sequence[AlbumPhoto], photos: Sequence[AlbumPhoto]) -> float:
     """Return nDCG@10 of an answer in percent (paper, equation 3)."""
     from setnet.evaluate import ndcg
 
-    found = [question.relevance(photo) for photo in ranked]
-    return float(ndcg(found + [0] * (10 - len(found)), [question.relevance(photo) for photo in photos], 10))
+    found = [query.relevance(photo) for photo in ranked]
+    return float(ndcg(found + [0] * (10 - len(found)), [query.relevance(photo) for photo in photos], 10))

@@ -78,17 +78,7 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     if json:
         print_json(report.to_dict() | {"library": shown(library.path)})
         return
-    new = report.added + report.changed
-    rate = (
-        f", {new / report.seconds:,.1f} photos/s"
-        if new
-        else f", {report.scanned / report.seconds:,.0f} files/s"
-    )
-    parts = [f"{report.scanned:,} photos seen", f"{report.added:,} new"]
-    for name in ("changed", "moved", "copied", "unchanged", "removed"):
-        if getattr(report, name):
-            parts.append(f"{getattr(report, name):,} {name}")
-    typer.echo(", ".join(parts) + f"; {report.faces:,} faces found in {report.seconds:.1f} s{rate}")
+    typer.echo(report.summary)
     for title, files in (("could not be read", report.failed), ("could not be entered", report.unreadable)):
         for path, reason in files[:_SHOWN_FAILURES]:
             say(f"{title}: {shown(path)}: {reason}")

@@ -69,6 +69,18 @@ class IndexReport:
         """Whether every file could be read and the run came to its end."""
         return not self.failed and not self.unreadable and not self.interrupted
 
+    @property
+    def summary(self) -> str:
+        """The run in one sentence."""
+        new = self.added + self.changed
+        rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
+        counts = {
+            name: getattr(self, name) for name in ("changed", "moved", "copied", "unchanged", "removed")
+        }
+        parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
+        parts += [f"{count:,} {name}" for name, count in counts.items() if count]
+        return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
+
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `most` paths in each list."""
         return asdict(self) | {
