@@ -69,14 +69,14 @@ class Library:
     def create(
         cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
     ) -> Library:
-        """Make an empty library in a folder that is new or empty, or `beside_others` in any folder."""
+        """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
         place = Path(path).expanduser().absolute()
         creation.create_files(place, settings, beside_others=beside_others)
         return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> Library:
-        """Open a library that is there."""
+        """Open an existing library."""
         place = Path(path).expanduser().absolute()
         if not (place / creation.DATABASE).is_file():
             raise NotAnIndexError(
@@ -86,7 +86,7 @@ class Library:
 
     @classmethod
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
-        """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
+        """Open a library that has the face settings `chosen`, or create it with these."""
         place = Path(path).expanduser().absolute()
         if not creation.library_exists(place):
             from setnet.faces import FaceSettings
@@ -108,7 +108,7 @@ class Library:
 
     @property
     def is_gone(self) -> bool:
-        """Whether another process deleted the library, and perhaps made a new one in its place."""
+        """Whether another process deleted the library, or replaced it by a new one."""
         return self._database.is_gone
 
     def close(self) -> None:
@@ -150,7 +150,7 @@ class Library:
             return SetIndex.open(self.path / creation.INDEX, read_only=read_only)
         except NotAnIndexError as error:
             raise NotAnIndexError(
-                f"the library in {shown(self.path)} has lost its index of faces: make it anew with "
+                f"the library in {shown(self.path)} has lost its index of faces: rebuild it with "
                 "`setnet forget --everything`, then `setnet index PHOTOS`"
             ) from error
         except LockedError as error:
@@ -186,9 +186,9 @@ class Library:
         retry
             Look again at files that failed before.
         progress
-            Is called with an `IndexProgress` now and then.
+            Called with an `IndexProgress` now and then.
         should_stop
-            Is asked for each file; True ends the run as Ctrl-C does, keeping what was found.
+            Called for each file; True ends the run as Ctrl-C does, keeping what was found.
         """
         from setnet.library.indexing.pool import default_workers
         from setnet.library.indexing.run import IndexRun
@@ -280,7 +280,7 @@ class Library:
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
     def status(self) -> LibraryStatus:
-        """Return what the library holds and what it costs."""
+        """Return what the library holds, its settings and its size on disk."""
         return LibraryStatus(
             path=self.path,
             counts=self.catalog.counts(),
@@ -293,7 +293,7 @@ class Library:
         )
 
     def check(self) -> list[str]:
-        """Verify all files and that they agree; return what is wrong."""
+        """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.store.check import problems_of
 
         return problems_of(self._database, self.set_index)
@@ -305,7 +305,7 @@ class Library:
         return export(self, Path(file))
 
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
-        """Delete what is known of photos, or of all photos below folders, for good; return how many."""
+        """Delete all data about photos, or about all photos below folders, for good; return how many."""
         from setnet.library.store.forget import forget
 
         with self._writing() as index:

@@ -1,4 +1,4 @@
-"""Put the server together: state, layers, routes, page."""
+"""Assemble the server: state, middleware, routes, page."""
 
 from __future__ import annotations
 

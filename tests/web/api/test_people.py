@@ -139,14 +139,14 @@ def test_a_stopped_run_keeps_what_it_found_and_can_go_on(
     for number in range(8):  # other content, so faces must be found
         (folder / f"{number}.jpg").write_bytes(data + bytes([number]))
     found = threading.Event()
-    tell = IndexJob._tell
+    report = IndexJob._report
 
-    def told(job: IndexJob, progress: IndexProgress) -> None:
-        tell(job, progress)
+    def reported(job: IndexJob, progress: IndexProgress) -> None:
+        report(job, progress)
         found.set()
         job._stop.wait()  # the run stays at its first photo until it is stopped
 
-    monkeypatch.setattr(IndexJob, "_tell", told)
+    monkeypatch.setattr(IndexJob, "_report", reported)
     own.post(f"{API}/index", json={"folders": [str(folder)]})
     assert own.post(f"{API}/index", json={}).status_code == 409
     assert own.post(f"{API}/forget/everything", json={"confirm": "forget everything"}).status_code == 409

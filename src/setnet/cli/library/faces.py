@@ -1,4 +1,4 @@
-"""`setnet faces`: what is seen in one photo."""
+"""`setnet faces`: the faces found in one photo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faces(
 ) -> None:
     """Show the faces found in one photo, from left to right; the number is what follows # in a search.
 
-    Leaves with 1 when there is none.
+    The exit status is 1 when there is none.
     """
     from setnet.cli.output import print_json, print_table, say
     from setnet.library import draw_faces, seen_in

@@ -58,7 +58,7 @@ def index(
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.library import Library, default_library, existing
 
-    existing(photos or ())  # a slip of the pen must not leave a library behind
+    existing(photos or ())  # a mistyped folder must not leave an empty library behind
     place = library or default_library()
     chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:

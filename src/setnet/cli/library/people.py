@@ -35,14 +35,14 @@ def add(
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Save a person, or give a saved one more example faces."""
+    """Save a person, or add example faces to a saved one."""
     from setnet.cli.output import say
 
     with open_library(library) as opened:
         person, notes = opened.add_person(name, images)
     for note in notes:
         say(f"note: {note}")
-    _tell(person, json, notes=notes)
+    _print_person(person, json, notes=notes)
 
 
 @app.command("list")
@@ -85,7 +85,7 @@ def rename(
     """Give a person another name."""
     with open_library(library) as opened:
         person = opened.people.rename(name, new)
-    _tell(person, json, f"{name} is now {person.name}")
+    _print_person(person, json, f"{name} is now {person.name}")
 
 
 @app.command()
@@ -95,10 +95,10 @@ def merge(
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make OTHER people one with NAME: their example faces become NAME's."""
+    """Merge OTHER people into NAME: their example faces become NAME's."""
     with open_library(library) as opened:
         person = opened.people.merge(name, others)
-    _tell(person, json)
+    _print_person(person, json)
 
 
 @app.command()
@@ -115,7 +115,7 @@ def remove(
     print_either({"removed": names}, f"removed {', '.join(names)}", json)
 
 
-def _tell(person: Person, json: bool, text: str = "", **more: object) -> None:
+def _print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
     from setnet.cli.output import print_either
 
     print_either(person.to_dict() | more, text or f"{person.name}: {person.examples} example face(s)", json)

@@ -62,7 +62,7 @@ def search(
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
-    Leaves with 1 when no photo fits.
+    The exit status is 1 when no photo fits.
     """
     from setnet.cli.output import say
     from setnet.library import Conditions, PhotoQuery, contact_sheet

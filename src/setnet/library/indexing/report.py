@@ -74,11 +74,9 @@ class IndexReport:
         """The run in one sentence."""
         new = self.added + self.changed
         rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
-        counts = {
-            name: getattr(self, name) for name in ("changed", "moved", "copied", "unchanged", "removed")
-        }
+        others = ("changed", "moved", "copied", "unchanged", "removed")
         parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
-        parts += [f"{count:,} {name}" for name, count in counts.items() if count]
+        parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
         return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From what a user types to a person of a query: a saved name, a photo, a folder of photos."""
+"""Resolve the text that names a person of a query: a saved name, a photo, or a folder of photos."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_EXAMPLES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryPerson:
-    """A person looked for: what they are called and the (n, dim) descriptors of their examples."""
+    """A person of a query: a name and the (n, dim) descriptors of their examples."""
 
     name: str
     descriptors: NDArray[np.float32]
@@ -37,7 +37,7 @@ class QueryPerson:
 
 
 def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
-    """Return the person meant by `text`; `settings` is asked only when faces must be found.
+    """Return the person meant by `text`; `settings` is called only if faces must be detected.
 
     A saved name comes first (write `./anna` for a file of that name); then a photo, whose largest face
     is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
@@ -55,7 +55,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
-    """Return the people with different names: a second `anna` becomes `anna (2)`, if nobody is called so."""
+    """Return the people under unique names: a second `anna` becomes `anna (2)`, if that is free."""
     taken = {person.name for person in people}
     seen: set[str] = set()
     different = []
@@ -70,9 +70,9 @@ def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
 
 
 def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
-    """Return one example face per photo named in `texts`, and notes worth telling the user.
+    """Return one example face per photo named in `texts`, and remarks for the user.
 
-    In a folder, photos without a face are passed over; a photo named directly must have one.
+    In a folder, photos without a face are skipped; a photo named directly must have one.
     """
     examples: list[Example] = []
     notes: list[str] = []
@@ -101,7 +101,7 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
         try:
             example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
         except PhotoError as error:
-            notes.append(f"passed over: {error}")
+            notes.append(f"skipped: {error}")
             continue
         examples.append(example)
         notes += note

@@ -1,4 +1,4 @@
-"""What a library is made of, and that it stays made of one descriptor model."""
+"""Create the files of a library, and refuse to mix descriptors of different models in it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
-    """Make the files of an empty library; in a folder with other files only if told so."""
+    """Create the files of an empty library; with `beside_others` also in a folder that has other files."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
     settings = settings or FaceSettings()
@@ -66,7 +66,7 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
 
 
 def library_exists(path: Path) -> bool:
-    """Tell whether there is a complete library; making one may have been cut short."""
+    """Return whether there is a complete library; creating one may have been interrupted."""
     if not (path / DATABASE).is_file():
         return False
     database = Database(path / DATABASE)
@@ -77,7 +77,7 @@ def library_exists(path: Path) -> bool:
 
 
 def _clear_unfinished(path: Path) -> None:
-    """Make room for a new index where founding a library was cut short; what holds items is refused."""
+    """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
     if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
     if (path / INDEX).exists():
@@ -97,7 +97,7 @@ def settings_of(catalog: PhotoCatalog) -> FaceSettings:
 
 
 def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:
-    """Raise when a run asks for settings that are not the library's."""
+    """Raise when the settings chosen for a run are not the library's."""
     own = settings.to_dict()
     for name, value in chosen.items():
         if own[name] != value:
@@ -115,8 +115,8 @@ def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
     if made_with is not None and made_with != _fingerprint(settings):
         raise ModelError(
             f"the model {settings.descriptor!r} on this machine is not the one this library was made with: "
-            "descriptors of two models do not compare. Put the old model file back, or make the library "
-            "anew: `setnet forget --everything`, then `setnet index PHOTOS`"
+            "descriptors of two models do not compare. Put the old model file back, or rebuild the library: "
+            "`setnet forget --everything`, then `setnet index PHOTOS`"
         )
 
 
@@ -131,7 +131,7 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoC
 
 
 def remember(database: Database, roots: Sequence[bytes]) -> None:
-    """Keep the roots of a run; one inside another is no root of its own."""
+    """Store the roots of a run; one inside another is not stored."""
     now = time.time()
     with database.writing() as db:
         known = {row[0] for row in db.execute("SELECT path FROM folders")}

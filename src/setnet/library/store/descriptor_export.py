@@ -1,4 +1,4 @@
-"""Write a library's descriptors to a file for other work."""
+"""Export a library's descriptors to a descriptor file."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def write_descriptor_file(
 
 
 def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
-    """Return (descriptors, labels) of a descriptor file; rows labelled "" belong to nobody known."""
+    """Return (descriptors, labels) of a descriptor file; rows labelled "" are of unknown people."""
     path = Path(path)
     if not path.is_file():
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Named people and the example faces they are known by."""
+"""The saved people of a library and their example faces."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One face a person is known by; `source` is the photo it came from, `picture` a small JPEG of it."""
+    """An example face of a person; `source` is the photo it came from, `picture` a small JPEG of it."""
 
     descriptor: NDArray[np.float32]
     source: str | None = None
@@ -200,7 +200,7 @@ _SELECT = (
 
 
 def _key(name: str) -> str:
-    """Return what tells names apart; a file name that is no text becomes a key that nobody has."""
+    """Return the key under which a name is stored; a file name that is no text gets one nobody has."""
     text = name.encode("utf-8", "backslashreplace").decode()
     return unicodedata.normalize("NFKC", text).casefold().strip()
 

@@ -1,4 +1,4 @@
-"""What all routes need: the server's state, and bodies of the right kind."""
+"""Dependencies of the routes: the server's state, and the check that a body is JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the people of a request to the people of a query."""
+"""Example faces that a request refers to or brings along, and the people of a query made of them."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
     return found
 
 
-def person_of(asked: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:
+def person_of(person: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:
     """Return a person of a query with all their examples."""
     parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
-    name = asked.name
-    if asked.saved is not None:
-        if asked.saved not in library.people:
-            raise not_found(f"nobody saved is called {asked.saved!r}")
-        parts.append(library.people.descriptors(asked.saved))
-        name = name or library.people.get(asked.saved).name
-    parts += [_descriptor(library, face)[None] for face in asked.photo_faces]
-    parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(asked.descriptors, 1)]
+    name = person.name
+    if person.saved is not None:
+        if person.saved not in library.people:
+            raise not_found(f"nobody saved is called {person.saved!r}")
+        parts.append(library.people.descriptors(person.saved))
+        name = name or library.people.get(person.saved).name
+    parts += [_descriptor(library, face)[None] for face in person.photo_faces]
+    parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
     if not parts:
         raise InvalidInputError(
             f"person {number} has no example: give saved, faces, photo_faces, images or descriptors"
@@ -56,15 +56,15 @@ def person_of(asked: PersonQuery, number: int, uploads: list[SeenFace], library:
 
 
 def examples_of(
-    asked: Examples, uploads: list[SeenFace], photo_examples: list[Example], library: Library
+    examples: Examples, uploads: list[SeenFace], photo_examples: list[Example], library: Library
 ) -> list[Example]:
-    """Return example faces to be kept of a person."""
+    """Return the example faces to save of a person."""
     from setnet.faces import Box
 
     return [
         *(Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads),
         *photo_examples,
-        *(Example(_vector(v, library.dim, n)) for n, v in enumerate(asked.descriptors, 1)),
+        *(Example(_vector(v, library.dim, n)) for n, v in enumerate(examples.descriptors, 1)),
     ]
 
 

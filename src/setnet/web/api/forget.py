@@ -1,4 +1,4 @@
-"""`/forget`: delete what is known, for good. Photos themselves are never touched."""
+"""`/forget`: delete data about photos for good. The photos themselves are never touched."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _NOT_KEPT = {"Clear-Site-Data": '"cache"'}  # the browser keeps thumbnails too
 
 
 @routes.post("/forget/folder")
-async def forget_folder(asked: FolderQuery, state: State) -> Response:
-    """Delete what is known of the photos in a folder."""
-    return JSONResponse({"photos": await state.writing.run(_forget, state, asked.folder)}, headers=_NOT_KEPT)
+async def forget_folder(query: FolderQuery, state: State) -> Response:
+    """Delete all data about the photos in a folder."""
+    return JSONResponse({"photos": await state.writing.run(_forget, state, query.folder)}, headers=_NOT_KEPT)
 
 
 @routes.post("/forget/everything")
-async def forget_everything(asked: ForgetQuery, state: State) -> Response:
+async def forget_everything(query: ForgetQuery, state: State) -> Response:
     """Delete the whole library: faces, people, thumbnails."""
     return JSONResponse({"photos": await state.writing.run(state.forget_everything)}, headers=_NOT_KEPT)
 
@@ -32,5 +32,5 @@ def _forget(state: ServerState, folder: str) -> int:
         raise Problem(409, "an index run is under way: stop it first")
     with state.library.reading() as library:
         photos = library.forget([folder])
-    state.forget_counts()
+    state.drop_counts()
     return photos

@@ -1,4 +1,4 @@
-"""`/index`: bring the library up to date, and watch."""
+"""`/index`: start, watch and stop index runs."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _HEARTBEAT_SECONDS = 15.0
 
 
 @routes.post("/index", status_code=202, dependencies=[Depends(require_json)])
-async def start_index(asked: IndexQuery, state: State) -> Response:
-    """Begin an index run over folders of this machine; `/index/events` tells how it goes."""
-    await state.reading.run(_check_folders, state, asked.folders)
-    state.index_job.start(asked.folders, prune=asked.prune, retry=asked.retry)
+async def start_index(query: IndexQuery, state: State) -> Response:
+    """Start an index run over folders of this machine; `/index/events` streams its progress."""
+    await state.reading.run(_check_folders, state, query.folders)
+    state.index_job.start(query.folders, prune=query.prune, retry=query.retry)
     return JSONResponse(state.index_job.state.to_dict(), 202)
 
 
 def _check_folders(state: ServerState, folders: list[str]) -> None:
     with state.library.reading() as library:
-        roots_from(folders, library.catalog)  # what is not there is told at once, not by the run
+        roots_from(folders, library.catalog)  # a missing folder is an error now, not later in the run
 
 
 @routes.get("/index")
 async def index_state(state: State) -> Response:
-    """Tell how the latest index run goes or went."""
+    """Return the state of the latest index run."""
     return JSONResponse(state.index_job.state.to_dict())
 
 
@@ -60,14 +60,14 @@ async def index_events(
 
 
 async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
-    told, silent = -1, 0.0
+    sent, silent = -1, 0.0
     while not state.stopping.is_set():
         job = state.index_job.state
-        if job.version != told:
-            told, silent = job.version, 0.0
+        if job.version != sent:
+            sent, silent = job.version, 0.0
             yield f"event: index\nid: {job.version}\ndata: {json.dumps(job.to_dict())}\n\n"
             if job.state not in ("running", "stopping"):
-                state.forget_counts()
+                state.drop_counts()
         elif silent >= _HEARTBEAT_SECONDS:
             silent = 0.0
             yield ": still here\n\n"

@@ -32,7 +32,7 @@ async def list_people(state: State) -> Response:
 
 @routes.post("/people", status_code=201, responses={201: {"model": PersonAnswer}}, dependencies=_JSON)
 async def save_person(new: NewPerson, state: State) -> Response:
-    """Keep a person by name, or give a saved one more example faces."""
+    """Save a person by name, or add example faces to a saved one."""
     if new.name.strip() in (".", ".."):
         raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
     uploads = await uploads_of(state, new)

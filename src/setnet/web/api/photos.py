@@ -1,4 +1,4 @@
-"""`/photos`: what is known of a photo, its thumbnail and its file, all by id."""
+"""`/photos`: photos, their thumbnails and their files, by id."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from setnet.web.state.server_state import ServerState
 routes = APIRouter(tags=["photos"])
 
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
-# A handful of sizes: each is kept on disk, so a client must not be able to ask for thousands.
+# A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
 SIZES = (160, 320, 640, 1600)
 _FOREVER = "private, max-age=31536000, immutable"
 _SHORT = "private, max-age=60"
@@ -47,7 +47,7 @@ def _page(state: ServerState, limit: int, cursor: str | None) -> dict[str, Any]:
 
 @routes.get("/photos/{photo_id}", responses={200: {"model": PhotoAnswer}})
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
-    """Tell what is known of a photo: its faces, with the saved people they look like."""
+    """Return a photo with its faces and the saved people they look like."""
     return JSONResponse(await state.reading.run(_details, state, photo_id))
 
 

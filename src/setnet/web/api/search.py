@@ -50,7 +50,7 @@ def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]
             PhotoQuery(
                 people[: len(query.people)],
                 without=people[len(query.people) :],
-                k=k + 1,  # one more tells whether there is a next page
+                k=k + 1,  # one more: is there a next page?
                 offset=offset,
                 mode=query.mode,
                 at_least=at_least,

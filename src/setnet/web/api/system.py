@@ -1,4 +1,4 @@
-"""`/status`, `/healthz`, `/metrics`: how the server is."""
+"""`/status`, `/healthz`, `/metrics`: the state of the server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ routes = APIRouter(tags=["system"])
 
 @routes.get("/status")
 async def status(state: State) -> Response:
-    """Tell what the library holds and what the server allows."""
+    """Return what the library holds and the limits of the server."""
     return JSONResponse(await state.reading.run(_status, state))
 
 
@@ -47,7 +47,7 @@ def _status(state: ServerState) -> dict[str, Any]:
 
 @routes.get("/healthz")
 async def healthz(state: State) -> Response:
-    """Say that the server answers."""
+    """Return 200 while the server accepts requests."""
     if state.stopping.is_set():
         return JSONResponse({"status": "stopping"}, 503)
     return JSONResponse({"status": "ok"})

@@ -1,4 +1,4 @@
-"""Request bodies: bounded in bytes, in time, and in how many are held at once."""
+"""Limits on request bodies: bytes of one, bytes of all together, and time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELD_FREE = 1 << 16  # small bodies are not worth counting
 
 
 class BodyLimits:
-    """Refuses large bodies by their announced length, and cuts off those that lied or are too slow."""
+    """Refuses bodies by their Content-Length, and cuts off those that turn out larger or too slow."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
         self._app = app

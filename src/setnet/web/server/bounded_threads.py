@@ -1,4 +1,4 @@
-"""Threads that live as long as the server, with a queue of fixed length before them."""
+"""A thread pool with a bounded queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP connections with a limit on how long a client may take to ask."""
+"""HTTP connections with a time limit for the request's headers."""
 
 from __future__ import annotations
 

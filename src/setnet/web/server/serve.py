@@ -1,4 +1,4 @@
-"""Run the server until it is told to stop."""
+"""Run the server until it is stopped."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Ends endless answers (server-sent events) when told to stop, so that the stop need not wait."""
+    """Ends server-sent events on shutdown, which would otherwise wait for them."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -79,7 +79,7 @@ class _Server(uvicorn.Server):
 
 
 def _bound(settings: WebSettings) -> socket.socket:
-    """Return a listening socket: a taken port is told before anything else is done."""
+    """Return a listening socket, first of all: a port in use is reported before the library is opened."""
     try:
         family, kind, proto, _, where = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM

@@ -1,4 +1,4 @@
-"""At most one index run at a time, in a thread of its own, watched and stopped from outside."""
+"""Index runs of the server: one at a time, in a background thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_FAILURES = 100
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """Where the latest index run is; `version` grows with every change."""
+    """The state of the latest index run; `version` grows with every change."""
 
     version: int = 0
     state: str = "idle"
@@ -58,7 +58,7 @@ class IndexJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way; as `state` tells, so that one may begin as soon as it says done."""
+        """Whether a run is under way; as in `state`, so that the next may start once it is done."""
         return self.state.state in ("running", "stopping")
 
     def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
@@ -97,18 +97,18 @@ class IndexJob:
                     folders or None,
                     prune=prune,
                     retry=retry,
-                    progress=self._tell,
+                    progress=self._report,
                     should_stop=self._stop.is_set,
                 )
         except SetNetError as error:
             self._change(state="failed", error=str(error))
-        except Exception as error:  # told to the user; the log has the rest
+        except Exception as error:  # a short error for the user; the log has the rest
             _LOG.exception("the index run failed")
             self._change(state="failed", error=f"unexpected {type(error).__name__}")
         else:
             self._change(state="stopped" if report.interrupted else "done", report=report)
 
-    def _tell(self, progress: IndexProgress) -> None:
+    def _report(self, progress: IndexProgress) -> None:
         self._change(progress=progress)
 
     def _change(self, **changes: Any) -> None:

@@ -1,4 +1,4 @@
-"""Everything a running server holds, with its beginning and its end."""
+"""The state of a running server: library, pools, index runs, metrics."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ class ServerState:
         self._warming: asyncio.Task[None] | None = None
 
     def counts(self) -> Counts:
-        """Return what the library holds, as of a moment ago."""
+        """Return the library's counts, cached for a moment."""
         if self._counts is None or monotonic() - self._counts[0] > _COUNTS_LIVE_SECONDS:
             with self.library.reading() as library:
                 self._counts = (monotonic(), library.catalog.counts())
         return self._counts[1]
 
-    def forget_counts(self) -> None:
-        """Count anew next time."""
+    def drop_counts(self) -> None:
+        """Drop the cached counts."""
         self._counts = None
 
     def forget_everything(self) -> int:
@@ -67,11 +67,11 @@ class ServerState:
             raise Problem(409, "an index run is under way: stop it first")
         photos = self.library.forget_everything()
         self.faces.clear()
-        self.forget_counts()
+        self.drop_counts()
         return photos
 
     def gauges(self) -> dict[str, float]:
-        """Return the numbers of the moment for the metrics."""
+        """Return the present values of the gauges of the metrics."""
         counts = self.counts()
         return {
             "face_queue": self.pool.waiting,

@@ -1,4 +1,4 @@
-"""The place where the next page of an answer begins, bound to its query."""
+"""Cursors: the offset of the next page of an answer, bound to its query."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def offset_in(cursor: str | None, digest: str) -> int:
     except (binascii.Error, ValueError):
         place, of_query = -1, ""
     if not 0 <= place <= MOST_HITS or of_query != digest:
-        raise InvalidInputError("the cursor does not belong to this query: leave it out to begin anew")
+        raise InvalidInputError("the cursor does not belong to this query: leave it out to start again")
     return place

@@ -26,8 +26,8 @@ export class SearchView {
     this.answer = null;
     this.status = null;
     section.append(
-      h("div", { class: "ask" },
-        h("div", { class: "ask-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
+      h("div", { class: "query" },
+        h("div", { class: "query-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
         this.bar.cards, this.bar.chips, this.filters.element),
       this.summary, this.notes, this.gallery.element, this.more);
     listenForDropsAndPastes(() => this.bar.cards);
@@ -60,7 +60,7 @@ export class SearchView {
     this.filters.element.hidden = wanted().length === 0;
     const waiting = setTimeout(() => this.wait(), 200);
     try {
-      const answer = wanted().length ? await this.ask(aborter.signal) : await this.browse();
+      const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
       if (aborter.signal.aborted) return;
       this.answer = answer;
       this.draw();
@@ -71,7 +71,7 @@ export class SearchView {
     }
   }
 
-  async ask(signal) {
+  async find(signal) {
     const people = wanted();
     const began = performance.now();
     const body = request(); // further pages belong to this query, whatever is being typed meanwhile
@@ -138,7 +138,7 @@ export class SearchView {
     const ordered = this.grouped(hits);
     this.ordered = ordered.flatMap((group) => group.hits);
     this.gallery.show(ordered);
-    this.tell(hits);
+    this.summarise(hits);
     this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
     if (answer.cursor && this.more.getBoundingClientRect().top < innerHeight + 900) this.loadMore();
   }
@@ -156,7 +156,7 @@ export class SearchView {
     return groups;
   }
 
-  tell(hits) {
+  summarise(hits) {
     const { people, searched, seconds, warnings, cursor } = this.answer;
     this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, text)));
     if (!people.length) {
