@@ -13,7 +13,7 @@ from .search.answer import Answer as Answer
 from .search.conditions import Conditions as Conditions
 from .search.conditions import date_from as date_from
 from .search.conditions import face_range_from as face_range_from
-from .search.identify import NamedPeople as NamedPeople
+from .search.face_identity import NamedPeople as NamedPeople
 from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
 from .store.creation import library_exists as library_exists

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.pictures.thumbnails import Draw
-    from setnet.library.store.descriptor_export import Exported
+    from setnet.library.store.descriptor_export import ExportReport
 
 __all__ = ["Library"]
 
@@ -298,7 +298,7 @@ class Library:
 
         return problems_of(self._database, self.set_index)
 
-    def export(self, file: str | Path) -> Exported:
+    def export(self, file: str | Path) -> ExportReport:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
         from setnet.library.store.descriptor_export import export
 

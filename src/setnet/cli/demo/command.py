@@ -12,7 +12,7 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    from setnet.cli.demo.run import DemoAnswer
+    from setnet.cli.demo.demo_run import DemoAnswer
 
 app = make_app()
 
@@ -34,7 +34,7 @@ def demo(
     The album's 64 photos are composed from the ten synthetic people of the package openpeople; the
     queries use portraits that are not in it, so that the answers can be compared with the ground truth.
     """
-    from setnet.cli.demo.run import run_demo
+    from setnet.cli.demo.demo_run import run_demo
     from setnet.cli.output import print_json
     from setnet.library import default_library
 

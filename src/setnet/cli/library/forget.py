@@ -35,7 +35,7 @@ def forget(
     from setnet.library import shown
 
     if everything == bool(paths):
-        raise InvalidInputError("nothing to forget: give photos or folders, or --everything")
+        raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:
         counts = opened.catalog.counts()
         if everything:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.library.pictures.drawing import Mark, draw_marks
-from setnet.library.search.identify import Identity, NamedPeople
+from setnet.library.search.face_identity import Identity, NamedPeople
 from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
 from setnet.library.store.records import corners

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.library.search.identify import NamedPeople
+from setnet.library.search.face_identity import NamedPeople
 from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-__all__ = ["Exported", "export"]
+__all__ = ["ExportReport", "export"]
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """How many photos, faces and labelled faces were written."""
 
     photos: int
@@ -31,7 +31,7 @@ class Exported:
         return asdict(self)
 
 
-def export(library: Library, path: Path) -> Exported:
+def export(library: Library, path: Path) -> ExportReport:
     """Write `descriptors`, `labels`, `counts` (faces per photo), `paths` and `ids` of photos.
 
     A face is labelled with the saved person it is most similar to, if it reaches the match threshold.
@@ -55,4 +55,4 @@ def export(library: Library, path: Path) -> Exported:
         paths=np.array(paths, np.str_),
         ids=np.array(ids, np.str_),
     )
-    return Exported(len(ids), len(labels), sum(label != "" for label in labels))
+    return ExportReport(len(ids), len(labels), sum(label != "" for label in labels))

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from setnet.library import FailedPhoto, roots_from, shown
+from setnet.library import roots_from, shown
 from setnet.web.api.dependencies import State, require_json
 from setnet.web.api.schema.requests import IndexQuery
 from setnet.web.state.server_state import ServerState
@@ -24,14 +24,10 @@ _HEARTBEAT_SECONDS = 15.0
 @routes.post("/index", status_code=202, dependencies=[Depends(require_json)])
 async def start_index(query: IndexQuery, state: State) -> Response:
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
-    await state.reading.run(_check_folders, state, query.folders)
+    # a missing folder is an error now, not later in the run
+    await state.read(lambda library: roots_from(query.folders, library.catalog))
     state.index_job.start(query.folders, prune=query.prune, retry=query.retry)
     return JSONResponse(state.index_job.state.to_dict(), 202)
-
-
-def _check_folders(state: ServerState, folders: list[str]) -> None:
-    with state.library.reading() as library:
-        roots_from(folders, library.catalog)  # a missing folder is an error now, not later in the run
 
 
 @routes.get("/index")
@@ -84,11 +80,6 @@ async def failures(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """List the files that could not be read, with the reasons."""
-    found = await state.reading.run(_failures, state)
+    found = await state.read(lambda library: library.catalog.failures())
     part = [failure.to_dict(shown) for failure in found[offset : offset + limit]]
     return JSONResponse({"failures": part, "total": len(found)})
-
-
-def _failures(state: ServerState) -> list[FailedPhoto]:
-    with state.library.reading() as library:
-        return library.catalog.failures()

@@ -16,7 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from setnet.errors import SetNetError, StorageError
-from setnet.web.app import create_app
+from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.settings import WebSettings, is_loopback
 

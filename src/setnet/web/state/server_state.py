@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from setnet.errors import SetNetError
-from setnet.library import Counts
+from setnet.library import Counts, Library
 from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
@@ -23,6 +24,8 @@ from setnet.web.state.set_store import SetStore
 from setnet.web.state.uploaded_faces import UploadedFaces
 
 __all__ = ["ServerState"]
+
+T = TypeVar("T")
 
 _COUNTS_LIVE_SECONDS = 2.0  # counting a large library takes a while; nobody sees the difference
 
@@ -49,6 +52,18 @@ class ServerState:
         self.stopping = threading.Event()
         self._counts: tuple[float, Counts] | None = None
         self._warming: asyncio.Task[None] | None = None
+
+    async def read(self, call: Callable[[Library], T]) -> T:
+        """Return what `call` returns for the library, from a reading thread."""
+        return await self.reading.run(self._with_library, call)
+
+    async def write(self, call: Callable[[Library], T]) -> T:
+        """Return what `call` returns for the library, from the one writing thread."""
+        return await self.writing.run(self._with_library, call)
+
+    def _with_library(self, call: Callable[[Library], T]) -> T:
+        with self.library.reading() as library:
+            return call(library)
 
     def counts(self) -> Counts:
         """Return the library's counts, cached for a moment."""
