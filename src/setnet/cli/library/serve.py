@@ -37,6 +37,7 @@ def serve(
 
     With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
     """
+    from setnet.cli.output import say
     from setnet.web import serve as run
 
-    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()))
+    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()), say=say)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -22,6 +23,8 @@ from setnet.web.settings import WebSettings, is_loopback
 
 __all__ = ["serve"]
 
+_LOG = logging.getLogger("setnet.web")
+
 
 def serve(
     library: str | Path | None = None,
@@ -32,11 +35,12 @@ def serve(
     token: str | None = None,
     sets: str | Path | None = None,
     cors: tuple[str, ...] = (),
+    say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
     On an address that others can reach a token is required: `token`, else `SETNET_TOKEN`, else one is made
-    and printed.
+    and shown. `say` shows the address, by default through `logging`.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     if token is None and not is_loopback(host):
@@ -45,11 +49,11 @@ def serve(
     listening = _bound(settings)
     app = create_app(library, sets, settings, warm_up=True)
     address = _address(host, listening.getsockname()[1], token)
-    _say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
+    say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
     if not is_loopback(host):
-        _say("  Others can reach this address. The token is part of it: give it to those you trust.")
+        say("  Others can reach this address. The token is part of it: give it to those you trust.")
     if open_page:
-        threading.Thread(target=_open_when_up, args=(address,), daemon=True).start()
+        threading.Thread(target=_open_when_up, args=(address, say), daemon=True).start()
     config = uvicorn.Config(
         app,
         http=HeaderTimeoutProtocol,
@@ -103,14 +107,9 @@ def _address(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
 
 
-def _open_when_up(address: str) -> None:
+def _open_when_up(address: str, say: Callable[[str], None]) -> None:
     time.sleep(1.0)
     try:
         webbrowser.open(address)
     except (webbrowser.Error, SetNetError):
-        _say("no browser could be opened: visit the address above")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+        say("no browser could be opened: visit the address above")
