@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -39,7 +40,7 @@ class Answer:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
 
-    def to_dict(self, path_text: PathText = str) -> dict[str, Any]:
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the answer as values that JSON can hold; `path_text` writes the paths of photos."""
         return {
             "hits": [hit.to_dict(path_text) for hit in self.hits],

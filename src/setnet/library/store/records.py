@@ -21,16 +21,16 @@ from setnet.library.store.paths import as_path, shown
 
 __all__ = ["FailedPhoto", "LibraryPhoto", "PathText", "PersonMatch", "PhotoHit", "StoredFace", "corners"]
 
-PathText = Callable[[Path], str]
+PathText = Callable[[bytes | Path], str]
 
 
 def corners(box: Box) -> list[float]:
     """Return x0, y0, x1, y1 of a box in tenths of a pixel.
 
     >>> corners(Box(1.23, 4, 5.67, 8))
-    [1.2, 4, 5.7, 8]
+    [1.2, 4.0, 5.7, 8.0]
     """
-    return [round(value, 1) for value in box]
+    return [round(10 * value) / 10 for value in box]  # `round(value, 1)` takes three times as long
 
 
 class StoredFace(NamedTuple):
@@ -88,11 +88,11 @@ class LibraryPhoto(NamedTuple):
         """The hash of the file's bytes."""
         return self.stored_hash.hex()
 
-    def to_dict(self, path_text: PathText = str) -> dict[str, Any]:
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the photo as values that JSON can hold; `version` changes with the file's content."""
         folder, name = os.path.split(self.stored_path)
         return {
-            "photo": path_text(self.path),
+            "photo": path_text(self.stored_path),
             "id": self.id,
             "name": shown(name),
             "folder": shown(folder),
@@ -112,7 +112,7 @@ class FailedPhoto(NamedTuple):
     path: Path
     reason: str
 
-    def to_dict(self, path_text: PathText = str) -> dict[str, str]:
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, str]:
         """Return the file and the reason as values that JSON can hold."""
         return {"photo": path_text(self.path), "reason": self.reason}
 
@@ -152,7 +152,7 @@ class PhotoHit(NamedTuple):
         """The people of the query who are in the photo."""
         return tuple(m.person for m in self.matches)
 
-    def to_dict(self, path_text: PathText = str) -> dict[str, Any]:
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the hit as values that JSON can hold: `faces` is a count, `boxes` has each face's."""
         photo = self.photo.to_dict(path_text)
         boxes = [face["box"] for face in photo.pop("faces")]
