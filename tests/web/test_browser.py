@@ -261,7 +261,7 @@ def _large_view(surface: Page) -> None:
     expect(viewer).to_have_count(0)
     expect(page.locator(".group > h2").first).to_contain_text("2 of 3")
 
-    # Click a face nobody asked for: it joins the query.
+    # Click a face that is not in the query: it joins it.
     page.locator('[aria-label^="Open others.jpg"]').click()
     page.locator("#viewer .target:not(.match)").first.click()
     expect(page.locator(".person")).to_have_count(4)
@@ -288,7 +288,7 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
     expect(card).to_contain_text("1 example face")
     assert surface.serious_findings() == []
     page.get_by_label("Rename Zoë 山田").click()
-    page.fill("#ask-input", "Zoë O'Hara")
+    page.fill("#dialog-input", "Zoë O'Hara")
     page.keyboard.press("Enter")
     expect(card).to_contain_text("Zoë O'Hara")
 
@@ -382,11 +382,11 @@ def test_empty_library_token_and_forgetting(
         surface = Page(browser, server.url, **DESKTOP)
         page = surface.page
         page.goto(server.url)
-        page.fill("#ask-input", "not the right one")
+        page.fill("#dialog-input", "not the right one")
         page.keyboard.press("Enter")
         expect(page.locator(".toast.error")).to_contain_text("not the token")
-        page.locator("#ask-input").wait_for()
-        page.fill("#ask-input", token)
+        page.locator("#dialog-input").wait_for()
+        page.fill("#dialog-input", token)
         page.keyboard.press("Enter")
         expect(page.locator(".tile").first).to_be_visible()
         assert page.evaluate("document.cookie") == ""  # scripts cannot read it

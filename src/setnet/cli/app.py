@@ -17,7 +17,7 @@ __all__ = ["COMMANDS", "app", "command", "run"]
 
 # The order is the one of a newcomer's path.
 COMMANDS: dict[str, str] = {
-    "demo": "See it work: make an album, index it, ask it three questions.",
+    "demo": "See it work: make an album, index it, run three queries.",
     "index": "Find the faces in folders of photos and keep them in a library.",
     "search": "Find the photos that contain these people: all of them first, then all but one.",
     "people": "Save people by name; list, rename, merge, remove them.",
@@ -28,7 +28,7 @@ COMMANDS: dict[str, str] = {
     "forget": "Delete photos' faces, or everything, for good.",
     "export": "Write the library's descriptors to a file.",
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
-    "models": "List the detector and descriptor models and whether they are sound.",
+    "models": "List the detector and descriptor models and check their hashes.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit the logistic score to your own descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
@@ -45,7 +45,7 @@ def command(name: str) -> Any:
         return None
     if name not in _COMPUTING:
         # Their work is shared out by processes, or by the engine's own threads: threads of the linear
-        # algebra library would only spin beside them. Must be said before NumPy is imported.
+        # algebra library would only spin beside them. NumPy reads this when it is imported.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     found = typer.main.get_command(import_module(_module(name)).app)
     found.name = name
@@ -101,7 +101,7 @@ def setnet(
 
 
 def run() -> NoReturn:
-    """Run the command line; exit with 0 for ok, 1 for nothing found or some failed, 2 for wrong use."""
+    """Run the command line. Exit status: 0 ok, 1 nothing found or some files failed, 2 wrong use."""
     try:
         app(prog_name="setnet")
     except SetNetError as error:

@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
 
 
 def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
-    """Print a result once: as JSON for programs, or as a sentence."""
+    """Print a result as JSON or as text."""
     if json:
         print_json(facts)
     else:

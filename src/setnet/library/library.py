@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.library.search.answer import Answer, answer
-from setnet.library.search.conditions import Conditions
-from setnet.library.search.query_people import QueryPerson, examples_from, person_from, told_apart
+from setnet.library.search.query import PersonLike, PhotoQuery
+from setnet.library.search.query_person import QueryPerson, examples_from, person_from, with_unique_names
 from setnet.library.store import creation
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
-from setnet.library.store.people import People, Person
+from setnet.library.store.people import People, Person, PersonDetails
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 from setnet.library.store.status import LibraryStatus, bytes_in
 
@@ -34,12 +34,10 @@ if TYPE_CHECKING:
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.pictures.thumbnails import Draw
-    from setnet.library.store.export import Exported
+    from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
 __all__ = ["Library"]
-
-PersonLike = str | QueryPerson | NDArray[np.float32]
 
 
 class Library:
@@ -59,7 +57,7 @@ class Library:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._database = Database(path / creation.DATABASE)
-        self.catalog = Catalog(self._database)
+        self.catalog = PhotoCatalog(self._database)
         self._reader: SetIndex | None = None
         self._opening = threading.Lock()
         self.dim = int(self.catalog.meta("dim") or 0)
@@ -72,14 +70,14 @@ class Library:
     def create(
         cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
     ) -> Library:
-        """Make an empty library in a folder that is new or empty, or `beside_others` in any folder."""
+        """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
         place = Path(path).expanduser().absolute()
-        creation.found(place, settings, beside_others=beside_others)
+        creation.create_files(place, settings, beside_others=beside_others)
         return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> Library:
-        """Open a library that is there."""
+        """Open an existing library."""
         place = Path(path).expanduser().absolute()
         if not (place / creation.DATABASE).is_file():
             raise NotAnIndexError(
@@ -89,9 +87,9 @@ class Library:
 
     @classmethod
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
-        """Open a library, or make it with the face settings `chosen`; an old one must have the same."""
+        """Open a library that has the face settings `chosen`, or create it with these."""
         place = Path(path).expanduser().absolute()
-        if not creation.is_founded(place):
+        if not creation.library_exists(place):
             from setnet.faces import FaceSettings
 
             return cls.create(place, FaceSettings(**chosen))
@@ -111,7 +109,7 @@ class Library:
 
     @property
     def is_gone(self) -> bool:
-        """Whether another process deleted the library, and perhaps made a new one in its place."""
+        """Whether another process deleted the library, or replaced it by a new one."""
         return self._database.is_gone
 
     def close(self) -> None:
@@ -153,7 +151,7 @@ class Library:
             return SetIndex.open(self.path / creation.INDEX, read_only=read_only)
         except NotAnIndexError as error:
             raise NotAnIndexError(
-                f"the library in {shown(self.path)} has lost its index of faces: make it anew with "
+                f"the library in {shown(self.path)} has lost its index of faces: rebuild it with "
                 "`setnet forget --everything`, then `setnet index PHOTOS`"
             ) from error
         except LockedError as error:
@@ -190,9 +188,9 @@ class Library:
         retry
             Look again at files that failed before.
         progress
-            Is called with an `IndexProgress` now and then.
+            Called with an `IndexProgress` now and then.
         should_stop
-            Is called again and again; True ends the run as Ctrl-C does, keeping what was found.
+            Called again and again; True ends the run as Ctrl-C does, keeping what was found.
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
@@ -221,48 +219,27 @@ class Library:
             delete_stale(self.path / creation.THUMBNAILS, self.catalog)
         return report
 
-    def find(
-        self,
-        people: Sequence[PersonLike],
-        *,
-        k: int = 20,
-        offset: int = 0,
-        mode: str = "exact",
-        at_least: int = 0,
-        only: bool = False,
-        without: Sequence[PersonLike] = (),
-        conditions: Conditions | None = None,
-        threads: int | None = None,
-    ) -> Answer:
-        """Return the photos that contain these people, best first, with timings and warnings.
+    def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
+        """Return the photos that contain a set of people, best first, with timings and warnings.
 
-        `people` and `without` are saved names, paths of photos or of folders of photos, descriptors
-        ((dim,) or (n, dim) for n examples), or `QueryPerson`. `threads` is one per core by default.
+        `find(people, k=5, only=True)` is short for `find(PhotoQuery(people, k=5, only=True))`.
         """
+        if not isinstance(query, PhotoQuery):
+            query = PhotoQuery(query, **options)
+        elif options:
+            raise InvalidInputError(f"give {', '.join(options)} in the PhotoQuery, not beside it")
         start = perf_counter()
-        wanted = [self._as_person(p, n) for n, p in enumerate(people, 1)]
-        unwanted = [self._as_person(p, n) for n, p in enumerate(without, 1)]
-        named = told_apart([*wanted, *unwanted])
+        wanted = [self._as_person(p, n) for n, p in enumerate(query.people, 1)]
+        unwanted = [self._as_person(p, n) for n, p in enumerate(query.without, 1)]
+        named = with_unique_names([*wanted, *unwanted])
         wanted, unwanted = named[: len(wanted)], named[len(wanted) :]
         resolved = perf_counter() - start
-        found = answer(
-            self.set_index,
-            self.catalog,
-            wanted,
-            unwanted,
-            k=k,
-            offset=offset,
-            mode=mode,
-            at_least=at_least,
-            only=only,
-            conditions=conditions or Conditions(),
-            threads=threads,
-        )
+        found = answer(self.set_index, self.catalog, query, wanted, unwanted)
         notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
         return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})
 
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
-        """Return the hits of `find`, which has the options."""
+        """Return the hits of `find(people, **options)`; the options are the fields of `PhotoQuery`."""
         return list(self.find(people, **options).hits)
 
     def person(self, text: str) -> QueryPerson:
@@ -278,7 +255,7 @@ class Library:
         return QueryPerson(f"person {number}", descriptors)
 
     def add_person(self, name: str, images: Sequence[str]) -> tuple[Person, list[str]]:
-        """Save example faces of a person from photos; return them and notes worth telling."""
+        """Save example faces of a person from photos; return the person, and remarks for the user."""
         examples, notes = examples_from(images, self._checked_settings())
         return self.people.add(name, examples), notes
 
@@ -286,6 +263,11 @@ class Library:
         """Return in how many photos a saved person is."""
         index = self.set_index
         return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
+
+    def person_details(self, name: str) -> PersonDetails:
+        """Return a saved person with their example faces and number of photos."""
+        person = self.people.get(name)
+        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
 
     def photo(self, photo_id: str) -> LibraryPhoto:
         """Return a photo with its faces."""
@@ -303,7 +285,7 @@ class Library:
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
     def status(self) -> LibraryStatus:
-        """Return what the library holds and what it costs."""
+        """Return what the library holds, its settings and its size on disk."""
         return LibraryStatus(
             path=self.path,
             counts=self.catalog.counts(),
@@ -316,19 +298,19 @@ class Library:
         )
 
     def check(self) -> list[str]:
-        """Verify all files and that they agree; return what is wrong."""
+        """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.store.check import problems_of
 
         return problems_of(self._database, self.set_index)
 
-    def export(self, file: str | Path) -> Exported:
+    def export(self, file: str | Path) -> ExportReport:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
-        from setnet.library.store.export import export
+        from setnet.library.store.descriptor_export import export
 
         return export(self, Path(file))
 
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
-        """Delete what is known of photos, or of all photos below folders, for good; return how many."""
+        """Delete all data about photos, or about all photos below folders, for good; return how many."""
         from setnet.library.store.forget import forget
 
         with self._writing() as index:

@@ -1,4 +1,4 @@
-"""Every limit of the server in one place."""
+"""Settings of the server: address, token and all limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`setnet demo`: the whole road in one command."""
+"""`setnet demo`: end-to-end in one command, on synthetic people."""
 
 from setnet.cli.demo.command import app
 

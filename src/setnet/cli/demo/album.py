@@ -197,7 +197,7 @@ def _lit(canvas: Pixels, chance: np.random.Generator) -> Pixels:
 
 
 def _save(canvas: Pixels, path: Path, number: int, chance: np.random.Generator) -> None:
-    """Write the JPEG, some of them smaller or lying on their side with EXIF telling how to turn them."""
+    """Write the JPEG, some of them smaller, or rotated with the EXIF orientation that undoes it."""
     from PIL import Image
 
     if chance.random() < 0.25:

@@ -1,24 +1,18 @@
-"""Make an album, index it, ask it three questions, and say what to try next."""
+"""`setnet demo`: print what the demo does and finds, and what to try next."""
 
 from __future__ import annotations
 
 import shutil
 import sys
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from setnet.cli.demo.album import AlbumPhoto
-    from setnet.cli.demo.questions import Question
-    from setnet.library import Answer
+    from setnet.cli.demo.demo_run import DemoAnswer
 
 app = make_app()
 
@@ -35,96 +29,39 @@ def demo(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one.")] = 8422,
     json: JsonOption = False,
 ) -> None:
-    """See it work: make an album of synthetic people, index it, ask it three questions.
+    """See it work: make an album of synthetic people, index it, run three queries.
 
     The album's 64 photos are composed from the ten synthetic people of the package openpeople; the
-    questions use portraits that are not in it, so that the true answers are known and can be compared.
+    queries use portraits that are not in it, so that the answers can be compared with the ground truth.
     """
-    from setnet.cli.demo.album import make_album
-    from setnet.cli.demo.questions import three_questions
+    from setnet.cli.demo.demo_run import run_demo
     from setnet.cli.output import print_json
+    from setnet.library import default_library
 
-    place = (folder or _default_folder()).expanduser().absolute()
-    said = _Said(json)
-    start = perf_counter()
-    said("Composing an album of group photos from ten synthetic people ...")
-    photos = make_album(place / "album")
-    portraits = _portraits(place / "portraits")
-    said(f"  {len(photos)} photos in {place / 'album'} ({perf_counter() - start:.1f} s)")
-    report, answers = _indexed_and_asked(place, photos, portraits, three_questions(photos), said)
+    place = (folder or default_library().parent / "demo").expanduser().absolute()
+    report = run_demo(place, say=_silent if json else typer.echo)
     if json:
-        print_json({"album": str(place / "album"), "library": str(place / "library"), **report, **answers})
-    elif not serve:
-        _say_next(place)
+        print_json(report.to_dict())
+    else:
+        for number, answer in enumerate(report.answers, 1):
+            _print_answer(number, answer)
     if serve:
-        from setnet.cli.demo.serving import serve_album
+        from setnet.cli.demo.serve import serve_album
 
-        serve_album(place / "library", portraits, port)
-
-
-class _Said:
-    """Prints for people, keeps still for programs."""
-
-    def __init__(self, silent: bool) -> None:
-        self.silent = silent
-
-    def __call__(self, text: str) -> None:
-        if not self.silent:
-            typer.echo(text)
+        serve_album(report.library, report.portraits, port)
+    elif not json:
+        _print_next_steps(place)
 
 
-def _indexed_and_asked(
-    place: Path,
-    photos: list[AlbumPhoto],
-    portraits: dict[str, Path],
-    questions: list[Question],
-    said: _Said,
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    from setnet.cli.demo.questions import ndcg_at_10
-    from setnet.library import Library, contact_sheet
-
-    said("Finding the faces in them ...")
-    truth = {photo.name: photo for photo in photos}
-    results = []
-    with Library.open_or_create(place / "library") as library:
-        report = library.index([place / "album"], prune=True)
-        counts = library.catalog.counts()
-        said(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
-        people = {name: library.person(str(path)) for name, path in portraits.items()}
-        said(_most_alike({name: person.descriptors[0] for name, person in people.items()}))
-        for number, question in enumerate(questions, 1):
-            answer = library.find(
-                [people[name] for name in question.people],
-                without=[people[name] for name in question.without],
-                k=10,
-                at_least=1,
-            )
-            score = ndcg_at_10(question, [truth[hit.path.name] for hit in answer.hits], photos)
-            results.append(
-                {"question": str(question), "ndcg@10": round(score, 2), "hits": _hits(answer, truth)}
-            )
-            _show(number, question, answer, truth, score, said)
-            sheet = place / f"question-{number}.png"
-            contact_sheet(answer, sheet, title=str(question))
-            said(f"  as a picture: {sheet}")
-    facts = {"photos": counts.photos, "faces": counts.faces, "seconds": round(report.seconds, 2)}
-    return facts, {"questions": results}
+def _silent(text: str) -> None:
+    pass
 
 
-def _show(
-    number: int,
-    question: Question,
-    answer: Answer,
-    truth: dict[str, AlbumPhoto],
-    score: float,
-    said: _Said,
-) -> None:
+def _print_answer(number: int, scored: DemoAnswer) -> None:
     from setnet.cli.output import print_table
 
-    if said.silent:
-        return
-    best = sum(question.relevance(photo) == len(question.people) for photo in truth.values())
-    typer.echo(f"\nQuestion {number}: photos with {question}? ({best} photos have them all)")
+    query, answer = scored.query, scored.answer
+    typer.echo(f"\nQuestion {number}: photos with {query}? ({scored.complete} photos have them all)")
     print_table(
         ["", "score", "found", "truly in it", "photo"],
         [
@@ -132,60 +69,21 @@ def _show(
                 rank,
                 f"{hit.score:.2f}",
                 ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
-                " ".join(sorted(truth[hit.path.name].people, key=lambda p: (p not in question.people, p))),
+                " ".join(sorted(people, key=lambda p: (p not in query.people, p))),
                 hit.path.name,
             )
-            for rank, hit in enumerate(answer.hits, 1)
+            for rank, (hit, people) in enumerate(zip(answer.hits, scored.truth, strict=True), 1)
         ],
         right=["", "score"],
     )
     milliseconds = answer.seconds["search"] * 1000
     typer.echo(
-        f"  nDCG@10 {score:.1f} % of the ideal ranking; {answer.searched} photos in {milliseconds:.1f} ms"
+        f"  nDCG@10 {scored.ndcg:.1f} % of the ideal ranking; "
+        f"{answer.searched} photos in {milliseconds:.1f} ms\n  as a picture: {scored.sheet}"
     )
 
 
-def _most_alike(portraits: dict[str, NDArray[np.float32]]) -> str:
-    """Tell which two people are hardest to tell apart: that is where wrong answers come from."""
-    pairs = [(float(portraits[a] @ portraits[b]), a, b) for a in portraits for b in portraits if a < b]
-    similarity, first, second = max(pairs)
-    return (
-        f"  the two portraits most alike: {first} and {second}, similarity {similarity:.2f} (a match is 0.40)"
-    )
-
-
-def _hits(answer: Answer, truth: dict[str, AlbumPhoto]) -> list[dict[str, Any]]:
-    return [
-        {
-            "photo": str(hit.path),
-            "score": round(hit.score, 4),
-            "found": [m.person for m in hit.matches],
-            "truth": truth[hit.path.name].people,
-        }
-        for hit in answer.hits
-    ]
-
-
-def _portraits(folder: Path) -> dict[str, Path]:
-    """Copy the portraits to where a user can find them again; none of them is in the album."""
-    from setnet.cli.demo.cutouts import PEOPLE, portrait_path
-
-    folder.mkdir(parents=True, exist_ok=True)
-    found = {}
-    for person in PEOPLE:
-        found[person] = folder / f"{person}.jpg"
-        if not found[person].is_file():
-            shutil.copyfile(portrait_path(person), found[person])
-    return found
-
-
-def _default_folder() -> Path:
-    from setnet.library import default_library
-
-    return default_library().parent / "demo"
-
-
-def _say_next(place: Path) -> None:
+def _print_next_steps(place: Path) -> None:
     setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
     typer.echo(
         f"""

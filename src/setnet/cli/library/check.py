@@ -11,7 +11,10 @@ app = make_app()
 
 @app.command()
 def check(library: LibraryOption = None, json: JsonOption = False) -> None:
-    """Verify every stored byte of the library and that its parts agree; leaves with 1 if not."""
+    """Verify every stored byte of the library and that its parts agree.
+
+    The exit status is 1 if there is a problem.
+    """
     from setnet.cli.output import print_json
 
     with open_library(library) as opened:

@@ -24,11 +24,5 @@ def export(
 
     with open_library(library) as opened:
         written = opened.export(file)
-    facts = {
-        "file": str(file),
-        "photos": written.photos,
-        "faces": written.faces,
-        "labelled": written.labelled,
-    }
     text = f"{written.faces:,} descriptors of {written.photos:,} photos, {written.labelled:,} labelled"
-    print_either(facts, f"{shown(file)}: {text}", json)
+    print_either({"file": str(file)} | written.to_dict(), f"{shown(file)}: {text}", json)

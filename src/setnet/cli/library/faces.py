@@ -1,4 +1,4 @@
-"""`setnet faces`: what is seen in one photo."""
+"""`setnet faces`: the faces found in one photo."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def faces(
 ) -> None:
     """Show the faces found in one photo, from left to right; the number is what follows # in a search.
 
-    Leaves with 1 when there is none.
+    The exit status is 1 when there is none.
     """
     from setnet.cli.output import print_json, print_table, say
     from setnet.library import draw_faces, seen_in
@@ -54,11 +54,9 @@ def faces(
                     f"{face.quality.yaw:.0f}",
                     f"{face.quality.pitch:.0f}",
                     f"{face.quality.roll:.0f}",
-                    f"{name} {similarity:.2f}" if name else "",
+                    f"{who.name} {who.similarity:.2f}" if who.name else "",
                 )
-                for number, (face, (name, similarity)) in enumerate(
-                    zip(seen.faces, seen.names, strict=True), 1
-                )
+                for number, (face, who) in enumerate(zip(seen.faces, seen.names, strict=True), 1)
             ],
             right=["#", "score", "sharpness", "yaw", "pitch", "roll"],
         )

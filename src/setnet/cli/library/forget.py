@@ -21,11 +21,11 @@ def forget(
     everything: Annotated[
         bool, typer.Option("--everything", help="Delete the whole library: faces, people, thumbnails.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Delete what the library knows of photos, or everything, for good. The photos themselves stay.
+    """Delete the library's data about photos, or everything, for good. The photos themselves stay.
 
     Descriptors are removed from every file of the library, not only marked as deleted. A photo that lies
     in an indexed folder comes back with the next `setnet index` of that folder.

@@ -58,7 +58,7 @@ def index(
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.library import Library, default_library, existing
 
-    existing(photos or ())  # a slip of the pen must not leave a library behind
+    existing(photos or ())  # a mistyped folder must not leave an empty library behind
     place = library or default_library()
     chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:
@@ -76,27 +76,9 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     from setnet.library import shown
 
     if json:
-        print_json(
-            {
-                **{name: getattr(report, name) for name in _NUMBERS},
-                "library": shown(library.path),
-                "vanished": [str(p) for p in report.vanished],
-                "failed": [{"photo": str(p), "reason": r} for p, r in report.failed],
-                "unreadable": [{"folder": str(p), "reason": r} for p, r in report.unreadable],
-            }
-        )
+        print_json(report.to_dict() | {"library": shown(library.path)})
         return
-    new = report.added + report.changed
-    rate = (
-        f", {new / report.seconds:,.1f} photos/s"
-        if new
-        else f", {report.scanned / report.seconds:,.0f} files/s"
-    )
-    parts = [f"{report.scanned:,} photos seen", f"{report.added:,} new"]
-    for name in ("changed", "moved", "copied", "unchanged", "removed"):
-        if getattr(report, name):
-            parts.append(f"{getattr(report, name):,} {name}")
-    typer.echo(", ".join(parts) + f"; {report.faces:,} faces found in {report.seconds:.1f} s{rate}")
+    typer.echo(report.summary)
     for title, files in (("could not be read", report.failed), ("could not be entered", report.unreadable)):
         for path, reason in files[:_SHOWN_FAILURES]:
             say(f"{title}: {shown(path)}: {reason}")
@@ -107,21 +89,3 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     if report.interrupted:
         say("stopped; what was found is kept, the same command goes on from here")
     typer.echo(f"library: {shown(library.path)}")
-
-
-_NUMBERS = (
-    "scanned",
-    "unchanged",
-    "added",
-    "changed",
-    "moved",
-    "copied",
-    "removed",
-    "faces",
-    "interrupted",
-    "seconds",
-    "scan_seconds",
-    "detect_seconds",
-    "describe_seconds",
-    "workers",
-)

@@ -1,4 +1,4 @@
-"""`setnet models`: which models there are and whether they are sound."""
+"""`setnet models`: list the models and check their hashes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def models(
 ) -> None:
     """List the models: dimension, licence, where they were found, whether the hash is right.
 
-    Leaves with 1 when a model is damaged.
+    The exit status is 1 when a model is damaged.
     """
     from setnet.cli.output import print_json, print_table, say
     from setnet.faces import download_model

@@ -35,14 +35,14 @@ def add(
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Save a person, or give a saved one more example faces."""
+    """Save a person, or add example faces to a saved one."""
     from setnet.cli.output import say
 
     with open_library(library) as opened:
         person, notes = opened.add_person(name, images)
     for note in notes:
         say(f"note: {note}")
-    _tell(person, json, notes=notes)
+    _print_person(person, json, notes=notes)
 
 
 @app.command("list")
@@ -53,7 +53,7 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
     with open_library(library) as opened:
         known = list(opened.people)
     if json:
-        print_json({"people": [{"name": p.name, "examples": p.examples} for p in known]})
+        print_json({"people": [person.to_dict() for person in known]})
     elif known:
         print_table(["name", "examples"], [(p.name, p.examples) for p in known], right=["examples"])
     else:
@@ -66,26 +66,13 @@ def show(name: Name, library: LibraryOption = None, json: JsonOption = False) ->
     from setnet.cli.output import print_json, print_table
 
     with open_library(library) as opened:
-        person = opened.people.get(name)
-        examples = opened.people.examples(name)
-        photos = opened.photos_of(name)
+        known = opened.person_details(name)
     if json:
-        print_json(
-            {
-                "name": person.name,
-                "photos": photos,
-                "examples": [
-                    {
-                        "source": e.source,
-                        "box": None if e.box is None else [e.box.x0, e.box.y0, e.box.x1, e.box.y1],
-                    }
-                    for e in examples
-                ],
-            }
-        )
+        print_json(known.to_dict())
         return
-    typer.echo(f"{person.name}: in {photos:,} photos, known by {len(examples)} example face(s)")
-    print_table(["", "from"], [(n, e.source or "-") for n, e in enumerate(examples, 1)], right=[""])
+    person = known.person
+    typer.echo(f"{person.name}: in {known.photos:,} photos, known by {person.examples} example face(s)")
+    print_table(["", "from"], [(n, e.source or "-") for n, e in enumerate(known.examples, 1)], right=[""])
 
 
 @app.command()
@@ -98,7 +85,7 @@ def rename(
     """Give a person another name."""
     with open_library(library) as opened:
         person = opened.people.rename(name, new)
-    _tell(person, json, f"{name} is now {person.name}")
+    _print_person(person, json, f"{name} is now {person.name}")
 
 
 @app.command()
@@ -108,10 +95,10 @@ def merge(
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Make OTHER people one with NAME: their example faces become NAME's."""
+    """Merge OTHER people into NAME: their example faces become NAME's."""
     with open_library(library) as opened:
         person = opened.people.merge(name, others)
-    _tell(person, json)
+    _print_person(person, json)
 
 
 @app.command()
@@ -128,8 +115,7 @@ def remove(
     print_either({"removed": names}, f"removed {', '.join(names)}", json)
 
 
-def _tell(person: Person, json: bool, text: str = "", **more: object) -> None:
+def _print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
     from setnet.cli.output import print_either
 
-    facts = {"name": person.name, "examples": person.examples, **more}
-    print_either(facts, text or f"{person.name}: {person.examples} example face(s)", json)
+    print_either(person.to_dict() | more, text or f"{person.name}: {person.examples} example face(s)", json)

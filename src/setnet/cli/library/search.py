@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -62,36 +62,25 @@ def search(
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
-    Leaves with 1 when no photo fits.
+    The exit status is 1 when no photo fits.
     """
     from setnet.cli.output import say
-    from setnet.library import Conditions, date_from, face_range_from
+    from setnet.library import Conditions, PhotoQuery, contact_sheet
 
-    conditions = Conditions(
-        after=date_from(after) if after else None,
-        before=date_from(before) if before else None,
-        folder=folder,
-        faces=face_range_from(faces) if faces else None,
+    query = PhotoQuery(
+        people,
+        without=without or (),
+        k=k,
+        mode=mode,
+        at_least=len(people) if all_people else 1 if at_least is None else at_least,
+        only=only,
+        conditions=Conditions.parse(after, before, folder, faces),
     )
-    if all_people:
-        at_least = len(people)
-    elif at_least is None:
-        at_least = 1
     with open_library(library) as opened:
-        answer = opened.find(
-            people,
-            k=k,
-            mode=mode,
-            at_least=at_least,
-            only=only,
-            without=without or (),
-            conditions=conditions,
-        )
+        answer = opened.find(query)
     for warning in answer.warnings:
         say(f"note: {warning}")
     if sheet is not None:
-        from setnet.library import contact_sheet
-
         contact_sheet(answer, sheet)
     _print(answer, json)
     if sheet is not None:
@@ -105,16 +94,7 @@ def _print(answer: Answer, json: bool) -> None:
     from setnet.library import shown
 
     if json:
-        print_json(
-            {
-                "hits": [_hit(hit) for hit in answer.hits],
-                "people": [person.name for person in answer.people],
-                "without": [person.name for person in answer.without],
-                "searched": answer.searched,
-                "seconds": {name: round(value, 6) for name, value in answer.seconds.items()},
-                "warnings": list(answer.warnings),
-            }
-        )
+        print_json(answer.to_dict())
         return
     if not answer.hits:
         if answer.searched:
@@ -133,21 +113,3 @@ def _print(answer: Answer, json: bool) -> None:
 
 def _who(hit: PhotoHit) -> str:
     return ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches) or "-"
-
-
-def _hit(hit: PhotoHit) -> dict[str, Any]:
-    return {
-        "photo": str(hit.path),
-        "id": hit.photo.id,
-        "score": round(hit.score, 6),
-        "matches": [
-            {
-                "person": m.person,
-                "similarity": round(m.similarity, 6),
-                "box": [round(v, 1) for v in (m.box.x0, m.box.y0, m.box.x1, m.box.y1)],
-            }
-            for m in hit.matches
-        ],
-        "faces": len(hit.photo.faces),
-        "taken": hit.photo.taken.isoformat() if hit.photo.taken else None,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -38,17 +37,7 @@ def serve(
 
     With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
     """
-    web_server()(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()))
+    from setnet.cli.output import say
+    from setnet.web import serve as run
 
-
-def web_server() -> Callable[..., None]:
-    """Return the function that serves a library, or say which package it lacks."""
-    from setnet.errors import ModelError
-
-    try:
-        from setnet.web import serve as run
-    except ModuleNotFoundError as error:
-        raise ModelError(
-            f"the web page needs the package {error.name}: pip install 'setnet[serve]'"
-        ) from None
-    return run
+    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()), say=say)

@@ -37,8 +37,8 @@ def evaluate() -> None:
 @with_options
 def stress(
     options: PeopleOptions,
-    sets: Annotated[int, typer.Option(min=100)] = 64_000,
-    queries: Annotated[int, typer.Option(min=1)] = 100,
+    sets: Annotated[int, typer.Option(min=100, help="Sets to search.")] = 64_000,
+    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 100,
 ) -> None:
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
     from setnet.evaluate import run_stress
@@ -143,7 +143,7 @@ def photos(
     ],
     json: Json = None,
     count: Annotated[int, typer.Option(min=10, help="Photos to compose.")] = 400,
-    queries: Annotated[int, typer.Option(min=1)] = 60,
+    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 60,
     repeats: Repeats = 3,
     seed: Seed = 0,
 ) -> None:

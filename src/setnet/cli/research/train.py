@@ -128,7 +128,7 @@ def export(
 @app.command()
 def trial(
     backbone: Annotated[str, typer.Option(help="resnet50, senet50 or mobile.")] = "resnet50",
-    steps: Annotated[int, typer.Option(min=1)] = 20,
+    steps: Annotated[int, typer.Option(min=1, help="Training steps on the one batch.")] = 20,
     data: Annotated[
         Path | None, typer.Option(metavar="DATA", help="Folders of identities; noise patterns without it.")
     ] = None,

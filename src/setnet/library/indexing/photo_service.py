@@ -62,7 +62,7 @@ def _read(settings: FaceSettings, task: Message) -> Message:
 
 def _faces_in(data: bytes, settings: FaceSettings, fields: dict[str, Any], arrays: dict[str, Any]) -> Message:
     from setnet.faces import StageTimes, faces_of, load_descriptor, open_photo
-    from setnet.library.store.catalog import taken_number
+    from setnet.library.store.photo_catalog import taken_number
 
     photo = open_photo(data, max_pixels=settings.max_pixels)
     times = StageTimes()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 __all__ = ["IndexProgress", "IndexReport"]
 
@@ -29,6 +31,15 @@ class IndexProgress:
     def seconds_left(self) -> float | None:
         """The expected rest of the run, once there is something to go by."""
         return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the progress as values that JSON can hold."""
+        left = self.seconds_left
+        return asdict(self) | {
+            "seconds": round(self.seconds, 2),
+            "rate": round(self.rate, 2),
+            "seconds_left": None if left is None else round(left, 1),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +68,24 @@ class IndexReport:
     def ok(self) -> bool:
         """Whether every file could be read and the run came to its end."""
         return not self.failed and not self.unreadable and not self.interrupted
+
+    @property
+    def summary(self) -> str:
+        """The run in one sentence."""
+        new = self.added + self.changed
+        rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
+        others = ("changed", "moved", "copied", "unchanged", "removed")
+        parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
+        parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
+        return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
+
+    def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
+        """Return the report as values that JSON can hold, with at most `most` paths in each list."""
+        return asdict(self) | {
+            "vanished": [path_text(path) for path in self.vanished[:most]],
+            "failed": [{"photo": path_text(p), "reason": why} for p, why in self.failed[:most]],
+            "unreadable": [{"folder": path_text(p), "reason": why} for p, why in self.unreadable[:most]],
+            "vanished_count": len(self.vanished),
+            "failed_count": len(self.failed),
+            "unreadable_count": len(self.unreadable),
+        }

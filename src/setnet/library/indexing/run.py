@@ -14,9 +14,9 @@ from setnet.library.indexing.folder_scan import FoundFile, Scan
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
-from setnet.library.store.catalog import Catalog, KnownFile
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
+from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class IndexRun:
         limits: Limits | None = None,
     ) -> None:
         self._database, self._index, self._settings = database, index, settings
-        self._catalog = Catalog(database)
+        self._catalog = PhotoCatalog(database)
         self._writer = PhotoWriter(database, index)
         self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
         self._should_stop = should_stop or (lambda: False)

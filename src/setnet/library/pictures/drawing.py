@@ -1,4 +1,4 @@
-"""Draw faces on photos: those of the people asked for in green with a label, others in grey."""
+"""Draw faces on photos: matched people in green with a label, others in grey."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INK = (17, 24, 39)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A face to draw; a `label` makes it one of the people asked for."""
+    """A face to draw; with a `label` it is drawn as a match."""
 
     box: Box
     label: str | None = None

@@ -1,4 +1,4 @@
-"""What is seen in one photo, drawn and told."""
+"""The faces found in one photo, as a record and as a drawing."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.library.pictures.drawing import Mark, draw_marks
-from setnet.library.search.identify import NamedPeople
+from setnet.library.search.face_identity import Identity, NamedPeople
 from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
+from setnet.library.store.records import corners
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
@@ -23,15 +24,15 @@ __all__ = ["SeenPhoto", "draw_faces", "seen_in"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPhoto:
-    """A photo's faces from left to right; `names` are saved people (or "") with their similarity."""
+    """A photo's faces from left to right, and the identity of each."""
 
     path: str
     pixels: NDArray[np.uint8]
     faces: tuple[Face, ...]
-    names: tuple[tuple[str, float], ...]
+    names: tuple[Identity, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was seen as values that JSON can hold."""
+        """Return the photo and its faces as values that JSON can hold."""
         return {
             "photo": str(Path(self.path).absolute()),
             "width": self.pixels.shape[1],
@@ -39,28 +40,25 @@ class SeenPhoto:
             "faces": [
                 {
                     "number": number,
-                    "box": [round(v, 1) for v in (face.box.x0, face.box.y0, face.box.x1, face.box.y1)],
+                    "box": corners(face.box),
                     "landmarks": np.asarray(face.landmarks, np.float64).round(1).tolist(),
                     "score": round(float(face.score), 4),
                     "quality": {k: round(float(v), 4) for k, v in asdict(face.quality).items()},
-                    "person": name or None,
-                    "similarity": round(similarity, 4) if name else None,
+                    **identity.to_dict(),
                 }
-                for number, (face, (name, similarity)) in enumerate(
-                    zip(self.faces, self.names, strict=True), 1
-                )
+                for number, (face, identity) in enumerate(zip(self.faces, self.names, strict=True), 1)
             ],
         }
 
 
 def seen_in(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
-    """Find the faces of a photo with the library's settings (where there is one) or those `chosen`."""
+    """Find the faces of a photo with the settings of the library, if there is one, changed by `chosen`."""
     from setnet.faces import faces_of, open_photo
 
     settings, people = _settings(library, chosen)
     opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
     faces = tuple(faces_of(opened, settings))
-    return SeenPhoto(photo, opened.pixels, faces, tuple(people.name_of(face.descriptor) for face in faces))
+    return SeenPhoto(photo, opened.pixels, faces, tuple(people.identify(face.descriptor) for face in faces))
 
 
 def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSettings, NamedPeople]:

@@ -1,4 +1,4 @@
-"""Thumbnails, made once and kept inside the library."""
+"""Thumbnails of photos, cached inside the library."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
-from setnet.library.store.catalog import Catalog
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
 __all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]
@@ -26,8 +26,8 @@ def drawn(photo: LibraryPhoto, side: int) -> bytes:
     return jpeg(thumbnail(open_photo(photo.path).pixels, side))
 
 
-def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw: Draw) -> bytes:
-    """Return a photo's thumbnail: from the folder where it can be, else made by `draw` and kept there."""
+def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
+    """Return a photo's thumbnail: from the cache in `folder`, else made by `draw` and cached."""
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
     photo = catalog.photo(photo_id)
@@ -38,7 +38,7 @@ def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw:
         pass
     data = draw(photo, side)
     try:
-        folder.mkdir(exist_ok=True)  # not its parents: a library that was deleted is not begun anew
+        folder.mkdir(exist_ok=True)  # not its parents: a deleted library must not come back
         file.parent.mkdir(exist_ok=True)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         part.write_bytes(data)
@@ -50,7 +50,7 @@ def thumbnail_of(folder: Path, catalog: Catalog, photo_id: str, side: int, draw:
     return data
 
 
-def delete_stale(folder: Path, catalog: Catalog) -> None:
+def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:
     """Delete thumbnails of photos that were changed or removed."""
     if folder.is_dir():
         current = set(catalog.contents())

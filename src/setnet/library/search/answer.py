@@ -1,34 +1,36 @@
-"""Ask the index for photos of a set of people and tell what was found in the user's terms."""
+"""Run a query for photos on the index, and join the hits with the photos' records."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, one_of
-from setnet.index import Hit, Match, SetIndex
+from setnet.errors import InvalidInputError
+from setnet.index import Hit, SetIndex
 from setnet.library.search.conditions import Conditions
-from setnet.library.search.query_people import QueryPerson
-from setnet.library.store.catalog import Catalog
-from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
+from setnet.library.search.query import PhotoQuery
+from setnet.library.search.query_person import QueryPerson
+from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.library.store.records import LibraryPhoto, PathText, PersonMatch, PhotoHit
 from setnet.sets import Logistic
 
 __all__ = ["Answer", "answer", "look_alikes"]
 
-MODES = ("exact", "fast", "set")  # the engine's others are not for photos
 _SURE = 0.9  # more than a match: a remark that is often wrong is soon not read any more
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A ranked answer with what a user wants to know about it.
+    """The ranked photos of a query, with timings and warnings.
 
-    `searched` counts the photos in the index; `seconds` tells how long finding the query's faces,
-    the engine's search and reading the photos' records took.
+    `searched` counts the photos in the index; `seconds` has the time spent on the query's faces, the
+    engine's search and reading the photos' records.
     """
 
     hits: tuple[PhotoHit, ...]
@@ -38,57 +40,54 @@ class Answer:
     seconds: dict[str, float]
     warnings: tuple[str, ...]
 
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
+        """Return the answer as values that JSON can hold; `path_text` writes the paths of photos."""
+        return {
+            "hits": [hit.to_dict(path_text) for hit in self.hits],
+            "people": [person.name for person in self.people],
+            "without": [person.name for person in self.without],
+            "searched": self.searched,
+            "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
+            "warnings": list(self.warnings),
+        }
+
 
 def answer(
     index: SetIndex,
-    catalog: Catalog,
+    catalog: PhotoCatalog,
+    query: PhotoQuery,
     people: Sequence[QueryPerson],
     without: Sequence[QueryPerson],
-    *,
-    k: int,
-    offset: int,
-    mode: str,
-    at_least: int,
-    only: bool,
-    conditions: Conditions,
-    threads: int | None = None,
 ) -> Answer:
-    """Search and join the hits with the photos' records."""
-    if not people:
-        raise InvalidInputError("nobody to look for: name a person or give a photo of one")
-    if at_least > len(people):
-        raise InvalidInputError(f"at least {at_least} of {len(people)} people cannot be met")
-    if mode not in MODES:
-        raise one_of("mode", mode, MODES)
+    """Answer a query whose people and unwanted people are resolved to `people` and `without`."""
     unfinished = {str(photo_id) for photo_id, _, _ in catalog.unfinished()}
     start = perf_counter()
+    conditions = query.conditions or Conditions()
     missing = conditions.unmet_by(catalog)
+    descriptors = [person.descriptors for person in people]
     found = (
         []
         if missing
         else index.search(
-            [p.descriptors for p in people],
-            k=offset + k + len(unfinished),
-            mode=mode,
+            descriptors,
+            k=query.offset + query.k + len(unfinished),
+            mode=query.mode,
             where=conditions.where(),
-            at_least=at_least,
-            only=only,
-            without=[p.descriptors for p in without] or None,
-            threads=threads,
+            at_least=query.at_least,
+            only=query.only,
+            without=[person.descriptors for person in without] or None,
+            threads=query.threads,
         )
     )
     searched = perf_counter()
-    page = [hit for hit in found if hit.id not in unfinished][offset:]
+    page = [hit for hit in found if hit.id not in unfinished][query.offset :]
     photos = catalog.photos([hit.id for hit in page])
+    page = [hit for hit in page if hit.id in photos][: query.k]
+    if query.mode == "set":
+        page = _with_matches(page, index, descriptors)
     threshold = index.logistic.threshold
-    centres = np.stack([_centre(person) for person in people])
-    hits = [
-        _photo_hit(_with_matches(hit, index, centres), photos[hit.id], people, threshold)
-        for hit in page
-        if hit.id in photos
-    ]
     return Answer(
-        hits=tuple(hits[:k]),
+        hits=tuple(_photo_hit(hit, photos[hit.id], people, threshold) for hit in page),
         people=tuple(people),
         without=tuple(without),
         searched=len(index),
@@ -117,32 +116,24 @@ def _centre(person: QueryPerson) -> NDArray[np.float32]:
     return mean / max(float(np.linalg.norm(mean)), 1e-12)
 
 
-def _with_matches(hit: Hit, index: SetIndex, centres: NDArray[np.float32]) -> Hit:
-    """Pair people with faces for a hit of `set` mode, which looked at no faces; the score stays its own."""
-    if hit.matches:
-        return hit
+def _with_matches(hits: Sequence[Hit], index: SetIndex, descriptors: list[NDArray[np.float32]]) -> list[Hit]:
+    """Pair people with faces in hits of `set` mode, which compares no faces; scores stay as they are."""
     try:
-        similarities = centres @ index.elements(hit.id).T
-    except InvalidInputError:  # removed since the search
-        return hit
-    pairs: list[Match] = []
-    for flat in np.argsort(-similarities, axis=None):
-        person, element = divmod(int(flat), similarities.shape[1])
-        if all(person != pair.person and element != pair.element for pair in pairs):
-            pairs.append(Match(person, element, float(similarities[person, element])))
-    return replace(hit, matches=tuple(sorted(pairs, key=lambda pair: pair.person)))
+        exact = {hit.id: hit for hit in index.rerank(descriptors, [hit.id for hit in hits], len(hits))}
+    except InvalidInputError:  # a photo was removed since the search
+        exact = {}
+    return [replace(hit, matches=exact[hit.id].matches) if hit.id in exact else hit for hit in hits]
 
 
 def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], threshold: float) -> PhotoHit:
-    matches = []
-    for match in hit.matches:
-        if match.similarity >= threshold and match.element < len(photo.faces):
-            matches.append(
-                PersonMatch(
-                    person=people[int(match.person)].name,
-                    similarity=match.similarity,
-                    face=match.element,
-                    box=photo.faces[match.element].box,
-                )
-            )
-    return PhotoHit(photo, hit.score, tuple(matches))
+    matches = tuple(
+        PersonMatch(
+            person=people[int(match.query_element)].name,
+            similarity=match.similarity,
+            face=match.element,
+            box=photo.faces[match.element].box,
+        )
+        for match in hit.matches
+        if match.similarity >= threshold and match.element < len(photo.faces)
+    )
+    return PhotoHit(photo, hit.score, matches)

@@ -1,4 +1,4 @@
-"""Conditions on photos, answered inside the engine's scan."""
+"""Conditions on photos (time, folder, number of faces), checked inside the engine's scan."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from datetime import datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.library.store.catalog import Catalog, taken_number
 from setnet.library.store.paths import absolute, folder_text
+from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
 __all__ = ["Conditions", "date_from", "face_range_from"]
+
+FaceRange = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Which photos may be answers at all.
+    """Which photos a query may return.
 
     Attributes
     ----------
@@ -32,10 +34,30 @@ class Conditions:
     after: datetime | None = None
     before: datetime | None = None
     folder: str | None = None
-    faces: tuple[int | None, int | None] | None = None
+    faces: FaceRange | None = None
+
+    @classmethod
+    def parse(
+        cls,
+        after: str | None = None,
+        before: str | None = None,
+        folder: str | None = None,
+        faces: str | FaceRange | None = None,
+    ) -> Conditions:
+        """Return conditions from text, as `date_from` and `face_range_from` read it; empty means none.
+
+        >>> Conditions.parse(after="2019-07", faces="4+")
+        Conditions(after=datetime.datetime(2019, 7, 1, 0, 0), before=None, folder=None, faces=(4, None))
+        """
+        return cls(
+            after=date_from(after) if after else None,
+            before=date_from(before) if before else None,
+            folder=folder or None,
+            faces=face_range_from(faces) if isinstance(faces, str) else faces,
+        )
 
     def where(self) -> dict[str, Any] | None:
-        """Return the condition in the index's words, or None if everything is allowed."""
+        """Return the conditions as the index takes them, or None if there are none."""
         where: dict[str, Any] = {}
         taken = _range(taken_number(self.after), "<", taken_number(self.before))
         if taken:
@@ -46,8 +68,8 @@ class Conditions:
             where["folder"] = {"prefix": folder_text(absolute(self.folder))}
         return where or None
 
-    def unmet_by(self, catalog: Catalog) -> list[str]:
-        """Return why no photo at all can meet the conditions, if that is so."""
+    def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
+        """Return why no photo of the library can meet the conditions; empty if one may."""
         if (self.after or self.before) and not catalog.any_time_known():
             return ["no photo in this library has a known time (EXIF): --after and --before find nothing"]
         return []
@@ -82,7 +104,7 @@ def date_from(text: str) -> datetime:
 _FACES = re.compile(r"(\d{1,6})(?:(\+)|-(\d{1,6}))?")
 
 
-def face_range_from(text: str) -> tuple[int | None, int | None]:
+def face_range_from(text: str) -> FaceRange:
     """Return the limits of a number of faces: `3` exactly, `2-5` a range, `4+` that many or more.
 
     >>> face_range_from("3"), face_range_from("2-5"), face_range_from("4+")

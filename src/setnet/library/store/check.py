@@ -1,4 +1,4 @@
-"""Verify a library: each file by itself, and that they tell the same story."""
+"""Verify a library: each file by itself, and that the database and the index agree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MOST = 20
 
 
 def problems_of(database: Database, index: SetIndex) -> list[str]:
-    """Return what is wrong, each sentence naming the file; nothing is changed."""
+    """Return the problems found, each naming the file; nothing is changed."""
     problems = list(index.check().problems)
     with database.reading() as db:
         broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)")]

@@ -1,4 +1,4 @@
-"""What a library is made of, and that it stays made of one descriptor model."""
+"""Create the files of a library, and refuse to mix descriptors of different models in it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import existing, shown
+from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -25,8 +25,8 @@ __all__ = [
     "DATABASE",
     "INDEX",
     "THUMBNAILS",
-    "found",
-    "is_founded",
+    "create_files",
+    "library_exists",
     "refuse_other_model",
     "refuse_other_settings",
 ]
@@ -34,8 +34,8 @@ __all__ = [
 DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
 
 
-def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
-    """Make the files of an empty library; in a folder with other files only if told so."""
+def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
+    """Create the files of an empty library; with `beside_others` also in a folder that has other files."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
     settings = settings or FaceSettings()
@@ -65,20 +65,20 @@ def found(path: Path, settings: FaceSettings | None, *, beside_others: bool = Fa
     database.close()
 
 
-def is_founded(path: Path) -> bool:
-    """Tell whether there is a complete library; making one may have been cut short."""
+def library_exists(path: Path) -> bool:
+    """Return whether there is a complete library; creating one may have been interrupted."""
     if not (path / DATABASE).is_file():
         return False
     database = Database(path / DATABASE)
     try:
-        return Catalog(database).meta("dim") is not None
+        return PhotoCatalog(database).meta("dim") is not None
     finally:
         database.close()
 
 
 def _clear_unfinished(path: Path) -> None:
-    """Make room for a new index where founding a library was cut short; what holds items is refused."""
-    if is_founded(path):
+    """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
+    if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
@@ -89,7 +89,7 @@ def _clear_unfinished(path: Path) -> None:
         shutil.rmtree(path / INDEX)
 
 
-def settings_of(catalog: Catalog) -> FaceSettings:
+def settings_of(catalog: PhotoCatalog) -> FaceSettings:
     """Return the settings a library was made with."""
     from setnet.faces import FaceSettings
 
@@ -97,7 +97,7 @@ def settings_of(catalog: Catalog) -> FaceSettings:
 
 
 def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:
-    """Raise when a run asks for settings that are not the library's."""
+    """Raise when the settings chosen for a run are not the library's."""
     own = settings.to_dict()
     for name, value in chosen.items():
         if own[name] != value:
@@ -109,18 +109,18 @@ def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], pat
             )
 
 
-def refuse_other_model(catalog: Catalog, settings: FaceSettings) -> None:
+def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
     """Raise when the descriptor model of that name is no longer the one that made the library."""
     made_with = catalog.meta("model")
     if made_with is not None and made_with != _fingerprint(settings):
         raise ModelError(
             f"the model {settings.descriptor!r} on this machine is not the one this library was made with: "
-            "descriptors of two models do not compare. Put the old model file back, or make the library "
-            "anew: `setnet forget --everything`, then `setnet index PHOTOS`"
+            "descriptors of two models do not compare. Put the old model file back, or rebuild the library: "
+            "`setnet forget --everything`, then `setnet index PHOTOS`"
         )
 
 
-def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: Catalog) -> list[bytes]:
+def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoCatalog) -> list[bytes]:
     """Return the absolute roots of a run; raise for one that is not there."""
     if folders:
         return existing(folders)
@@ -131,7 +131,7 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: Catalo
 
 
 def remember(database: Database, roots: Sequence[bytes]) -> None:
-    """Keep the roots of a run; one inside another is no root of its own."""
+    """Store the roots of a run; one inside another is not stored."""
     now = time.time()
     with database.writing() as db:
         known = {row[0] for row in db.execute("SELECT path FROM folders")}

@@ -10,10 +10,10 @@ from pathlib import Path
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
 from setnet.library.pictures.thumbnails import delete_stale
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.creation import DATABASE, INDEX, THUMBNAILS
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, shown
+from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter
 
 __all__ = ["delete_files", "forget"]
@@ -30,7 +30,7 @@ def forget(
     if not ids and not forgotten:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
     PhotoWriter(database, index).remove(ids)
-    delete_stale(thumbnails, Catalog(database))  # last, as a server may be making some
+    delete_stale(thumbnails, PhotoCatalog(database))  # last, as a server may be making some
     index.compact()  # deletions in segments are marks until then
     database.erase_traces()
     return len(ids)

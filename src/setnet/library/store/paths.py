@@ -1,4 +1,4 @@
-"""File names as the disk knows them: bytes inside, readable text outside."""
+"""Paths of photos: stored as bytes, shown as printable text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named people and the example faces they are known by."""
+"""The saved people of a library and their example faces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sqlite3
 import time
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,28 +19,58 @@ from setnet.library.store.paths import shown
 if TYPE_CHECKING:
     from setnet.faces import Box
 
-__all__ = ["Example", "People", "Person"]
+__all__ = ["Example", "People", "Person", "PersonDetails"]
 
 _LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A named person and how many example faces are kept of them."""
+    """A named person, how many example faces are kept of them, and whether any of these has a picture."""
 
     name: str
     examples: int
     added: float
+    has_picture: bool
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> Person:
+        """Return the person of a row of the database."""
+        return cls(row[0], row[1], row[2], bool(row[3]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the person as values that JSON can hold."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One face a person is known by; `source` is the photo it came from, `picture` a small JPEG of it."""
+    """An example face of a person; `source` is the photo it came from, `picture` a small JPEG of it."""
 
     descriptor: NDArray[np.float32]
     source: str | None = None
     box: Box | None = None
     picture: bytes | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where the face comes from, as values that JSON can hold."""
+        return {"source": self.source, "box": None if self.box is None else list(self.box)}
+
+
+@dataclass(frozen=True, slots=True)
+class PersonDetails:
+    """A named person with their example faces, and in how many photos of the library they are."""
+
+    person: Person
+    photos: int
+    examples: tuple[Example, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the details as values that JSON can hold; `examples` has each of them."""
+        return self.person.to_dict() | {
+            "photos": self.photos,
+            "examples": [example.to_dict() for example in self.examples],
+        }
 
 
 class People:
@@ -56,7 +86,7 @@ class People:
     def __iter__(self) -> Iterator[Person]:
         with self._database.reading() as db:
             rows = db.execute(f"{_SELECT} GROUP BY people.id ORDER BY people.key").fetchall()
-        return iter([Person(*row) for row in rows])
+        return iter([Person.of_row(row) for row in rows])
 
     def __len__(self) -> int:
         with self._database.reading() as db:
@@ -94,14 +124,9 @@ class People:
             ).fetchall()
         return np.stack([np.frombuffer(row[0], "<f4") for row in rows])
 
-    def pictured(self) -> set[str]:
-        """Return the names of people of whom a picture is kept."""
-        with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT DISTINCT name FROM people JOIN examples ON person = people.id "
-                "WHERE picture IS NOT NULL"
-            )
-            return {row[0] for row in rows}
+    def picture(self, name: str) -> bytes | None:
+        """Return a small JPEG of a person's face: the oldest example's that has one."""
+        return next((example.picture for example in self.examples(name) if example.picture), None)
 
     def add(self, name: str, examples: Sequence[Example]) -> Person:
         """Keep example faces of a person, new or known."""
@@ -160,7 +185,7 @@ class People:
     def _find(self, name: str) -> Person | None:
         with self._database.reading() as db:
             row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (_key(name),)).fetchone()
-        return None if row is None else Person(*row)
+        return None if row is None else Person.of_row(row)
 
     def _unknown(self, name: str) -> str:
         names = [p.name for p in self][:20]
@@ -169,13 +194,13 @@ class People:
 
 
 _SELECT = (
-    "SELECT people.name, count(examples.id), people.added FROM people "
+    "SELECT people.name, count(examples.id), people.added, max(examples.picture IS NOT NULL) FROM people "
     "LEFT JOIN examples ON examples.person = people.id"
 )
 
 
 def _key(name: str) -> str:
-    """Return what tells names apart; a file name that is no text becomes a key that nobody has."""
+    """Return the key under which a name is stored; a file name that is no text gets one nobody has."""
     text = name.encode("utf-8", "backslashreplace").decode()
     return unicodedata.normalize("NFKC", text).casefold().strip()
 

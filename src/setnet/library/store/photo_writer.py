@@ -1,4 +1,4 @@
-"""The one place where photos enter and leave the two stores: index and database.
+"""Write photos to the two stores of a library, index and database, and delete them from both.
 
 Each change is three steps: the database marks the photos (`adding` or `removing`), the index takes or
 drops their faces, the database marks them done. A kill between two steps leaves a mark that the next run
@@ -17,9 +17,9 @@ import numpy as np
 
 from setnet.index import SetIndex
 from setnet.library.indexing.photo_result import FaceRow, PhotoResult
-from setnet.library.store.catalog import Catalog
 from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text
+from setnet.library.store.photo_catalog import PhotoCatalog
 
 __all__ = ["PhotoWriter"]
 
@@ -31,11 +31,11 @@ class PhotoWriter:
 
     def __init__(self, database: Database, index: SetIndex) -> None:
         self._database = database
-        self._catalog = Catalog(database)
+        self._catalog = PhotoCatalog(database)
         self._index = index
 
     def recover(self) -> None:
-        """Finish or redo what a killed run left behind."""
+        """Complete what a killed run left unfinished."""
         unfinished = self._catalog.unfinished()
         self.remove([i for i, _, state in unfinished if state == "removing"])
         with self._database.writing() as db:
@@ -122,7 +122,7 @@ class PhotoWriter:
 
 
 def attributes_of(path: bytes, taken: float | None, faces: int) -> dict[str, str | int | float | None]:
-    """Return what the index knows of a photo, for conditions."""
+    """Return the attributes of a photo in the index, on which conditions are checked."""
     return {"folder": folder_text(os.path.dirname(path)), "taken": taken, "faces": faces}
 
 

@@ -1,24 +1,40 @@
-"""What a library knows about a photo without opening it again."""
+"""Photos, faces and hits as the library returns them, each with its one JSON form.
+
+The fields of `to_dict` are those of `setnet search --json` and of the REST API: they may grow, and are never
+renamed or retyped.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.faces import Box
-from setnet.library.store.paths import as_path
+from setnet.library.store.paths import as_path, shown
 
-__all__ = ["FailedPhoto", "LibraryPhoto", "PersonMatch", "PhotoHit", "StoredFace"]
+__all__ = ["FailedPhoto", "LibraryPhoto", "PathText", "PersonMatch", "PhotoHit", "StoredFace", "corners"]
+
+PathText = Callable[[bytes | Path], str]
+
+
+def corners(box: Box) -> list[float]:
+    """Return x0, y0, x1, y1 of a box in tenths of a pixel.
+
+    >>> corners(Box(1.23, 4, 5.67, 8))
+    [1.2, 4.0, 5.7, 8.0]
+    """
+    return [round(10 * value) / 10 for value in box]  # `round(value, 1)` takes three times as long
 
 
 class StoredFace(NamedTuple):
-    """A face of a photo in the library, as its row; `ordinal` is its element number in the index."""
+    """A face of a photo in the library, as its row; `ordinal` is the number of its element in the index."""
 
     ordinal: int
     x0: float
@@ -31,7 +47,7 @@ class StoredFace(NamedTuple):
 
     @property
     def box(self) -> Box:
-        """Where it is."""
+        """The rectangle around the face."""
         return Box(self.x0, self.y0, self.x1, self.y1)
 
     @property
@@ -44,6 +60,10 @@ class StoredFace(NamedTuple):
         """How well it can be recognised: size, score, sharpness, yaw, pitch, roll."""
         known: dict[str, float] = json.loads(self.stored_quality)
         return known
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the face as values that JSON can hold."""
+        return {"box": corners(self.box), "score": round(self.score, 4), "quality": dict(self.quality)}
 
 
 class LibraryPhoto(NamedTuple):
@@ -68,6 +88,22 @@ class LibraryPhoto(NamedTuple):
         """The hash of the file's bytes."""
         return self.stored_hash.hex()
 
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
+        """Return the photo as values that JSON can hold; `version` changes with the file's content."""
+        folder, name = os.path.split(self.stored_path)
+        return {
+            "photo": path_text(self.stored_path),
+            "id": self.id,
+            "name": shown(name),
+            "folder": shown(folder),
+            "version": self.content[:12],
+            "taken": self.taken.isoformat() if self.taken else None,
+            "width": self.width,
+            "height": self.height,
+            "bytes": self.size,
+            "faces": [{"box": corners(face.box)} for face in self.faces],
+        }
+
 
 class FailedPhoto(NamedTuple):
     """A file that could not be read as a photo, and why."""
@@ -75,6 +111,10 @@ class FailedPhoto(NamedTuple):
     id: str
     path: Path
     reason: str
+
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, str]:
+        """Return the file and the reason as values that JSON can hold."""
+        return {"photo": path_text(self.path), "reason": self.reason}
 
 
 class PersonMatch(NamedTuple):
@@ -85,9 +125,18 @@ class PersonMatch(NamedTuple):
     face: int
     box: Box
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the match as values that JSON can hold."""
+        return {
+            "person": self.person,
+            "similarity": round(self.similarity, 6),
+            "face": self.face,
+            "box": corners(self.box),
+        }
+
 
 class PhotoHit(NamedTuple):
-    """A photo of an answer; `matches` has the people who are in it, in the order of the query."""
+    """A photo that was found; `matches` has the people who are in it, in the order of the query."""
 
     photo: LibraryPhoto
     score: float
@@ -102,3 +151,17 @@ class PhotoHit(NamedTuple):
     def people(self) -> tuple[str, ...]:
         """The people of the query who are in the photo."""
         return tuple(m.person for m in self.matches)
+
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
+        """Return the hit as values that JSON can hold: `faces` is a count, `boxes` has each face's."""
+        photo = self.photo.to_dict(path_text)
+        boxes = [face["box"] for face in photo.pop("faces")]
+        return {
+            "photo": photo.pop("photo"),
+            "id": photo.pop("id"),
+            "score": round(self.score, 6),
+            "matches": [match.to_dict() for match in self.matches],
+            "faces": len(boxes),
+            "boxes": boxes,
+            **photo,
+        }

@@ -9,7 +9,7 @@ from setnet.transaction import transaction
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
 
-APPLICATION_ID = 0x5E7A1B  # tells a library's database from any other SQLite file
+APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 
 # Never edit a migration that was released: add one.
 MIGRATIONS: tuple[str, ...] = (

@@ -1,12 +1,12 @@
-"""What a library holds, what made it, what it costs."""
+"""The status of a library: its contents, its settings, its size on disk."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setnet.library.store.catalog import Counts
+from setnet.library.store.photo_catalog import Counts
 from setnet.library.store.records import FailedPhoto
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ __all__ = ["LibraryStatus", "bytes_in"]
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:
-    """The state of a library."""
+    """What a library holds, the settings it was made with, and its bytes on disk."""
 
     path: Path
     counts: Counts
@@ -32,14 +32,15 @@ class LibraryStatus:
         """Return the status as values that JSON can hold."""
         return {
             "library": str(self.path),
-            **asdict(self.counts),
+            **self.counts.to_dict(),
             "folders": [str(p) for p in self.folders],
-            "failures": [{"photo": str(f.path), "reason": f.reason} for f in self.failures],
+            "failures": [failure.to_dict() for failure in self.failures],
             "settings": self.settings.to_dict(),
             "dim": self.dim,
             "set_vectors": self.set_vectors,
             "bytes": self.bytes,
-        } | {"folder_count": self.counts.folders}
+            "folder_count": self.counts.folders,
+        }
 
 
 def bytes_in(folder: Path) -> int:

@@ -11,8 +11,9 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
-from setnet.web.api.models import FaceIds, FacesAnswer
-from setnet.web.api.shared import State, content_type, require_json
+from setnet.web.api.dependencies import State, content_type, require_json
+from setnet.web.api.schema.answers import FacesAnswer
+from setnet.web.api.schema.requests import FaceIds
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["faces"])
@@ -62,7 +63,7 @@ async def find_faces(
         }
         for face in seen.faces
     ]
-    # Also if nobody ever asks again: what was promised to be forgotten is.
+    # A timer and not only the next request: faces expire even if no request follows.
     asyncio.get_running_loop().call_later(state.settings.face_lifetime, state.faces.drop_old)
     return JSONResponse(
         {
@@ -92,9 +93,9 @@ async def _image_in(request: Request) -> bytes:
 
 
 @routes.post("/faces/groups", dependencies=[Depends(require_json)])
-async def group_faces(asked: FaceIds, state: State) -> Response:
-    """Put faces together that look like the same person: one list of ids per person."""
-    faces = {face_id: state.faces.get(face_id).descriptor for face_id in asked.faces}
+async def group_faces(query: FaceIds, state: State) -> Response:
+    """Group faces that look like the same person: one list of ids per person."""
+    faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
     with state.library.reading() as library:
         threshold = library.set_index.logistic.threshold
     groups: list[list[str]] = []

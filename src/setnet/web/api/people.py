@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
-from setnet.library import Example, Library, Person
-from setnet.web.api.models import MergeQuery, NewPerson, PeopleAnswer, PersonAnswer, RenameQuery
-from setnet.web.api.query_people import examples_of, photo_examples, uploads_of
-from setnet.web.api.shared import State, require_json
+from setnet.library import Library, Person
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.examples import examples_of, photo_examples, uploads_of
+from setnet.web.api.schema.answers import PeopleAnswer, PersonAnswer
+from setnet.web.api.schema.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.server.problems import not_found
-from setnet.web.state.face_pool import SeenFace
-from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["people"])
 
@@ -26,115 +25,66 @@ _JSON = [Depends(require_json)]
 @routes.get("/people", responses={200: {"model": PeopleAnswer}})
 async def list_people(state: State) -> Response:
     """List the saved people."""
-    return JSONResponse(await state.reading.run(_list, state))
+    people = await state.read(lambda library: [person.to_dict() for person in library.people])
+    return JSONResponse({"people": people})
 
 
 @routes.post("/people", status_code=201, responses={201: {"model": PersonAnswer}}, dependencies=_JSON)
-async def save_person(asked: NewPerson, state: State) -> Response:
-    """Keep a person by name, or give a saved one more example faces."""
-    if asked.name.strip() in (".", ".."):
+async def save_person(new: NewPerson, state: State) -> Response:
+    """Save a person by name, or add example faces to a saved one."""
+    if new.name.strip() in (".", ".."):
         raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
-    uploads = await uploads_of(state, asked)
-    in_photos = await state.drawing.run(photo_examples, state, asked.photo_faces) if asked.photo_faces else []
-    return JSONResponse(await state.writing.run(_save, state, asked, uploads, in_photos), 201)
+    uploads = await uploads_of(state, new)
+    in_photos = await state.drawing.run(photo_examples, state, new.photo_faces) if new.photo_faces else []
 
+    def save(library: Library) -> Person:
+        return library.people.add(new.name, examples_of(new, uploads, in_photos, library))
 
-def _save(
-    state: ServerState, asked: NewPerson, uploads: list[SeenFace], in_photos: list[Example]
-) -> dict[str, Any]:
-    with state.library.reading() as library:
-        examples = examples_of(asked, uploads, in_photos, library)
-        person = library.people.add(asked.name, examples)
-        return _record(person, _picture(library, person.name) is not None)
+    return JSONResponse((await state.write(save)).to_dict(), 201)
 
 
 @routes.get("/people/{name:path}/picture", responses={200: {"content": {"image/jpeg": {}}}})
 async def person_picture(name: Name, state: State) -> Response:
     """Return a picture of a saved person's face."""
-    return await state.reading.run(_picture_response, state, name)
-
-
-@routes.post("/people/{name:path}/merge", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
-async def merge_people(name: Name, asked: MergeQuery, state: State) -> Response:
-    """Make other saved people one with this one."""
-    return JSONResponse(await state.writing.run(_merge, state, name, asked.others))
-
-
-@routes.get("/people/{name:path}", responses={200: {"model": PersonAnswer}})
-async def get_person(name: Name, state: State) -> Response:
-    """Tell about one saved person."""
-    return JSONResponse(await state.reading.run(_one, state, name))
-
-
-@routes.patch("/people/{name:path}", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
-async def rename_person(name: Name, asked: RenameQuery, state: State) -> Response:
-    """Give a saved person another name."""
-    return JSONResponse(await state.writing.run(_rename, state, name, asked.name))
-
-
-@routes.delete("/people/{name:path}", status_code=204)
-async def remove_person(name: Name, state: State) -> Response:
-    """Delete a saved person and their example faces, for good."""
-    await state.writing.run(_remove, state, name)
-    return Response(status_code=204)
-
-
-def _list(state: ServerState) -> dict[str, Any]:
-    with state.library.reading() as library:
-        pictured = library.people.pictured()
-        return {"people": [_record(person, person.name in pictured) for person in library.people]}
-
-
-def _one(state: ServerState, name: str) -> dict[str, Any]:
-    with state.library.reading() as library:
-        return _record(_known(library, name), _picture(library, name) is not None)
-
-
-def _merge(state: ServerState, name: str, others: list[str]) -> dict[str, Any]:
-    with state.library.reading() as library:
-        for known in (name, *others):
-            _known(library, known)
-        person = library.people.merge(name, others)
-        return _record(person, _picture(library, name) is not None)
-
-
-def _rename(state: ServerState, name: str, new: str) -> dict[str, Any]:
-    with state.library.reading() as library:
-        _known(library, name)
-        person = library.people.rename(name, new)
-        return _record(person, _picture(library, person.name) is not None)
-
-
-def _remove(state: ServerState, name: str) -> None:
-    with state.library.reading() as library:
-        _known(library, name)
-        library.people.remove(name)
-
-
-def _picture_response(state: ServerState, name: str) -> Response:
-    with state.library.reading() as library:
-        _known(library, name)
-        picture = _picture(library, name)
+    picture = await state.read(lambda library: library.people.picture(_known(library, name).name))
     if picture is None:
         raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
     return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 
-def _picture(library: Library, name: str) -> bytes | None:
-    examples: list[Example] = library.people.examples(name)
-    return next((e.picture for e in examples if e.picture), None)
+@routes.post("/people/{name:path}/merge", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
+async def merge_people(name: Name, query: MergeQuery, state: State) -> Response:
+    """Merge other saved people into this one."""
+
+    def merge(library: Library) -> Person:
+        for known in (name, *query.others):
+            _known(library, known)
+        return library.people.merge(name, query.others)
+
+    return JSONResponse((await state.write(merge)).to_dict())
+
+
+@routes.get("/people/{name:path}", responses={200: {"model": PersonAnswer}})
+async def get_person(name: Name, state: State) -> Response:
+    """Return one saved person."""
+    return JSONResponse((await state.read(lambda library: _known(library, name))).to_dict())
+
+
+@routes.patch("/people/{name:path}", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
+async def rename_person(name: Name, query: RenameQuery, state: State) -> Response:
+    """Give a saved person another name."""
+    renamed = await state.write(lambda lib: lib.people.rename(_known(lib, name).name, query.name))
+    return JSONResponse(renamed.to_dict())
+
+
+@routes.delete("/people/{name:path}", status_code=204)
+async def remove_person(name: Name, state: State) -> Response:
+    """Delete a saved person and their example faces, for good."""
+    await state.write(lambda library: library.people.remove(_known(library, name).name))
+    return Response(status_code=204)
 
 
 def _known(library: Library, name: str) -> Person:
     if name not in library.people:
         raise not_found(f"nobody saved is called {name!r}")
     return library.people.get(name)
-
-
-def _record(person: Person, has_picture: bool) -> dict[str, Any]:
-    return {
-        "name": person.name,
-        "examples": person.examples,
-        "added": person.added,
-        "has_picture": has_picture,
-    }

@@ -1,4 +1,4 @@
-"""`/photos`: what is known of a photo, its thumbnail and its file, all by id."""
+"""`/photos`: photos, their thumbnails and their files, by id."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
-from setnet.web.api.models import PhotoAnswer, PhotosAnswer
-from setnet.web.api.records import named_faces, photo_record
-from setnet.web.api.shared import State
+from setnet.web.api.dependencies import State
+from setnet.web.api.schema.answers import PhotoAnswer, PhotosAnswer
 from setnet.web.server.problems import Problem, not_found
-from setnet.web.state.photo_files import OpenedFile, open_inside, real_path, type_of
-from setnet.web.state.state import ServerState
+from setnet.web.state.photo_files import open_inside, real_path, type_of
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["photos"])
 
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
-# A handful of sizes: each is kept on disk, so a client must not be able to ask for thousands.
+# A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
 SIZES = (160, 320, 640, 1600)
 _FOREVER = "private, max-age=31536000, immutable"
 _SHORT = "private, max-age=60"
@@ -33,33 +32,35 @@ async def list_photos(
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
 ) -> Response:
     """List the photos of the library, latest indexed first."""
-    return JSONResponse(await state.reading.run(_page, state, limit, cursor))
-
-
-def _page(state: ServerState, limit: int, cursor: str | None) -> dict[str, Any]:
-    with state.library.reading() as library:
-        photos = library.catalog.latest(limit + 1, before=None if cursor is None else int(cursor))
+    before = None if cursor is None else int(cursor)
+    photos = await state.read(lambda library: library.catalog.latest(limit + 1, before))
     more = len(photos) > limit
-    return {
-        "photos": [photo_record(photo) for photo in photos[:limit]],
-        "cursor": photos[limit - 1].id if more else None,
-    }
+    return JSONResponse(
+        {
+            "photos": [photo.to_dict(shown) for photo in photos[:limit]],
+            "cursor": photos[limit - 1].id if more else None,
+        }
+    )
 
 
 @routes.get("/photos/{photo_id}", responses={200: {"model": PhotoAnswer}})
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
-    """Tell what is known of a photo: its faces, with the saved people they look like."""
-    return JSONResponse(await state.reading.run(_details, state, photo_id))
+    """Return a photo with its faces and the saved people they look like."""
+    return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
 
 
-def _details(state: ServerState, photo_id: str) -> dict[str, Any]:
-    with state.library.reading() as library:
-        photo = _photo(library, photo_id)
-        try:
-            descriptors: Any = library.descriptors(photo_id) if photo.faces else []
-        except InvalidInputError:  # removed since
-            raise not_found(f"no photo {photo_id} in this library") from None
-        return photo_record(photo) | {"faces": named_faces(photo, descriptors, NamedPeople.of(library))}
+def _details(library: Library, photo_id: str) -> dict[str, Any]:
+    photo = _photo(library, photo_id)
+    try:
+        descriptors: Any = library.descriptors(photo_id) if photo.faces else []
+    except InvalidInputError:  # removed since
+        raise not_found(f"no photo {photo_id} in this library") from None
+    people = NamedPeople.of(library)
+    faces = [
+        face.to_dict() | people.identify(descriptor).to_dict()
+        for face, descriptor in zip(photo.faces, descriptors, strict=False)
+    ]
+    return photo.to_dict(shown) | {"faces": faces}
 
 
 @routes.get("/photos/{photo_id}/thumbnail", responses={200: {"content": {"image/jpeg": {}}}})
@@ -73,7 +74,7 @@ async def thumbnail(
     """Return a photo as an upright JPEG; made once, then kept."""
     if size not in SIZES:
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
-    photo = await state.reading.run(_known, state, photo_id)
+    photo = await state.read(lambda library: _photo(library, photo_id))
     tag = f'"{photo.content}-{size}"'
     headers = {"ETag": tag, "Cache-Control": _FOREVER if v == photo.content[:12] else _SHORT}
     if request.headers.get("if-none-match") == tag:
@@ -105,8 +106,8 @@ async def photo_file(
     download: Annotated[bool, Query(description="Ask the browser to save it")] = False,
 ) -> Response:
     """Return the photo's own file, as it is on the disk."""
-    photo = await state.reading.run(_known, state, photo_id)
-    file = await state.reading.run(_opened, state, photo)
+    photo = await state.read(lambda library: _photo(library, photo_id))
+    file = await state.read(lambda library: open_inside(library, photo))
     name = quote(shown(photo.path.name), safe="")
     kind = "attachment" if download else "inline"
     return StreamingResponse(
@@ -119,16 +120,6 @@ async def photo_file(
             "Cache-Control": "private, no-cache",
         },
     )
-
-
-def _opened(state: ServerState, photo: LibraryPhoto) -> OpenedFile:
-    with state.library.reading() as library:
-        return open_inside(library, photo)
-
-
-def _known(state: ServerState, photo_id: str) -> LibraryPhoto:
-    with state.library.reading() as library:
-        return _photo(library, photo_id)
 
 
 def _photo(library: Library, photo_id: str) -> LibraryPhoto:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fastapi import APIRouter, Depends, Response
 from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, date_from
-from setnet.web.api.cursor import MOST_HITS, cursor_at, digest_of, offset_in
-from setnet.web.api.models import SearchAnswer, SearchQuery
-from setnet.web.api.query_people import person_of, uploads_of
-from setnet.web.api.records import hit_record
-from setnet.web.api.shared import State, require_json
+from setnet.library import Conditions, PhotoQuery, shown
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.examples import person_of, uploads_of
+from setnet.web.api.schema.answers import SearchAnswer
+from setnet.web.api.schema.cursor import MOST_HITS, cursor_at, digest_of, offset_in
+from setnet.web.api.schema.requests import SearchQuery
 from setnet.web.state.face_pool import SeenFace
-from setnet.web.state.state import ServerState
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["search"])
 
@@ -38,41 +40,28 @@ def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]
         raise InvalidInputError(f"an answer has at most {MOST_HITS} photos: narrow the query")
     at_least = query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1)
     with state.library.reading() as library:
-        asked = (*query.people, *query.without)
         people = [
             person_of(person, number, found, library)
-            for number, (person, found) in enumerate(zip(asked, uploads, strict=True), 1)
+            for number, (person, found) in enumerate(
+                zip((*query.people, *query.without), uploads, strict=True), 1
+            )
         ]
-        found = library.find(
-            people[: len(query.people)],
-            without=people[len(query.people) :],
-            k=k + 1,
-            offset=offset,
-            mode=query.mode,
-            at_least=at_least,
-            only=query.only,
-            conditions=_conditions(query),
-            threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
+        answer = library.find(
+            PhotoQuery(
+                people[: len(query.people)],
+                without=people[len(query.people) :],
+                k=k + 1,  # one more: is there a next page?
+                offset=offset,
+                mode=query.mode,
+                at_least=at_least,
+                only=query.only,
+                conditions=Conditions.parse(
+                    query.after, query.before, query.folder, (query.min_faces, query.max_faces)
+                ),
+                threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
+            )
         )
-    state.metrics.observe("search_duration_seconds", found.seconds["search"])
-    numbers = {person.name: number for number, person in enumerate(found.people)}
-    more = len(found.hits) > k and offset + k < MOST_HITS
-    answer = {
-        "hits": [hit_record(hit, numbers) for hit in found.hits[:k]],
-        "people": [person.name for person in found.people],
-        "searched": found.searched,
-        "seconds": {name: round(value, 6) for name, value in found.seconds.items()},
-        "warnings": list(found.warnings),
-        "cursor": cursor_at(offset + k, digest) if more else None,
-    }
-    return to_json(answer)
-
-
-def _conditions(query: SearchQuery) -> Conditions:
-    faces = (query.min_faces, query.max_faces)
-    return Conditions(
-        after=date_from(query.after) if query.after else None,
-        before=date_from(query.before) if query.before else None,
-        folder=query.folder or None,
-        faces=None if faces == (None, None) else faces,
-    )
+    state.metrics.searches.observe(answer.seconds["search"])
+    more = len(answer.hits) > k and offset + k < MOST_HITS
+    page = replace(answer, hits=answer.hits[:k]).to_dict(shown)
+    return to_json(page | {"cursor": cursor_at(offset + k, digest) if more else None})

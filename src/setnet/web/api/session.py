@@ -1,11 +1,11 @@
-"""`/session`: a browser trades the token for a cookie that scripts cannot read."""
+"""`/session`: exchange the token for a cookie that scripts cannot read."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from setnet.web.api.models import SessionQuery
-from setnet.web.api.shared import State, require_json
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.schema.requests import SessionQuery
 from setnet.web.server.guard import COOKIE, token_fits
 from setnet.web.server.problems import Problem
 
@@ -13,13 +13,13 @@ routes = APIRouter(tags=["session"])
 
 
 @routes.post("/session", status_code=204, dependencies=[Depends(require_json)])
-async def begin(asked: SessionQuery, request: Request, state: State) -> Response:
-    """Show the token once; a same-site cookie stands for it afterwards."""
+async def begin(session: SessionQuery, request: Request, state: State) -> Response:
+    """Exchange the token for a same-site cookie."""
     wanted = state.settings.token
     response = Response(status_code=204)
     if wanted is None:
         return response
-    if not token_fits(asked.token, wanted):
+    if not token_fits(session.token, wanted):
         raise Problem(401, "this is not the token that `setnet serve` printed")
     response.set_cookie(
         COOKIE,
@@ -34,7 +34,7 @@ async def begin(asked: SessionQuery, request: Request, state: State) -> Response
 
 @routes.delete("/session", status_code=204)
 async def end() -> Response:
-    """Forget the cookie."""
+    """Delete the cookie."""
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")
     return response

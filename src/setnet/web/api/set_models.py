@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StringConstraints
 
-from setnet.web.api.models import Vector, _Strict
+from setnet.web.api.schema.requests import Strict, Vector
 
 __all__ = ["ItemIds", "NewItems", "NewSet", "SetQuery"]
 
@@ -14,7 +14,7 @@ ItemId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Attribute = str | int | float | None
 
 
-class NewSet(_Strict):
+class NewSet(Strict):
     """A set to be made."""
 
     dim: Annotated[int, Field(ge=1, le=4096, description="Dimension of the elements")]
@@ -24,7 +24,7 @@ class NewSet(_Strict):
     ] = None
 
 
-class NewItem(_Strict):
+class NewItem(Strict):
     """An item: a set of elements."""
 
     id: ItemId
@@ -32,19 +32,19 @@ class NewItem(_Strict):
     attributes: Annotated[dict[str, Attribute], Field(max_length=100, default_factory=dict)]
 
 
-class NewItems(_Strict):
+class NewItems(Strict):
     """Items to be added; known ids are replaced."""
 
     items: Annotated[list[NewItem], Field(min_length=1, max_length=100_000)]
 
 
-class ItemIds(_Strict):
+class ItemIds(Strict):
     """Items to be deleted."""
 
     ids: Annotated[list[ItemId], Field(min_length=1, max_length=100_000)]
 
 
-class SetQuery(_Strict):
+class SetQuery(Strict):
     """A query: one vector, or several examples, per query element."""
 
     query: Annotated[

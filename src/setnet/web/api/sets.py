@@ -13,12 +13,12 @@ from pydantic import BaseModel, ValidationError
 
 from setnet.errors import InvalidInputError
 from setnet.index import QueryLike, SearchOptions
+from setnet.web.api.dependencies import State, content_type, require_json
 from setnet.web.api.npz import arrays_in
 from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
-from setnet.web.api.shared import State, content_type, require_json
 from setnet.web.server.problems import Problem
+from setnet.web.state.server_state import ServerState
 from setnet.web.state.set_store import NAME
-from setnet.web.state.state import ServerState
 
 routes = APIRouter(tags=["sets"])
 
@@ -138,7 +138,7 @@ def _search(state: ServerState, name: str, body: bytes, kind: str) -> dict[str, 
     start = perf_counter()
     hits = index.answer([query], options)[0]
     seconds = perf_counter() - start
-    state.metrics.observe("search_duration_seconds", seconds)
+    state.metrics.searches.observe(seconds)
     return {
         "hits": [hit.to_dict() for hit in hits],
         "searched": len(index),

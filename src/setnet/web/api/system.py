@@ -1,24 +1,24 @@
-"""`/status`, `/healthz`, `/metrics`: how the server is."""
+"""`/status`, `/healthz`, `/metrics`: the state of the server."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse
 
 from setnet import __version__
 from setnet.library import shown
-from setnet.web.api.models import MOST_PEOPLE
-from setnet.web.api.shared import State
-from setnet.web.state.state import ServerState
+from setnet.web.api.dependencies import State
+from setnet.web.api.schema.requests import MOST_PEOPLE
+from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["system"])
 
 
 @routes.get("/status")
 async def status(state: State) -> Response:
-    """Tell what the library holds and what the server allows."""
+    """Return what the library holds and the limits of the server."""
     return JSONResponse(await state.reading.run(_status, state))
 
 
@@ -29,11 +29,7 @@ def _status(state: ServerState) -> dict[str, Any]:
         return {
             "version": __version__,
             "library": shown(library.path),
-            "photos": counts.photos,
-            "photos_without_faces": counts.without_faces,
-            "faces": counts.faces,
-            "failed": counts.failed,
-            "people": counts.people,
+            **counts.to_dict(),
             "folders": [shown(folder) for folder in library.folders],
             "settings": library.settings.to_dict(),
             "dim": library.dim,
@@ -51,7 +47,7 @@ def _status(state: ServerState) -> dict[str, Any]:
 
 @routes.get("/healthz")
 async def healthz(state: State) -> Response:
-    """Say that the server answers."""
+    """Return 200 while the server accepts requests."""
     if state.stopping.is_set():
         return JSONResponse({"status": "stopping"}, 503)
     return JSONResponse({"status": "ok"})
@@ -59,8 +55,6 @@ async def healthz(state: State) -> Response:
 
 @routes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
 async def metrics(state: State) -> Response:
-    """Return counters for Prometheus."""
-    gauges = await state.reading.run(state.gauges)
-    return PlainTextResponse(
-        state.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8"
-    )
+    """Return metrics for Prometheus."""
+    text = state.metrics.text(await state.reading.run(state.gauges))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,4 +1,4 @@
-"""Who may ask what: host names, tokens, other sites, and the headers that every answer carries."""
+"""Access control: host names, tokens, requests of other sites, and the security headers of answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["COOKIE", "Guard", "token_fits"]
 
 COOKIE = "setnet-token"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# The page itself holds no secret; what it shows comes from the API, which asks for the token.
+# The page itself holds no secret; what it shows comes from the API, which needs the token.
 _OPEN = frozenset({"/", "/docs", "/healthz", "/api/v1/healthz", "/api/v1/session", "/favicon.ico"})
 
 _HEADERS = {
@@ -42,7 +42,7 @@ def token_fits(given: str | None, wanted: str) -> bool:
 
 
 class Guard:
-    """The outermost layer: refuses strangers before a byte of their body is read."""
+    """The outermost middleware: refuses unauthorised requests before a byte of their body is read."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
         self._app = app
@@ -93,7 +93,7 @@ class Guard:
         )
 
     def _foreign(self, scope: Scope, headers: Headers) -> str | None:
-        """Return the other site behind a request, if there is one: browsers cannot help telling."""
+        """Return the other site that a browser sent a request for, if there is one."""
         origin = headers.get("origin")
         if origin in self._settings.cors:
             return None

@@ -1,12 +1,11 @@
-"""Counters in the text format of Prometheus."""
+"""Request and search metrics for Prometheus."""
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
 from collections.abc import Mapping
 from time import perf_counter
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Metrics", "RequestMetrics"]
@@ -15,63 +14,41 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """What the server counts about its requests and searches."""
+    """The metrics of one server, in a registry of its own: several servers in one process stay apart."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: dict[tuple[str, str, int], int] = defaultdict(int)
-        self._buckets: dict[str, list[int]] = defaultdict(lambda: [0] * (len(_BUCKETS) + 1))
-        self._seconds: dict[str, float] = defaultdict(float)
-        self.in_flight = 0
+        self._registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "setnet_http_requests", "Requests answered.", ["route", "method", "status"], registry=registry
+        )
+        self.durations = Histogram(
+            "setnet_http_request_duration_seconds",
+            "Time from a request to the end of its answer.",
+            ["route"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.searches = Histogram(
+            "setnet_search_duration_seconds", "Time of the engine.", buckets=_BUCKETS, registry=registry
+        )
+        self.in_flight = Gauge(
+            "setnet_http_requests_in_flight", "Requests being answered.", registry=registry
+        )
+        self._gauges: dict[str, Gauge] = {}
 
-    def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
-        with self._lock:
-            self._requests[route, method, status] += 1
-            self._observe(f'http_request_duration_seconds{{route="{route}"}}', seconds)
-
-    def observe(self, name: str, seconds: float) -> None:
-        """Count a duration."""
-        with self._lock:
-            self._observe(name, seconds)
-
-    def _observe(self, name: str, seconds: float) -> None:
-        self._seconds[name] += seconds
-        self._buckets[name][sum(seconds > limit for limit in _BUCKETS)] += 1
-
-    def text(self, gauges: Mapping[str, float]) -> str:
-        """Return everything as text; `gauges` are numbers of the moment."""
-        lines = ["# TYPE setnet_http_requests_total counter"]
-        with self._lock:
-            for (route, method, status), number in sorted(self._requests.items()):
-                labels = f'route="{route}",method="{method}",status="{status}"'
-                lines.append(f"setnet_http_requests_total{{{labels}}} {number}")
-            typed: set[str] = set()
-            for name in sorted(self._buckets):
-                base, _, labels = name.partition("{")
-                if base not in typed:
-                    lines.append(f"# TYPE setnet_{base} histogram")
-                    typed.add(base)
-                lines += _histogram(base, labels.rstrip("}"), self._buckets[name], self._seconds[name])
-        for name, value in sorted({**gauges, "http_requests_in_flight": self.in_flight}.items()):
-            lines += [f"# TYPE setnet_{name} gauge", f"setnet_{name} {value:g}"]
-        return "\n".join(lines) + "\n"
-
-
-def _histogram(base: str, labels: str, buckets: list[int], seconds: float) -> list[str]:
-    comma = "," if labels else ""
-    lines, total = [], 0
-    for limit, number in zip((*_BUCKETS, "+Inf"), buckets, strict=True):
-        total += number
-        lines.append(f'setnet_{base}_bucket{{{labels}{comma}le="{limit}"}} {total}')
-    own = f"{{{labels}}}" if labels else ""
-    return [*lines, f"setnet_{base}_sum{own} {seconds:.6f}", f"setnet_{base}_count{own} {total}"]
+    def text(self, gauges: Mapping[str, float]) -> bytes:
+        """Return all metrics in Prometheus' text format, with the present values of `gauges`."""
+        for name, value in gauges.items():
+            if name not in self._gauges:
+                self._gauges[name] = Gauge(f"setnet_{name}", "Present value.", registry=self._registry)
+            self._gauges[name].set(value)
+        return generate_latest(self._registry)
 
 
 class RequestMetrics:
-    """The layer that counts requests, by the pattern of their address and not by the address.
+    """The middleware that counts requests, by the pattern of their address and not by the address.
 
-    The header `Server-Timing` tells how many milliseconds passed until the answer began.
+    The header `Server-Timing` says how many milliseconds passed until the answer began.
     """
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
@@ -93,14 +70,14 @@ class RequestMetrics:
                 message["headers"] = [*message["headers"], (b"server-timing", spent.encode())]
             await send(message)
 
-        self._metrics.in_flight += 1
         try:
-            await self._app(scope, receive, watched)
+            with self._metrics.in_flight.track_inprogress():
+                await self._app(scope, receive, watched)
         finally:
-            self._metrics.in_flight -= 1
             route = getattr(scope.get("route"), "path", "other")
             method = scope["method"] if scope["method"] in _METHODS else "other"
-            self._metrics.count(route, method, status, perf_counter() - start)
+            self._metrics.requests.labels(route, method, status).inc()
+            self._metrics.durations.labels(route).observe(perf_counter() - start)
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

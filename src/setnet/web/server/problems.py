@@ -44,7 +44,7 @@ class Problem(HTTPException):
 
 
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
-    """Return the response that tells of an error."""
+    """Return an error as a response."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return JSONResponse(
         body | more,
@@ -60,7 +60,7 @@ def not_found(what: str) -> Problem:
 
 
 def too_busy(what: str, seconds: int = 2) -> Problem:
-    """Return the error that asks a client to come back later."""
+    """Return the error for a client that should retry later."""
     return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)})
 
 

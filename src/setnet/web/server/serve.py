@@ -1,14 +1,15 @@
-"""Run the server until it is told to stop."""
+"""Run the server until it is stopped."""
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
@@ -16,11 +17,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from setnet.errors import SetNetError, StorageError
-from setnet.web.app import create_app
-from setnet.web.server.protocol import PatientProtocol
+from setnet.web.asgi_app import create_app
+from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.settings import WebSettings, is_loopback
 
 __all__ = ["serve"]
+
+_LOG = logging.getLogger("setnet.web")
 
 
 def serve(
@@ -32,11 +35,12 @@ def serve(
     token: str | None = None,
     sets: str | Path | None = None,
     cors: tuple[str, ...] = (),
+    say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
     On an address that others can reach a token is required: `token`, else `SETNET_TOKEN`, else one is made
-    and printed.
+    and shown. `say` shows the address, by default through `logging`.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     if token is None and not is_loopback(host):
@@ -45,14 +49,14 @@ def serve(
     listening = _bound(settings)
     app = create_app(library, sets, settings, warm_up=True)
     address = _address(host, listening.getsockname()[1], token)
-    _say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
+    say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
     if not is_loopback(host):
-        _say("  Others can reach this address. The token is part of it: give it to those you trust.")
+        say("  Others can reach this address. The token is part of it: give it to those you trust.")
     if open_page:
-        threading.Thread(target=_open_when_up, args=(address,), daemon=True).start()
+        threading.Thread(target=_open_when_up, args=(address, say), daemon=True).start()
     config = uvicorn.Config(
         app,
-        http=PatientProtocol,
+        http=HeaderTimeoutProtocol,
         ws="none",
         log_level="warning",
         access_log=False,
@@ -67,7 +71,7 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """Ends endless answers (server-sent events) when told to stop, so that the stop need not wait."""
+    """Ends server-sent events on shutdown, which would otherwise wait for them."""
 
     def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
         super().__init__(config)
@@ -79,7 +83,7 @@ class _Server(uvicorn.Server):
 
 
 def _bound(settings: WebSettings) -> socket.socket:
-    """Return a listening socket: a taken port is told before anything else is done."""
+    """Return a listening socket, first of all: a port in use is reported before the library is opened."""
     try:
         family, kind, proto, _, where = socket.getaddrinfo(
             settings.host.strip("[]"), settings.port, type=socket.SOCK_STREAM
@@ -103,14 +107,9 @@ def _address(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
 
 
-def _open_when_up(address: str) -> None:
+def _open_when_up(address: str, say: Callable[[str], None]) -> None:
     time.sleep(1.0)
     try:
         webbrowser.open(address)
     except (webbrowser.Error, SetNetError):
-        _say("no browser could be opened: visit the address above")
-
-
-def _say(text: str) -> None:
-    sys.stderr.write(text + "\n")
-    sys.stderr.flush()
+        say("no browser could be opened: visit the address above")

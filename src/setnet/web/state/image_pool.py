@@ -7,8 +7,8 @@ from io import FileIO
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
+from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.problems import too_busy
-from setnet.web.server.threads import BoundedThreads
 from setnet.workers import Limits, Message, Service, WorkerPool
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""At most one index run at a time, in a thread of its own, watched and stopped from outside."""
+"""Index runs of the server: one at a time, in a background thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import IndexProgress, IndexReport
+from setnet.library import IndexProgress, IndexReport, shown
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
@@ -23,7 +23,7 @@ _SHOWN_FAILURES = 100
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """Where the latest index run is; `version` grows with every change."""
+    """The state of the latest index run; `version` grows with every change."""
 
     version: int = 0
     state: str = "idle"
@@ -35,49 +35,14 @@ class JobState:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as values that JSON can hold."""
-        from setnet.library import shown
-
-        told: dict[str, Any] = {
+        return {
             "state": self.state,
             "folders": list(self.folders),
             "started": self.started,
-            "progress": None,
-            "report": None,
+            "progress": None if self.progress is None else self.progress.to_dict(),
+            "report": None if self.report is None else self.report.to_dict(shown, _SHOWN_FAILURES),
             "error": self.error,
         }
-        if self.progress is not None:
-            p = self.progress
-            told["progress"] = {
-                "stage": p.stage,
-                "done": p.done,
-                "total": p.total,
-                "unchanged": p.unchanged,
-                "faces": p.faces,
-                "failed": p.failed,
-                "seconds": round(p.seconds, 2),
-                "rate": round(p.rate, 2),
-                "seconds_left": None if p.seconds_left is None else round(p.seconds_left, 1),
-            }
-        if self.report is not None:
-            r = self.report
-            told["report"] = {
-                "scanned": r.scanned,
-                "unchanged": r.unchanged,
-                "added": r.added,
-                "changed": r.changed,
-                "moved": r.moved,
-                "copied": r.copied,
-                "removed": r.removed,
-                "vanished": len(r.vanished),
-                "faces": r.faces,
-                "failed": len(r.failed),
-                "unreadable": [
-                    {"photo": shown(p), "reason": why} for p, why in r.unreadable[:_SHOWN_FAILURES]
-                ],
-                "interrupted": r.interrupted,
-                "seconds": round(r.seconds, 2),
-            }
-        return told
 
 
 class IndexJob:
@@ -93,7 +58,7 @@ class IndexJob:
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is under way; as `state` tells, so that one may begin as soon as it says done."""
+        """Whether a run is under way; as in `state`, so that the next may start once it is done."""
         return self.state.state in ("running", "stopping")
 
     def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
@@ -132,18 +97,18 @@ class IndexJob:
                     folders or None,
                     prune=prune,
                     retry=retry,
-                    progress=self._tell,
+                    progress=self._report,
                     should_stop=self._stop.is_set,
                 )
         except SetNetError as error:
             self._change(state="failed", error=str(error))
-        except Exception as error:  # told to the user; the log has the rest
+        except Exception as error:  # a short error for the user; the log has the rest
             _LOG.exception("the index run failed")
             self._change(state="failed", error=f"unexpected {type(error).__name__}")
         else:
             self._change(state="stopped" if report.interrupted else "done", report=report)
 
-    def _tell(self, progress: IndexProgress) -> None:
+    def _report(self, progress: IndexProgress) -> None:
         self._change(progress=progress)
 
     def _change(self, **changes: Any) -> None:

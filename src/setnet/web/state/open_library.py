@@ -1,4 +1,4 @@
-"""The library behind the server: shared by readers, replaced as a whole when everything is forgotten."""
+"""The server's library: shared by requests, replaced as a whole when everything is deleted."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library, is_founded, refuse_other_settings
+from setnet.library import Library, library_exists, refuse_other_settings
 
 __all__ = ["OpenLibrary"]
 
 
 class OpenLibrary:
-    """A library that is made when there is none yet, so that the page can start from nothing."""
+    """A library that is created if there is none, so that the page can start from nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._library = Library.open_or_create(path)
-        self._library.set_index  # noqa: B018 - opened here: many threads ask for it at once later
+        self._library.set_index  # noqa: B018 - opened here, before many threads need it at once
         self._settings = self._library.settings  # the process that finds faces goes on with these
         self._changed = threading.Condition()
         self._readers = 0
@@ -62,7 +62,7 @@ class OpenLibrary:
                 self._changed.notify_all()
 
     def _successor(self) -> Library:
-        if is_founded(self.path):
+        if library_exists(self.path):
             library = Library.open(self.path)
             refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
         else:

@@ -1,4 +1,4 @@
-"""Open a photo's file for a client: by id, inside the indexed folders, wherever links may lead."""
+"""Open photos' files for clients, only inside the indexed folders, symbolic links resolved."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
             raise Problem(403, "the photo's place is taken by something that is no file")
-        # A folder on the way may have become a link since it was checked: ask what was really opened.
+        # A folder on the way may have become a link since it was checked: compare with what was opened.
         with suppress(FileNotFoundError):
             if os.readlink(f"/proc/self/fd/{descriptor}") != path:
                 raise Problem(403, "the photo's file was moved while it was opened")
@@ -83,5 +83,5 @@ def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
 
 
 def type_of(path: Path) -> str:
-    """Return the media type of a photo; only types of pictures are ever told."""
+    """Return the media type of a photo; never one that a browser would run."""
     return _TYPES.get(path.suffix.lower(), "application/octet-stream")

@@ -9,8 +9,8 @@ export class ApiError extends Error {
   }
 }
 
-let askForToken = null;
-export function onTokenNeeded(ask) { askForToken = ask; }
+let promptForToken = null;
+export function onTokenNeeded(prompt) { promptForToken = prompt; }
 
 async function call(method, path, { json, body, type, signal } = {}) {
   const headers = {};
@@ -23,8 +23,8 @@ async function call(method, path, { json, body, type, signal } = {}) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server does not answer. Is `setnet serve` still running?");
   }
-  if (response.status === 401 && askForToken && path !== "/session") {
-    await askForToken();
+  if (response.status === 401 && promptForToken && path !== "/session") {
+    await promptForToken();
     return call(method, path, { body, type: headers["Content-Type"], signal });
   }
   if (response.status === 204) return null;
@@ -44,11 +44,11 @@ export const api = {
   photos: (cursor) => call("GET", `/photos?limit=60${cursor ? `&cursor=${cursor}` : ""}`),
   photo: (id) => call("GET", `/photos/${id}`),
   people: () => call("GET", "/people"),
-  save: (asked) => call("POST", "/people", { json: asked }),
+  save: (person) => call("POST", "/people", { json: person }),
   rename: (name, to) => call("PATCH", person(name), { json: { name: to } }),
   merge: (into, others) => call("POST", `${person(into)}/merge`, { json: { others } }),
   remove: (name) => call("DELETE", person(name)),
-  startIndex: (asked) => call("POST", "/index", { json: asked }),
+  startIndex: (run) => call("POST", "/index", { json: run }),
   stopIndex: () => call("DELETE", "/index"),
   failures: () => call("GET", "/failures?limit=200"),
   forgetFolder: (folder) => call("POST", "/forget/folder", { json: { folder } }),

@@ -71,15 +71,15 @@ export class Filters {
     const f = query.filters;
     this.atLeast.hidden = f.need !== "some";
     this.atLeast.max = Math.max(1, wanted().length);
-    const told = [];
-    if (f.need === "all") told.push("all of them");
-    if (f.need === "some") told.push(`at least ${f.atLeast}`);
-    if (f.only) told.push("only these people");
-    if (f.after || f.before) told.push(`taken ${f.after || "…"} to ${f.before || "…"}`);
-    if (f.minFaces || f.maxFaces) told.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);
-    if (f.folder) told.push(f.folder);
-    if (f.mode !== "exact") told.push(MODES[f.mode].toLowerCase());
-    this.resetter.hidden = told.length === 0;
-    this.active.textContent = told.length ? `· ${told.join(" · ")}` : "";
+    const active = [];
+    if (f.need === "all") active.push("all of them");
+    if (f.need === "some") active.push(`at least ${f.atLeast}`);
+    if (f.only) active.push("only these people");
+    if (f.after || f.before) active.push(`taken ${f.after || "…"} to ${f.before || "…"}`);
+    if (f.minFaces || f.maxFaces) active.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);
+    if (f.folder) active.push(f.folder);
+    if (f.mode !== "exact") active.push(MODES[f.mode].toLowerCase());
+    this.resetter.hidden = active.length === 0;
+    this.active.textContent = active.length ? `· ${active.join(" · ")}` : "";
   }
 }

@@ -1,7 +1,7 @@
 // The index: folders, a running index as it goes, and what could not be read.
 
 import { api } from "./api.js";
-import { confirmed } from "./ask.js";
+import { confirmed } from "./dialogs.js";
 import { h, iconButton, plural, toast } from "./dom.js";
 
 const RUNNING = new Set(["running", "stopping"]);
@@ -93,12 +93,12 @@ export class IndexView {
     const r = job.report;
     if (job.error) return [h("p", { class: "notice error", role: "alert" }, job.error)];
     if (!r) return [h("p", { class: "muted" }, "Index a folder, or look for new photos in those you have. Searching goes on meanwhile.")];
-    const told = [h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
-      facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces, failed: r.failed })];
-    if (r.vanished) told.push(h("p", { class: "notice" }, `${plural(r.vanished, "photo")} of the library can no longer be found. Tick “Remove photos whose files are gone” to drop them.`));
-    if (r.interrupted) told.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
-    for (const folder of r.unreadable) told.push(h("p", { class: "notice error" }, `${folder.photo}: ${folder.reason}`));
-    return told;
+    const lines = [h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
+      facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces, failed: r.failed_count })];
+    if (r.vanished_count) lines.push(h("p", { class: "notice" }, `${plural(r.vanished_count, "photo")} of the library can no longer be found. Tick “Remove photos whose files are gone” to drop them.`));
+    if (r.interrupted) lines.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
+    for (const folder of r.unreadable) lines.push(h("p", { class: "notice error" }, `${folder.folder}: ${folder.reason}`));
+    return lines;
   }
 
   async loadFailures() {

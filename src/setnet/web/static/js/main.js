@@ -1,7 +1,7 @@
 // Which view is shown, the token, and what all views share.
 
 import { api, onTokenNeeded } from "./api.js";
-import { answered } from "./ask.js";
+import { answered } from "./dialogs.js";
 import { plural, toast } from "./dom.js";
 import { IndexView } from "./index_view.js";
 import { PeopleView } from "./people_view.js";
@@ -10,15 +10,15 @@ import { SearchView } from "./search_view.js";
 const VIEWS = ["search", "people", "index"];
 const section = (name) => document.getElementById(`view-${name}`);
 
-let asking = null;
+let prompting = null;
 onTokenNeeded(() => {
-  asking ??= (async () => {
+  prompting ??= (async () => {
     for (;;) {
-      const token = await answered({ title: "This library asks for a token", label: "The token that `setnet serve` printed", action: "Enter", type: "password", dismissible: false });
+      const token = await answered({ title: "This library needs a token", label: "The token that `setnet serve` printed", action: "Enter", type: "password", dismissible: false });
       try { await api.begin(token); return; } catch (error) { toast(error.message, "error"); }
     }
-  })().finally(() => { asking = null; });
-  return asking;
+  })().finally(() => { prompting = null; });
+  return prompting;
 });
 
 const search = new SearchView(section("search"));

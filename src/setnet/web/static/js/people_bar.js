@@ -1,7 +1,7 @@
 // The people of the query as cards, and the saved people as chips.
 
 import { api, urls } from "./api.js";
-import { answered } from "./ask.js";
+import { answered } from "./dialogs.js";
 import { h, icon, iconButton, toast } from "./dom.js";
 import { faceOf, round } from "./face_picture.js";
 import { chooseFiles } from "./picker.js";

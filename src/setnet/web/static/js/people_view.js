@@ -1,7 +1,7 @@
 // The saved people: find, rename, merge, remove; and forgetting everything.
 
 import { api, urls } from "./api.js";
-import { answered, confirmed } from "./ask.js";
+import { answered, confirmed } from "./dialogs.js";
 import { h, iconButton, plural, toast } from "./dom.js";
 import { round } from "./face_picture.js";
 import { changed, query } from "./query.js";

@@ -103,7 +103,7 @@ class Picker {
     this.group();
   }
 
-  // Three photos may show three people or one: how alike the faces are tells, and the user may differ.
+  // Three photos may show three people or one: similar faces are grouped, and the user may regroup them.
   async group() {
     const ids = this.inOrder();
     if (ids.length < 2) return;

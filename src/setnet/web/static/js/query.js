@@ -1,4 +1,4 @@
-// Who is looked for, and the conditions: one object that everything on the search view listens to.
+// The query: people and conditions, one object that everything on the search view listens to.
 
 export const MOST_PEOPLE = 16;
 
@@ -52,7 +52,7 @@ export function examplesOf(person) {
   };
 }
 
-const asked = (person) => ({ name: label(person), ...(person.saved ? { saved: person.saved } : {}), ...examplesOf(person) });
+const personQuery = (person) => ({ name: label(person), ...(person.saved ? { saved: person.saved } : {}), ...examplesOf(person) });
 
 export function needed() {
   const { need, atLeast } = query.filters;
@@ -65,8 +65,8 @@ export function request() {
   const f = query.filters;
   const number = (text) => (text === "" ? null : Math.max(0, Math.floor(Number(text)) || 0));
   return {
-    people: wanted().map(asked),
-    without: unwanted().map(asked),
+    people: wanted().map(personQuery),
+    without: unwanted().map(personQuery),
     at_least: needed(),
     only: f.only,
     after: f.after || null,

@@ -1,4 +1,4 @@
-// The search view: the question above, the answer below.
+// The search view: the query above, the photos below.
 
 import { api } from "./api.js";
 import { debounce, h, plural, toast } from "./dom.js";
@@ -8,6 +8,12 @@ import { PeopleBar } from "./people_bar.js";
 import { chooseFiles, listenForDropsAndPastes } from "./picker.js";
 import { addExamples, addPerson, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
 import { Viewer } from "./viewer.js";
+
+// The API's hits as {photo, score, matches}; a match's `person` becomes their number in the query.
+function hitsOf({ hits, people }) {
+  return hits.map(({ score, matches, boxes, ...photo }) => ({ score, photo: { ...photo, faces: boxes.map((box) => ({ box })) },
+    matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })) }));
+}
 
 export class SearchView {
   constructor(section) {
@@ -20,8 +26,8 @@ export class SearchView {
     this.answer = null;
     this.status = null;
     section.append(
-      h("div", { class: "ask" },
-        h("div", { class: "ask-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
+      h("div", { class: "query" },
+        h("div", { class: "query-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
         this.bar.cards, this.bar.chips, this.filters.element),
       this.summary, this.notes, this.gallery.element, this.more);
     listenForDropsAndPastes(() => this.bar.cards);
@@ -54,7 +60,7 @@ export class SearchView {
     this.filters.element.hidden = wanted().length === 0;
     const waiting = setTimeout(() => this.wait(), 200);
     try {
-      const answer = wanted().length ? await this.ask(aborter.signal) : await this.browse();
+      const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
       if (aborter.signal.aborted) return;
       this.answer = answer;
       this.draw();
@@ -65,13 +71,13 @@ export class SearchView {
     }
   }
 
-  async ask(signal) {
+  async find(signal) {
     const people = wanted();
     const began = performance.now();
-    const asked = request(); // further pages belong to this question, whatever is being typed meanwhile
-    const first = await api.search(asked, signal);
-    return { people, hits: first.hits, cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
-      round: performance.now() - began, next: (cursor) => api.search({ ...asked, cursor }).then((page) => ({ hits: page.hits, cursor: page.cursor })) };
+    const body = request(); // further pages belong to this query, whatever is being typed meanwhile
+    const first = await api.search(body, signal);
+    return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
+      round: performance.now() - began, next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
   }
 
   async browse() {
@@ -132,7 +138,7 @@ export class SearchView {
     const ordered = this.grouped(hits);
     this.ordered = ordered.flatMap((group) => group.hits);
     this.gallery.show(ordered);
-    this.tell(hits);
+    this.summarise(hits);
     this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
     if (answer.cursor && this.more.getBoundingClientRect().top < innerHeight + 900) this.loadMore();
   }
@@ -150,7 +156,7 @@ export class SearchView {
     return groups;
   }
 
-  tell(hits) {
+  summarise(hits) {
     const { people, searched, seconds, warnings, cursor } = this.answer;
     this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, text)));
     if (!people.length) {

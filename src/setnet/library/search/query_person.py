@@ -1,0 +1,149 @@
+"""Resolve the text that names a person of a query: a saved name, a photo, or a folder of photos."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library.indexing.folder_scan import Scan
+from setnet.library.pictures.small_pictures import face_picture
+from setnet.library.store.paths import shown, stored
+from setnet.library.store.people import Example, People
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings
+
+__all__ = ["QueryPerson", "examples_from", "person_from", "with_unique_names"]
+
+_MOST_EXAMPLES = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryPerson:
+    """A person of a query: a name and the (n, dim) descriptors of their examples."""
+
+    name: str
+    descriptors: NDArray[np.float32]
+    picture: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+
+def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
+    """Return the person meant by `text`; `settings` is called only if faces must be detected.
+
+    A saved name comes first (write `./anna` for a file of that name); then a photo, whose largest face
+    is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
+    """
+    if text in people:
+        return QueryPerson(people.get(text).name, people.descriptors(text), people.picture(text))
+    path, number = _split(text)
+    if not path.exists():
+        names = ", ".join(p.name for p in list(people)[:20])
+        saved = f"saved people are {names}" if names else "nobody is saved yet"
+        raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
+    found, notes = examples_from([text], settings())
+    name = shown(path.resolve().name if path.is_dir() else path.stem) + (f"#{number}" if number else "")
+    return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+
+
+def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
+    """Return the people under unique names: a second `anna` becomes `anna (2)`, if that is free."""
+    taken = {person.name for person in people}
+    seen: set[str] = set()
+    different = []
+    for person in people:
+        name = person.name
+        if name in seen:
+            name = next(n for i in count(2) if (n := f"{person.name} ({i})") not in taken)
+        seen.add(name)
+        taken.add(name)
+        different.append(replace(person, name=name))
+    return different
+
+
+def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    """Return one example face per photo named in `texts`, and remarks for the user.
+
+    In a folder, photos without a face are skipped; a photo named directly must have one.
+    """
+    examples: list[Example] = []
+    notes: list[str] = []
+    for text in texts:
+        path, number = _split(text)
+        if path.is_dir():
+            found, passed = _examples_in(path, settings)
+            examples += found
+            notes += passed
+        elif path.exists():
+            example, note = _example_in(path, number, settings)
+            examples.append(example)
+            notes += note
+        else:
+            raise InvalidInputError(f"no photo {shown(text)!r}")
+    return examples, notes
+
+
+def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    examples: list[Example] = []
+    notes: list[str] = []
+    for file in Scan([stored(folder.absolute())]).files():
+        if len(examples) == _MOST_EXAMPLES:
+            notes.append(f"{shown(folder)}: took the first {_MOST_EXAMPLES} photos")
+            break
+        try:
+            example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
+        except PhotoError as error:
+            notes.append(f"skipped: {error}")
+            continue
+        examples.append(example)
+        notes += note
+    if not examples:
+        raise PhotoError(f"no face in any photo of {shown(folder)}: give a folder with photos of one person")
+    return examples, notes
+
+
+def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple[Example, list[str]]:
+    from setnet.faces import faces_of, open_photo
+
+    photo = open_photo(path)
+    faces = sorted(faces_of(photo.pixels, settings), key=lambda f: f.box.x0 + f.box.x1)
+    if not faces:
+        raise PhotoError(
+            f"no face found in {shown(path)}: use a photo where the face is larger, sharper or more frontal "
+            "(`setnet faces PHOTO --out drawn.png` shows what is seen)"
+        )
+    if number is not None and not 1 <= number <= len(faces):
+        raise InvalidInputError(
+            f"{shown(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, from the left"
+        )
+    face = faces[number - 1] if number is not None else max(faces, key=_area)
+    notes = []
+    if number is None and len(faces) > 1:
+        position = faces.index(face) + 1
+        notes.append(
+            f"{shown(path)} has {len(faces)} faces: took the largest, number {position} from the left "
+            f"(choose another with {shown(path.name)}#N)"
+        )
+    picture = face_picture(photo.pixels, face.box)
+    return Example(face.descriptor, shown(path.absolute()), face.box, picture), notes
+
+
+def _area(face: Face) -> float:
+    return float((face.box.x1 - face.box.x0) * (face.box.y1 - face.box.y0))
+
+
+def _split(text: str) -> tuple[Path, int | None]:
+    """Return the path and the face number of `group.jpg#3`; a file really called that has no number."""
+    path = Path(text).expanduser()
+    numbered = re.fullmatch(r"(.+)#(\d{1,5})", text)
+    if path.exists() or numbered is None:
+        return path, None
+    return Path(numbered[1]).expanduser(), int(numbered[2])

@@ -1,0 +1,107 @@
+"""Example faces that a request refers to or brings along, and the people of a query made of them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library import Example, Library, QueryPerson, shown
+from setnet.web.api.schema.requests import Examples, FaceReference, PersonQuery
+from setnet.web.server.problems import Problem, not_found
+from setnet.web.state.photo_files import open_inside
+
+if TYPE_CHECKING:
+    from setnet.web.state.face_pool import SeenFace
+    from setnet.web.state.server_state import ServerState
+
+__all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
+
+
+async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
+    """Return the faces of uploads that a request refers to or brings along."""
+    found = [state.faces.get(face_id) for face_id in examples.faces]
+    for number, text in enumerate(examples.images, 1):
+        try:
+            data = base64.b64decode(text, validate=True)
+        except (binascii.Error, ValueError):
+            raise InvalidInputError(f"image {number} is not valid base64") from None
+        faces = (await state.pool.find(data)).faces
+        if not faces:
+            raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
+        found.append(max(faces, key=lambda f: (f.box[2] - f.box[0]) * (f.box[3] - f.box[1])))
+    return found
+
+
+def person_of(person: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:
+    """Return a person of a query with all their examples."""
+    parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
+    name = person.name
+    if person.saved is not None:
+        if person.saved not in library.people:
+            raise not_found(f"nobody saved is called {person.saved!r}")
+        parts.append(library.people.descriptors(person.saved))
+        name = name or library.people.get(person.saved).name
+    parts += [_descriptor(library, face)[None] for face in person.photo_faces]
+    parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
+    if not parts:
+        raise InvalidInputError(
+            f"person {number} has no example: give saved, faces, photo_faces, images or descriptors"
+        )
+    return QueryPerson(name or f"person {number}", np.concatenate(parts))
+
+
+def examples_of(
+    examples: Examples, uploads: list[SeenFace], photo_examples: list[Example], library: Library
+) -> list[Example]:
+    """Return the example faces to save of a person."""
+    from setnet.faces import Box
+
+    return [
+        *(Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads),
+        *photo_examples,
+        *(Example(_vector(v, library.dim, n)) for n, v in enumerate(examples.descriptors, 1)),
+    ]
+
+
+def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Example]:
+    """Return faces of photos in the library with small pictures of them; for calls in `state.drawing`."""
+    with state.library.reading() as library:
+        return [_example(state, library, face) for face in faces]
+
+
+def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+    try:
+        descriptors = library.descriptors(face.photo)
+    except InvalidInputError:
+        raise not_found(f"no photo {face.photo} in this library") from None
+    if face.face >= len(descriptors):
+        raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
+    found: NDArray[np.float32] = descriptors[face.face]
+    return found
+
+
+def _example(state: ServerState, library: Library, face: FaceReference) -> Example:
+    descriptor = _descriptor(library, face)
+    photo = library.photo(face.photo)
+    box = photo.faces[face.face].box
+    try:
+        with open_inside(library, photo).file as file:
+            picture = state.drawing.face_picture(file, (box.x0, box.y0, box.x1, box.y1))
+    except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
+        picture = None
+    return Example(descriptor, shown(photo.path), box, picture)
+
+
+def _vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        vector = np.asarray(values, np.float32)
+    if vector.shape != (dim,) or not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInputError(
+            f"descriptor {number}: {dim} finite numbers, not all zero, are expected; got {len(values)}"
+        )
+    return vector

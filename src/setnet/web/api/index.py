@@ -1,0 +1,85 @@
+"""`/index`: start, watch and stop index runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+
+from setnet.library import roots_from, shown
+from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.schema.requests import IndexQuery
+from setnet.web.state.server_state import ServerState
+
+routes = APIRouter(tags=["index"])
+
+_LOOK_SECONDS = 0.25
+_HEARTBEAT_SECONDS = 15.0
+
+
+@routes.post("/index", status_code=202, dependencies=[Depends(require_json)])
+async def start_index(query: IndexQuery, state: State) -> Response:
+    """Start an index run over folders of this machine; `/index/events` streams its progress."""
+    # a missing folder is an error now, not later in the run
+    await state.read(lambda library: roots_from(query.folders, library.catalog))
+    state.index_job.start(query.folders, prune=query.prune, retry=query.retry)
+    return JSONResponse(state.index_job.state.to_dict(), 202)
+
+
+@routes.get("/index")
+async def index_state(state: State) -> Response:
+    """Return the state of the latest index run."""
+    return JSONResponse(state.index_job.state.to_dict())
+
+
+@routes.delete("/index")
+async def stop_index(state: State) -> Response:
+    """Stop the index run; what it found is kept, and the next run goes on from there."""
+    return JSONResponse(state.index_job.stop().to_dict())
+
+
+@routes.get("/index/events", responses={200: {"content": {"text/event-stream": {}}}})
+async def index_events(
+    state: State,
+    once: Annotated[bool, Query(description="End the stream when no run is under way")] = False,
+) -> Response:
+    """Stream the state of the index run as server-sent events, one whenever it changes."""
+    return StreamingResponse(
+        _events(state, once),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
+    sent, silent = -1, 0.0
+    while not state.stopping.is_set():
+        job = state.index_job.state
+        if job.version != sent:
+            sent, silent = job.version, 0.0
+            yield f"event: index\nid: {job.version}\ndata: {json.dumps(job.to_dict())}\n\n"
+            if job.state not in ("running", "stopping"):
+                state.drop_counts()
+        elif silent >= _HEARTBEAT_SECONDS:
+            silent = 0.0
+            yield ": still here\n\n"
+        if once and job.state not in ("running", "stopping"):
+            return
+        await asyncio.sleep(_LOOK_SECONDS)
+        silent += _LOOK_SECONDS
+
+
+@routes.get("/failures")
+async def failures(
+    state: State,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
+) -> Response:
+    """List the files that could not be read, with the reasons."""
+    found = await state.read(lambda library: library.catalog.failures())
+    part = [failure.to_dict(shown) for failure in found[offset : offset + limit]]
+    return JSONResponse({"failures": part, "total": len(found)})

@@ -1,0 +1,131 @@
+"""What answers of the API look like: the JSON of the library's results, plus what only a server knows.
+
+Answers are written by the results' own `to_dict`; these models describe them for the OpenAPI page, and the
+tests validate the answers of the server and of the command line against them.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = [
+    "FaceAnswer",
+    "FacesAnswer",
+    "HitAnswer",
+    "MatchAnswer",
+    "PeopleAnswer",
+    "PersonAnswer",
+    "PhotoAnswer",
+    "PhotosAnswer",
+    "ProblemAnswer",
+    "SearchAnswer",
+]
+
+Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class FaceAnswer(_Answer):
+    """A face: one of an upload has an `id`, one of a photo the saved person it looks like."""
+
+    box: Corners
+    score: float | None = None
+    quality: dict[str, float] | None = None
+    id: str | None = None
+    person: str | None = None
+    similarity: float | None = None
+
+
+class FacesAnswer(_Answer):
+    """An uploaded image's faces, from left to right."""
+
+    width: int
+    height: int
+    faces: list[FaceAnswer]
+    expires_in: float
+    preview: str | None
+
+
+class _PhotoFields(_Answer):
+    photo: Annotated[str, Field(description="The path of the file")]
+    id: str
+    name: str
+    folder: str
+    version: Annotated[str, Field(description="Changes with the file's content")]
+    taken: str | None
+    width: int
+    height: int
+    bytes: int
+
+
+class PhotoAnswer(_PhotoFields):
+    """A photo of the library."""
+
+    faces: list[FaceAnswer]
+
+
+class PhotosAnswer(_Answer):
+    """Some photos of the library, latest indexed first."""
+
+    photos: list[PhotoAnswer]
+    cursor: str | None
+
+
+class MatchAnswer(_Answer):
+    """A person of the query found in a photo."""
+
+    person: str
+    similarity: float
+    face: Annotated[int, Field(description="The number of the face in the photo, from 0")]
+    box: Corners
+
+
+class HitAnswer(_PhotoFields):
+    """A photo that was found."""
+
+    score: float
+    matches: list[MatchAnswer]
+    faces: Annotated[int, Field(description="How many faces are in the photo")]
+    boxes: list[Corners]
+
+
+class SearchAnswer(_Answer):
+    """Photos with most of the people first."""
+
+    hits: list[HitAnswer]
+    people: list[str]
+    without: list[str]
+    searched: int
+    seconds: dict[str, float]
+    warnings: list[str]
+    cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
+
+
+class PersonAnswer(_Answer):
+    """A saved person."""
+
+    name: str
+    examples: int
+    added: float
+    has_picture: bool
+
+
+class PeopleAnswer(_Answer):
+    """The saved people, by name."""
+
+    people: list[PersonAnswer]
+
+
+class ProblemAnswer(_Answer):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, Any]] | None = None

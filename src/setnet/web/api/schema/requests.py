@@ -1,0 +1,135 @@
+"""What requests to the API look like; the OpenAPI page is made from these."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+__all__ = [
+    "MOST_PEOPLE",
+    "Examples",
+    "FaceIds",
+    "FaceReference",
+    "FolderQuery",
+    "ForgetQuery",
+    "IndexQuery",
+    "MergeQuery",
+    "NewPerson",
+    "PersonQuery",
+    "RenameQuery",
+    "SearchQuery",
+    "SessionQuery",
+    "Strict",
+    "Vector",
+]
+
+MOST_PEOPLE = 16
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Vector = Annotated[list[float], Field(min_length=1, max_length=4096)]
+PhotoId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
+Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
+
+
+class Strict(BaseModel):
+    """A request body: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class FaceReference(Strict):
+    """A face of a photo in the library."""
+
+    photo: PhotoId
+    face: Annotated[int, Field(ge=0, le=100_000, description="Its number in the photo, from 0")]
+
+
+class Examples(Strict):
+    """Where the example faces of a person come from; several sources may be given together."""
+
+    faces: Annotated[list[str], Field(max_length=32, description="Face ids of POST /faces")] = []
+    photo_faces: Annotated[list[FaceReference], Field(max_length=32)] = []
+    images: Annotated[
+        list[str], Field(max_length=4, description="Base64 of images; the largest face is taken")
+    ] = []
+    descriptors: Annotated[list[Vector], Field(max_length=100, description="Vectors as they are")] = []
+
+
+class PersonQuery(Examples):
+    """A person looked for."""
+
+    saved: Annotated[Name | None, Field(description="The name of a saved person")] = None
+    name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
+
+
+class FaceIds(Strict):
+    """Faces found by POST /faces."""
+
+    faces: Annotated[list[str], Field(min_length=1, max_length=200)]
+
+
+class SearchQuery(Strict):
+    """The people to look for, and conditions on the photos."""
+
+    people: Annotated[list[PersonQuery], Field(min_length=1, max_length=MOST_PEOPLE)]
+    without: Annotated[list[PersonQuery], Field(max_length=MOST_PEOPLE)] = []
+    at_least: Annotated[
+        int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
+    ] = None
+    only: Annotated[bool, Field(description="Nobody else may be in the photo")] = False
+    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
+    before: Annotated[Date | None, Field(description="Taken before")] = None
+    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
+    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    mode: Literal["exact", "fast", "set"] = "exact"
+    k: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
+    cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
+
+
+class NewPerson(Examples):
+    """A person to be kept; a known name gets more examples."""
+
+    name: Name
+
+
+class RenameQuery(Strict):
+    """Another name for a person."""
+
+    name: Name
+
+
+class MergeQuery(Strict):
+    """People who are the same person."""
+
+    others: Annotated[list[Name], Field(min_length=1, max_length=100)]
+
+
+class IndexQuery(Strict):
+    """What an index run shall look at."""
+
+    folders: Annotated[
+        list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]],
+        Field(max_length=100, description="Folders on the server; none: those indexed before"),
+    ] = []
+    prune: Annotated[bool, Field(description="Remove photos whose files are gone")] = False
+    retry: Annotated[bool, Field(description="Look again at files that failed before")] = False
+
+
+class FolderQuery(Strict):
+    """A folder whose photos shall be forgotten."""
+
+    folder: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class ForgetQuery(Strict):
+    """Forgetting everything needs these very words."""
+
+    confirm: Literal["forget everything"]
+
+
+class SessionQuery(Strict):
+    """The token that `setnet serve` printed."""
+
+    token: Annotated[str, StringConstraints(max_length=1000)]

@@ -1,0 +1,103 @@
+"""Assemble the server: state, middleware, routes, page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Response
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
+
+from setnet import __version__
+from setnet.library import default_library
+from setnet.web.api import api, system
+from setnet.web.server.body_limits import BodyLimits
+from setnet.web.server.guard import Guard
+from setnet.web.server.metrics import RequestMetrics
+from setnet.web.server.problems import install_problems
+from setnet.web.settings import WebSettings
+from setnet.web.state.server_state import ServerState
+
+__all__ = ["create_app"]
+
+_STATIC = Path(__file__).parent / "static"
+_SHORT = {"Cache-Control": "no-cache"}
+
+
+def create_app(
+    library: str | Path | None = None,
+    sets: str | Path | None = None,
+    settings: WebSettings | None = None,
+    *,
+    warm_up: bool = False,
+) -> FastAPI:
+    """Return the server of a library as an ASGI app.
+
+    Parameters
+    ----------
+    library
+        The library's folder; made when there is none. By default the user's own.
+    sets
+        Where `/sets` keeps its vectors; made when the first set is.
+    settings
+        Address, token and limits.
+    warm_up
+        Start the process that finds faces at once instead of with the first upload.
+    """
+    settings = settings or WebSettings()
+    place = Path(library or default_library()).expanduser().absolute()
+    state = ServerState(place, Path(sets or default_library().parent / "sets").expanduser(), settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if warm_up:
+            state.begin()
+        yield
+        await state.close()
+
+    app = FastAPI(
+        title="setnet",
+        version=__version__,
+        summary="Find the photos that contain a given set of people.",
+        lifespan=lifespan,
+        docs_url=None,  # the built-in page loads scripts from the internet; ours does not
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.server = state
+    install_problems(app)
+    app.include_router(api())
+    for path, route in (("/healthz", system.healthz), ("/metrics", system.metrics)):
+        app.add_api_route(path, route, include_in_schema=False)
+    _add_page(app)
+    # The last added is the outermost.
+    app.add_middleware(BodyLimits, settings=settings)
+    app.add_middleware(RequestMetrics, metrics=state.metrics)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors),
+            allow_methods=["*"],
+            allow_headers=["Authorization", "Content-Type", "X-Setnet-Token"],
+        )
+    app.add_middleware(Guard, settings=settings)
+    return app
+
+
+def _add_page(app: FastAPI) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return FileResponse(_STATIC / "index.html", headers=_SHORT)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return FileResponse(_STATIC / "docs.html", headers=_SHORT)
+
+    @app.get("/favicon.ico", include_in_schema=False)
+    async def icon() -> Response:
+        return FileResponse(_STATIC / "icon.svg", media_type="image/svg+xml")
+
+    app.mount("/static", StaticFiles(directory=_STATIC), name="static")

@@ -1,0 +1,127 @@
+"""The state of a running server: library, pools, index runs, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from typing import Any, TypeVar
+
+from setnet.errors import SetNetError
+from setnet.library import Counts, Library
+from setnet.web.server.bounded_threads import BoundedThreads
+from setnet.web.server.metrics import Metrics
+from setnet.web.server.problems import Problem
+from setnet.web.settings import WebSettings
+from setnet.web.state.face_pool import FacePool
+from setnet.web.state.image_pool import ImagePool
+from setnet.web.state.index_job import IndexJob
+from setnet.web.state.open_library import OpenLibrary
+from setnet.web.state.set_store import SetStore
+from setnet.web.state.uploaded_faces import UploadedFaces
+
+__all__ = ["ServerState"]
+
+T = TypeVar("T")
+
+_COUNTS_LIVE_SECONDS = 2.0  # counting a large library takes a while; nobody sees the difference
+
+
+class ServerState:
+    """The library, the pools, the running index and the counters."""
+
+    def __init__(self, library: Path, sets: Path, settings: WebSettings) -> None:
+        self.settings = settings
+        self.library = OpenLibrary(library)
+        with self.library.reading() as opened:
+            face_settings = opened.settings
+        self.pool = FacePool(face_settings, settings)
+        self.faces = UploadedFaces(settings.face_lifetime)
+        self.index_job = IndexJob(self.library)
+        self.sets = SetStore(sets)
+        self.metrics = Metrics()
+        self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
+        self.reading = BoundedThreads("reading", 4, 256)
+        self.drawing = ImagePool(
+            "thumbnail making", face_settings, workers=2, queue=512, seconds=settings.draw_seconds
+        )
+        self.writing = BoundedThreads("writing", 1, 64)
+        self.stopping = threading.Event()
+        self._counts: tuple[float, Counts] | None = None
+        self._warming: asyncio.Task[None] | None = None
+
+    async def read(self, call: Callable[[Library], T]) -> T:
+        """Return what `call` returns for the library, from a reading thread."""
+        return await self.reading.run(self._with_library, call)
+
+    async def write(self, call: Callable[[Library], T]) -> T:
+        """Return what `call` returns for the library, from the one writing thread."""
+        return await self.writing.run(self._with_library, call)
+
+    def _with_library(self, call: Callable[[Library], T]) -> T:
+        with self.library.reading() as library:
+            return call(library)
+
+    def counts(self) -> Counts:
+        """Return the library's counts, cached for a moment."""
+        if self._counts is None or monotonic() - self._counts[0] > _COUNTS_LIVE_SECONDS:
+            with self.library.reading() as library:
+                self._counts = (monotonic(), library.catalog.counts())
+        return self._counts[1]
+
+    def drop_counts(self) -> None:
+        """Drop the cached counts."""
+        self._counts = None
+
+    def forget_everything(self) -> int:
+        """Delete the library; refused while it is being written."""
+        if self.index_job.is_running:
+            raise Problem(409, "an index run is under way: stop it first")
+        photos = self.library.forget_everything()
+        self.faces.clear()
+        self.drop_counts()
+        return photos
+
+    def gauges(self) -> dict[str, float]:
+        """Return the present values of the gauges of the metrics."""
+        counts = self.counts()
+        return {
+            "face_queue": self.pool.waiting,
+            "faces_remembered": len(self.faces),
+            "index_running": float(self.index_job.is_running),
+            "library_faces": counts.faces,
+            "library_people": counts.people,
+            "library_photos": counts.photos,
+            "search_queue": self.searching.waiting,
+        }
+
+    def begin(self) -> None:
+        """Start the processes that open images, so that the first photo need not wait for them."""
+        self._warming = asyncio.get_running_loop().create_task(self._warm_up())
+
+    async def _warm_up(self) -> None:
+        with suppress(SetNetError, Problem, OSError):
+            await self.drawing.warm_up()
+            await self.pool.warm_up()
+
+    async def close(self) -> None:
+        """End everything: searches are finished, an index run is stopped, nothing is left half done."""
+        self.stopping.set()
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        closers: list[Any] = [
+            self.index_job,
+            self.pool,
+            self.searching,
+            self.reading,
+            self.drawing,
+            self.writing,
+        ]
+        for part in closers:
+            part.close()
+        self.sets.close()
+        self.library.close()

@@ -1,0 +1,44 @@
+// Dialogs for one decision or one line of text; each returns a promise.
+
+import { h } from "./dom.js";
+
+function show(dialog) {
+  document.body.append(dialog);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.showModal();
+}
+
+export function confirmed({ title, text, action, danger = false }) {
+  return new Promise((resolve) => {
+    const dialog = h("dialog", { class: "sheet small", "aria-labelledby": "dialog-title" },
+      h("header", {}, h("h2", { id: "dialog-title" }, title)),
+      h("div", { class: "body" }, h("p", {}, text)),
+      h("footer", {},
+        h("button", { type: "button", class: "button", onclick: () => dialog.close("no"), autofocus: true }, "Cancel"),
+        h("button", { type: "button", class: `button ${danger ? "danger" : "primary"}`, onclick: () => dialog.close("yes") }, action)));
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"));
+    show(dialog);
+  });
+}
+
+// Asks for a line of text, or with `options` for one of them; resolves to null when cancelled.
+export function answered({ title, label, action, value = "", options = null, type = "text", dismissible = true }) {
+  return new Promise((resolve) => {
+    const input = options
+      ? h("select", { id: "dialog-input" }, options.map((option) => h("option", { value: option }, option)))
+      : h("input", { id: "dialog-input", type, value, maxlength: 1000, autocomplete: "off", required: true });
+    const dialog = h("dialog", { class: "sheet small", "aria-labelledby": "dialog-title" });
+    const send = (event) => { event.preventDefault(); if (input.value.trim()) dialog.close("yes"); };
+    dialog.append(
+      h("header", {}, h("h2", { id: "dialog-title" }, title)),
+      h("form", { class: "body", id: "dialog-form", onsubmit: send }, h("div", { class: "field" }, h("label", { for: "dialog-input" }, label), input)),
+      h("footer", {},
+        dismissible && h("button", { type: "button", class: "button", onclick: () => dialog.close("no") }, "Cancel"),
+        h("button", { type: "submit", form: "dialog-form", class: "button primary" }, action)));
+    if (!dismissible) dialog.addEventListener("cancel", (event) => event.preventDefault());
+    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes" ? input.value.trim() : null));
+    show(dialog);
+    input.focus();
+    if (!options) input.select();
+  });
+}

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.library import Library, LibraryPhoto
+from setnet.library.store.photo_writer import PhotoWriter
+
+
+def anywhere(folder: Path, data: bytes) -> bool:
+    return any(data in file.read_bytes() for file in folder.rglob("*") if file.is_file())
+
+
+def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: Path) -> None:
+    ids = [photo.id for photo in library.catalog.all_photos() if "2016" in str(photo.path)]
+    secrets = [library.descriptors(i)[0].tobytes() for i in ids]
+    for i in ids:
+        library.thumbnail(i)
+    thumbnails = sum(1 for _ in (library.path / "thumbnails").glob("*/*"))
+    assert all(anywhere(library.path, secret) for secret in secrets)
+    assert library.forget([photos / "2016"]) == 2
+    assert not any(anywhere(library.path, secret) for secret in secrets)
+    assert not anywhere(library.path, b"2016/pair.jpg")
+    assert sum(1 for _ in (library.path / "thumbnails").glob("*/*")) == thumbnails - 2
+    assert library.catalog.counts().photos == 3
+    assert library.check() == []
+    assert (photos / "2016" / "pair.jpg").is_file()
+    with pytest.raises(InvalidInputError, match="knows no photo"):
+        library.forget([photos / "2016"])
+
+
+def test_a_forgotten_folder_takes_the_folders_inside_it_along(library: Library, photos: Path) -> None:
+    library.index([photos.parent], workers=0)
+    assert library.folders == [photos.parent, photos]
+    assert library.forget([photos.parent]) == 6  # the one that could not be read too
+    assert library.folders == []
+    assert not anywhere(library.path, bytes(photos))
+
+
+def test_a_library_without_its_index_says_so_and_can_be_forgotten(library: Library, photos: Path) -> None:
+    library.close()
+    shutil.rmtree(library.path / "index")
+    with Library.open(library.path) as damaged:
+        with pytest.raises(NotAnIndexError, match="lost its index"):
+            damaged.status()
+        assert damaged.forget_everything() == 5
+    assert not library.path.exists()
+
+
+def test_forgetting_everything_deletes_the_library_and_no_photo(library: Library, photos: Path) -> None:
+    (library.path / "a note of mine.txt").write_text("stays")
+    assert library.forget_everything() == 5
+    assert [p.name for p in library.path.iterdir()] == ["a note of mine.txt"]
+    assert sum(1 for _ in photos.rglob("*.jpg")) == 6
+
+
+def test_a_thumbnail_made_while_its_photo_is_forgotten_is_not_kept(library: Library, photos: Path) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+
+    def draw(photo: LibraryPhoto, side: int) -> bytes:
+        library.forget([photo.path])
+        return b"a picture"
+
+    assert library.thumbnail(photo.id, 160, draw) == b"a picture"
+    assert not anywhere(library.path, b"a picture")
+
+
+def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
+    library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    remove = PhotoWriter.remove
+
+    def asked_for_meanwhile(writer: PhotoWriter, ids: list[int]) -> None:
+        library.thumbnail(photo.id, 160)
+        remove(writer, ids)
+
+    monkeypatch.setattr(PhotoWriter, "remove", asked_for_meanwhile)
+    library.forget([photo.path])
+    assert list((library.path / "thumbnails").glob("*/*")) == []
