@@ -1,4 +1,4 @@
-"""The one division of LFW's people into a half to train on and a half to judge by.
+"""The fixed split of LFW's people into a half to train on and a half to test on.
 
 `lfw_split.json` holds the names. It was made once by ``python -m setnet.evaluate.data.splits NAMES``, from a
 list of names and numbers of photos, by a seeded shuffle within people of one, two and more photos; people
