@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,7 +57,7 @@ class Inputs:
     difficulty: float = PAPER_DIFFICULTY
     lists: Path | None = None
     people: Path | None = None
-    heads: tuple[str, ...] = ()
+    heads: Sequence[str] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:

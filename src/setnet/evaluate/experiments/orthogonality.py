@@ -62,7 +62,7 @@ def orthogonality(
 
     Parameters are those of `stress`; of ``methods``, only heads count.
     """
-    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=tuple(heads), seed=seed)
+    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
     halves = inputs.halves()
     fitted = inputs.methods(halves)
     names = fitted.chosen_heads(methods)

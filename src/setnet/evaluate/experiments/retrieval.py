@@ -54,7 +54,7 @@ def retrieval(
     ``lists``). Half of the ``queries`` are of two people, half of three. ``merging`` also measures mean and
     max of the scores of three examples.
     """
-    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, tuple(heads), seed)
+    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
     halves = inputs.halves()
     made = inputs.items_of(halves)
     fitted = inputs.methods(halves)

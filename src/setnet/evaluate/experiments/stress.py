@@ -58,7 +58,7 @@ def stress(
     progress
         Called with what is being done.
     """
-    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=tuple(heads), seed=seed)
+    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
     halves = inputs.halves()
     fitted = inputs.methods(halves, fitting_sets=min(6000, sets))
     names = fitted.chosen(methods)

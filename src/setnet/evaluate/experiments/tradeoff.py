@@ -100,7 +100,7 @@ def tradeoff(
     work
         Keep the indexes in this folder.
     """
-    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, tuple(heads), seed)
+    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
     halves = inputs.halves()
     made = inputs.items_of(halves)
     fitted = inputs.methods(halves)
@@ -279,7 +279,7 @@ def _plain_rows(run: Run, world: World, runner: QueryRunner, methods: Methods, r
             plain, logistic = PlainElements(world), raw
         else:
             plain, logistic = PlainSets(world, Mean(world.dim)), methods.make("mean").logistic
-        search = partial(_plain_search, plain, logistic)
+        search = partial(plain.search, k=DEPTH, logistic=logistic)
         with one_blas_thread():
             seconds = chosen.timing(search, by_faces)
         found = [
@@ -290,10 +290,6 @@ def _plain_rows(run: Run, world: World, runner: QueryRunner, methods: Methods, r
         vectors = world.faces / world.size if name == PLAIN else 1
         size = codec.row_bytes(world.dim, 32) * vectors
         _add(run, name, values, seconds, size, bound=True)
-
-
-def _plain_search(plain: PlainElements | PlainSets, logistic: Logistic, people: Any) -> Any:
-    return plain.search(people, DEPTH, logistic)
 
 
 def _tag_rows(

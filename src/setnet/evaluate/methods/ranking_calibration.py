@@ -16,7 +16,7 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.methods.stress_measure import (
     FACES,
-    Similarities,
+    PairSimilarities,
     StressTest,
     element_similarities,
     set_similarities,
@@ -100,7 +100,7 @@ def calibrate_head(
     return HeadCalibration(logistic, before, after)
 
 
-def _fitted(similarities: Iterable[Similarities], test: StressTest, relative: bool) -> Logistic:
+def _fitted(similarities: Iterable[PairSimilarities], test: StressTest, relative: bool) -> Logistic:
     """Search a grid over threshold and slope, then twice the neighbourhood of the best."""
     tables, samples = [], []
     for one in similarities:
@@ -140,7 +140,7 @@ class _Contenders:
         return float((100.0 * dcg(ranked, depth) / self.ideal).mean())
 
 
-def _contenders(similarities: Similarities, test: StressTest) -> _Contenders:
+def _contenders(similarities: PairSimilarities, test: StressTest) -> _Contenders:
     """Keep only sets that some (w, b) could place among the first.
 
     A steep slope ranks by the larger of the two similarities and by both being high, a gentle one by their

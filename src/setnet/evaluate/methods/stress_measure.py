@@ -16,7 +16,7 @@ from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
 
 __all__ = [
     "FACES",
-    "Similarities",
+    "PairSimilarities",
     "StressResult",
     "StressTest",
     "element_similarities",
@@ -34,7 +34,7 @@ SAMPLED = 16  # every so many sets enter the sample of similarities
 
 
 @dataclass(frozen=True, eq=False)
-class Similarities:
+class PairSimilarities:
     """A method's similarities of query faces with all N sets of one size.
 
     Attributes
@@ -43,7 +43,7 @@ class Similarities:
         Returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
         places in `StressTest.examples`.
     sample
-        Similarities of all query faces with some sets: nearly all of them of impostors.
+        PairSimilarities of all query faces with some sets: nearly all of them of impostors.
     """
 
     pair: Callable[[int, int], Floats]
@@ -78,7 +78,7 @@ class StressTest:
         best = [np.repeat([2, 1], [(one == 2).sum(), (one == 1).sum()]) for one in self.relevance]
         return np.array([[float(dcg(ranked, depth)) for depth in self.depths] for ranked in best])
 
-    def ndcg(self, similarities: Similarities, logistic: Logistic) -> NDArray[np.float64]:
+    def ndcg(self, similarities: PairSimilarities, logistic: Logistic) -> NDArray[np.float64]:
         """Return (depths, repeats): nDCG in percent, the mean over queries."""
         values = np.empty((len(self.depths), *self.places.shape[:2]))
         known: dict[tuple[int, int], NDArray[np.float64]] = {}
@@ -98,7 +98,7 @@ class StressTest:
 
 def set_similarities(
     aggregator: Aggregator, test: StressTest, faces: Sequence[int] = FACES
-) -> Iterator[Similarities]:
+) -> Iterator[PairSimilarities]:
     """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
     world = test.world
     queries = aggregator.describe(world.descriptors[test.examples]).T
@@ -110,12 +110,12 @@ def set_similarities(
             codes = aggregator.encode(world.descriptors[members.ravel()], counts)
             vectors = codec.decode(codes, aggregator.dim, aggregator.bits)
             table[:, start : start + len(members)] = (vectors @ queries).T
-        yield Similarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
+        yield PairSimilarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
 
 
 def element_similarities(
     test: StressTest, faces: Sequence[int] = FACES, change: Callable[[Floats], Floats] = unit
-) -> Iterator[Similarities]:
+) -> Iterator[PairSimilarities]:
     """Yield the same with every face stored and matched greedily; ``change`` may whiten the descriptors."""
     world = test.world
     vectors = change(world.descriptors)
@@ -127,7 +127,7 @@ def element_similarities(
             matched = np.take_along_axis(both, greedy_matches(both)[..., None], axis=2)
             return np.ascontiguousarray(matched[..., 0].T)
 
-        yield Similarities(pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
+        yield PairSimilarities(pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
 
 
 @dataclass(frozen=True)
