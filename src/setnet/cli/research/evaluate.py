@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,16 +9,22 @@ import typer
 
 from setnet.cli.options import make_app
 from setnet.cli.research.evaluate_options import (
+    Descriptors,
+    Difficulty,
+    Heads,
+    Items,
     Json,
-    PeopleOptions,
+    Lists,
+    MethodNames,
+    People,
     Plots,
+    Queries,
     Repeats,
+    Scale,
     Seed,
-    TradeoffOptions,
-    WorldOptions,
-    with_options,
+    World,
 )
-from setnet.cli.research.evaluate_output import print_result, running
+from setnet.cli.research.evaluate_output import print_result, show_experiment
 
 app = make_app()
 
@@ -34,86 +39,185 @@ def evaluate() -> None:
 
 
 @app.command()
-@with_options
 def stress(
-    options: PeopleOptions,
+    descriptors: Descriptors = None,
+    people: People = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
     sets: Annotated[int, typer.Option(min=100, help="Sets to search.")] = 64_000,
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 100,
 ) -> None:
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
-    from setnet.evaluate import run_stress
+    from setnet.evaluate import stress
 
-    source = options.source()
-    halves = source.halves()
-    methods = options.methods(halves, fitting_sets=min(6000, sets))
-    names = methods.chosen(options.method)
-    settings = source.people_settings() | {"sets": sets, "queries": queries} | options.settings()
-    asked = {"sets": sets, "queries": queries, "repeats": options.repeats, "seed": options.seed}
-    with running("stress", settings, options.json, options.plots, len(names) + 2) as (run, say):
-        run_stress(run, halves, methods, names, **asked, say=say)
+    with show_experiment("stress", json, plots) as shown:
+        shown.record = stress(
+            descriptors,
+            people=people,
+            difficulty=difficulty,
+            methods=method,
+            heads=head or (),
+            sets=sets,
+            queries=queries,
+            repeats=repeats,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
-@with_options
 def retrieval(
-    options: WorldOptions,
+    descriptors: Descriptors = None,
+    people: People = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+    world: World = None,
+    scale: Scale = 1.0,
+    items: Items = 50_000,
+    lists: Lists = None,
+    queries: Queries = 1000,
     merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
 ) -> None:
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
-    from setnet.evaluate import VARIANTS, Asker, run_retrieval
+    from setnet.evaluate import retrieval
 
-    source = options.source()
-    halves = source.halves()
-    made = source.items_of(halves)
-    methods = options.methods(halves)
-    names = methods.chosen(options.method)
-    settings = source.settings() | {"queries": options.queries} | options.settings()
-    asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats)
-    rows = len(names) * (len(VARIANTS) if merging else 2)
-    with running("retrieval", settings, options.json, options.plots, rows) as (run, say):
-        run_retrieval(run, made, methods, names, asker, merging=merging, say=say)
+    with show_experiment("retrieval", json, plots) as shown:
+        shown.record = retrieval(
+            descriptors,
+            people=people,
+            difficulty=difficulty,
+            world=world,
+            scale=scale,
+            items=items,
+            lists=lists,
+            methods=method,
+            heads=head or (),
+            queries=queries,
+            merging=merging,
+            repeats=repeats,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
-@with_options
 def tradeoff(
-    options: TradeoffOptions,
+    descriptors: Descriptors = None,
+    people: People = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Set vectors to try; repeatable [default: one head].", show_default=False
+        ),
+    ] = None,
+    head: Heads = None,
+    repeats: Repeats = 2,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+    world: World = None,
+    scale: Scale = 1.0,
+    items: Items = 50_000,
+    lists: Lists = None,
+    queries: Queries = 1000,
     baseline: Annotated[str, typer.Option(help="The baseline to re-rank too.")] = "mean +W",
     timed: Annotated[int, typer.Option(min=1, help="Queries timed one by one.")] = 100,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
 ) -> None:
     """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
-    from setnet.evaluate import Asker, default_head, row_count, run_tradeoff
+    from setnet.evaluate import tradeoff
 
-    source = options.source()
-    halves = source.halves()
-    made = source.items_of(halves)
-    methods = options.methods(halves)
-    names = methods.chosen(options.method) if options.method else [default_head(methods)]
-    methods.chosen([baseline])
-    settings = source.settings() | {"queries": options.queries, "timed": timed} | options.settings()
-    asker = Asker(made, options.queries // 2, options.queries - options.queries // 2, options.repeats, timed)
-    rows = row_count(names, baseline)
-    with running("tradeoff", settings, options.json, options.plots, rows) as (run, say):
-        run_tradeoff(run, made, methods, names, baseline, asker, work=work, say=say)
+    with show_experiment("tradeoff", json, plots) as shown:
+        shown.record = tradeoff(
+            descriptors,
+            people=people,
+            difficulty=difficulty,
+            world=world,
+            scale=scale,
+            items=items,
+            lists=lists,
+            methods=method,
+            heads=head or (),
+            baseline=baseline,
+            queries=queries,
+            timed=timed,
+            repeats=repeats,
+            work=work,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
-@with_options
-def orthogonality(options: PeopleOptions) -> None:
+def orthogonality(
+    descriptors: Descriptors = None,
+    people: People = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
     """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
-    from setnet.evaluate import run_orthogonality
+    from setnet.evaluate import orthogonality
 
-    _on_people("orthogonality", run_orthogonality, options)
+    with show_experiment("orthogonality", json, plots) as shown:
+        shown.record = orthogonality(
+            descriptors,
+            people=people,
+            difficulty=difficulty,
+            methods=method,
+            heads=head or (),
+            repeats=repeats,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
-@with_options
-def identify(options: PeopleOptions) -> None:
+def identify(
+    descriptors: Descriptors = None,
+    people: People = None,
+    json: Json = None,
+    plots: Plots = None,
+    method: MethodNames = None,
+    head: Heads = None,
+    repeats: Repeats = 10,
+    seed: Seed = 0,
+    difficulty: Difficulty = 1.7,
+) -> None:
     """1:N identification of single faces and verification, the paper's check of its descriptor."""
-    from setnet.evaluate import run_identify
+    from setnet.evaluate import identify
 
-    _on_people("identify", run_identify, options)
+    with show_experiment("identify", json, plots) as shown:
+        shown.record = identify(
+            descriptors,
+            people=people,
+            difficulty=difficulty,
+            methods=method,
+            heads=head or (),
+            repeats=repeats,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
@@ -126,12 +230,10 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit virtual people to real ones and show how alike the similarities are."""
-    from setnet.evaluate import fingerprinted, read_people, run_fit
+    from setnet.evaluate import fit
 
-    people = read_people(descriptors)
-    settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
-    with running("fit", settings, json, plots, 2) as (run, say):
-        run_fit(run, people, half, out, seed, say)
+    with show_experiment("fit", json, plots) as shown:
+        shown.record = fit(descriptors, half=half, out=out, seed=seed, json=json, progress=shown.progress)
 
 
 @app.command()
@@ -147,12 +249,21 @@ def photos(
     repeats: Repeats = 3,
     seed: Seed = 0,
 ) -> None:
-    """The whole road, detector included: group photos composed of LFW pictures, indexed and searched."""
-    from setnet.evaluate import run_photos
+    """End-to-end, detector included: group photos composed of LFW pictures, indexed and searched."""
+    from setnet.evaluate import end_to_end
 
-    settings = {"count": count, "queries": queries, "repeats": repeats, "seed": seed}
-    with running("photos", settings, json, None, 5) as (run, say):
-        run_photos(run, lfw, lists, work, count=count, queries=queries, repeats=repeats, seed=seed, say=say)
+    with show_experiment("photos", json, None) as shown:
+        shown.record = end_to_end(
+            lfw,
+            lists,
+            work,
+            count=count,
+            queries=queries,
+            repeats=repeats,
+            seed=seed,
+            json=json,
+            progress=shown.progress,
+        )
 
 
 @app.command()
@@ -167,6 +278,20 @@ def examples(
 
     for path, quality in write_examples(work, out, count, seed):
         typer.echo(f"{path}  nDCG@5 {quality:.1f}")
+
+
+@app.command()
+def degrade(
+    photos: Annotated[Path, typer.Argument(metavar="PHOTOS", help="Folder of .jpg photos.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The copies are written here.")],
+    kind: Annotated[
+        str, typer.Option(help="coarse (small, noisy, compressed) or shaken (blurred, turned, hidden).")
+    ] = "coarse",
+) -> None:
+    """Write degraded copies of photos, to train or test on photos unlike the ones at hand."""
+    from setnet.evaluate import degrade_photos
+
+    typer.echo(f"{out}: {degrade_photos(photos, out, kind):,} degraded copies")
 
 
 @app.command()
@@ -195,16 +320,3 @@ def report(
     typer.echo(str(write_page(folder, out or folder / "report.html")))
     if markdown is not None:
         typer.echo(str(write_markdown(folder, markdown)))
-
-
-def _on_people(name: str, experiment: Callable[..., None], options: PeopleOptions) -> None:
-    source = options.source()
-    halves = source.halves()
-    methods = options.methods(halves)
-    # of one face, the baselines are the descriptor itself
-    heads = methods.head_names()
-    names = [method for method in methods.chosen(options.method) if method in heads]
-    settings = source.people_settings() | options.settings()
-    with running(name, settings, options.json, options.plots, len(names) + 1) as (run, say):
-        run.note(world=halves.name)
-        experiment(run, halves.test, methods, names, repeats=options.repeats, seed=options.seed, say=say)

@@ -4,54 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 if TYPE_CHECKING:
-    from setnet.evaluate import Record, Run, Table
+    from setnet.evaluate import Progress, Record, Table
 
-__all__ = ["print_result", "running", "show_record"]
+__all__ = ["print_result", "show_experiment", "show_record"]
+
+
+@dataclass
+class Shown:
+    """An experiment on the screen: takes its progress, and at the end its record."""
+
+    progress: Callable[[Progress], None]
+    record: Record | None = None
 
 
 @contextmanager
-def running(
-    name: str, settings: dict[str, Any], path: Path | None, plots: Path | None, total: int
-) -> Iterator[tuple[Run, Callable[[str], None]]]:
+def show_experiment(name: str, path: Path | None, plots: Path | None) -> Iterator[Shown]:
     """Show progress, then the table; after Ctrl-C the table of the finished rows."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
 
-    from setnet.cli.output import say as remark
-    from setnet.evaluate import Run, one_blas_thread
+    from setnet.cli.output import say
+    from setnet.evaluate import Interrupted
 
-    run = Run(name, settings, path)
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     stopped = False
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(name, total=total, completed=len(run.rows))
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(name, total=None)
 
-        def say(text: str) -> None:
-            progress.update(task, description=text, completed=len(run.rows), total=max(total, len(run.rows)))
-            if not progress.console.is_terminal:
-                remark(text)
+        def progress(now: Progress) -> None:
+            bars.update(task, description=now.doing, completed=now.done, total=now.total)
+            if not bars.console.is_terminal:
+                say(now.doing)
 
+        shown = Shown(progress)
         try:
-            with (
-                one_blas_thread()
-            ):  # same sums to the last bit on any number of cores, and no threads that spin
-                yield run, say
-        except KeyboardInterrupt:
-            stopped = True
-    run.save()
-    record = run.record()
-    show_record(record, plots)
+            yield shown
+        except Interrupted as interrupted:
+            shown.record, stopped = interrupted.record, True
+    assert shown.record is not None
+    show_record(shown.record, plots)
     if stopped:
         kept = (
             f"kept in {path}; the same command goes on from there" if path else "not kept: give --json FILE"
         )
-        remark(f"setnet: stopped after {len(record.rows)} rows, {kept}")
+        say(f"setnet: stopped after {len(shown.record.rows)} rows, {kept}")
         raise typer.Exit(130)
 
 

@@ -1,13 +1,11 @@
-"""Worse copies of photos, for heads that must also hold for photos unlike those they were made from.
+"""Degraded copies of photos, for heads that must also hold for photos unlike those they were made from.
 
-``python -m setnet.evaluate.data.degrade PHOTOS OUT --kind coarse`` writes a copy of every photo below PHOTOS,
-the same for the same name and kind. *coarse*: few pixels, other light and colours, noise, strong compression.
-*shaken*: blurred along a line, turned, flat in contrast, a part hidden.
+*coarse*: few pixels, other light and colours, noise, strong compression. *shaken*: blurred along a line,
+turned, flat in contrast, a part hidden.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import zlib
 from collections.abc import Callable
@@ -20,9 +18,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, one_of
 
-__all__ = ["KINDS", "worse"]
+__all__ = ["KINDS", "degrade_photos", "degraded"]
 
 Pixels = NDArray[np.uint8]
 
@@ -58,37 +56,34 @@ KINDS: dict[str, Callable[[Pixels, np.random.Generator], tuple[Pixels, int]]] = 
 }
 
 
-def worse(photo: Pixels, kind: str, seed: int) -> tuple[Pixels, int]:
-    """Return a worse copy of a photo and the JPEG quality to store it with."""
+def degraded(photo: Pixels, kind: str, seed: int) -> tuple[Pixels, int]:
+    """Return a degraded copy of a photo and the JPEG quality to store it with."""
     return KINDS[kind](photo, np.random.default_rng(seed))
+
+
+def degrade_photos(photos: Path, out: Path, kind: str = "coarse") -> int:
+    """Write a degraded copy of every JPEG photo below a folder; return how many there are.
+
+    The copy is the same for the same name and kind.
+    """
+    if kind not in KINDS:
+        raise one_of("kind", kind, sorted(KINDS))
+    names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
+    if not names:
+        raise InvalidInputError(f"{photos} holds no .jpg photos: give a folder of photos")
+    with ProcessPoolExecutor() as pool:
+        return sum(pool.map(partial(_copy, photos=photos, out=out, kind=kind), names, chunksize=64))
 
 
 def _pixels(light: NDArray[Any]) -> Pixels:
     return np.asarray(np.clip(light, 0, 1) * 255, dtype=np.uint8)
 
 
-def _copy(name: str, photos: Path, out: Path, kind: str) -> None:
+def _copy(name: str, photos: Path, out: Path, kind: str) -> int:
     photo = cv2.imread(str(photos / name))
     if photo is None:
         raise InvalidInputError(f"{photos / name} is not a photo that can be read")
-    copy, quality = worse(np.asarray(photo, np.uint8), kind, zlib.crc32(name.encode()))
+    copy, quality = degraded(np.asarray(photo, np.uint8), kind, zlib.crc32(name.encode()))
     (out / name).parent.mkdir(parents=True, exist_ok=True)
     cv2.imwrite(str(out / name), copy, [cv2.IMWRITE_JPEG_QUALITY, quality])
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("photos", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--kind", choices=sorted(KINDS), default="coarse")
-    options = parser.parse_args()
-    names = sorted(str(path.relative_to(options.photos)) for path in options.photos.rglob("*.jpg"))
-    with ProcessPoolExecutor() as pool:
-        for _ in pool.map(
-            partial(_copy, photos=options.photos, out=options.out, kind=options.kind), names, chunksize=64
-        ):
-            pass
-
-
-if __name__ == "__main__":
-    _main()
+    return 1

@@ -1,4 +1,4 @@
-"""Group photos composed of LFW pictures, with the truth about who stands where."""
+"""Group photos composed of LFW pictures, with the ground truth of who stands where."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Album", "Placed", "compose_album", "read_album"]
 Pixels = NDArray[np.uint8]
 WIDTH, HEIGHT = 1280, 720
 SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
-LEAST_TO_ASK = 4
+LEAST_TO_QUERY = 4
 TRUTH = "truth.json"
 
 
@@ -36,50 +36,50 @@ class Placed:
 
 @dataclass(frozen=True)
 class Album:
-    """The composed photos, and for each person that may be asked for the pictures to ask with."""
+    """The composed photos, and for each person that may be queried the pictures to query with."""
 
     folder: Path
     photos: Mapping[str, tuple[Placed, ...]]
-    asking: Mapping[str, tuple[str, ...]]
+    query_pictures: Mapping[str, tuple[str, ...]]
 
 
 def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 0) -> Album:
     """Compose ``count`` photos in ``folder``, or read them when they are there already.
 
     Groups follow LFW's press photos: the people of one such photo stand together, others join until the group
-    has two to six. Only people of the test half are used. People of four pictures or more can be asked for:
-    half of their pictures stand in photos, half ask.
+    has two to six. Only people of the test half are used. People of four pictures or more can be queried:
+    half of their pictures stand in photos, half are for queries.
     """
     plan = {"count": count, "seed": seed}
     if (folder / TRUTH).is_file():
         album, made = _read(folder)
         if made != plan:
             raise InvalidInputError(
-                f"{folder} holds an album of {made}, asked was {plan}: choose another folder"
+                f"{folder} holds an album of {made}, requested was {plan}: choose another folder"
             )
         return album
     rng = np.random.default_rng(seed)
     pictures = _pictures(lfw)
-    inside, asking = {}, {}
+    inside, query_pictures = {}, {}
     for name, files in pictures.items():
         mixed = [files[i] for i in rng.permutation(len(files))]
-        half = len(files) // 2 if len(files) >= LEAST_TO_ASK else 0
+        half = len(files) // 2 if len(files) >= LEAST_TO_QUERY else 0
         inside[name] = mixed[half:]
         if half:
-            asking[name] = tuple(mixed[:half])
+            query_pictures[name] = tuple(mixed[:half])
     groups = _press_groups(lists, set(pictures))
     photos: dict[str, tuple[Placed, ...]] = {}
     try:
         (folder / "photos").mkdir(parents=True, exist_ok=True)
         for number in range(count):
-            people = _group(groups, sorted(asking), rng)
+            people = _group(groups, sorted(query_pictures), rng)
             name = f"group_{number:04}.jpg"
             photos[name] = _compose(lfw, folder / "photos" / name, people, inside, rng)
-        album = Album(folder, photos, asking)
+        album = Album(folder, photos, query_pictures)
         stored = {
             "plan": plan,
             "photos": {name: [asdict(p) for p in placed] for name, placed in photos.items()},
-            "asking": asking,
+            "asking": query_pictures,  # the key of earlier versions: albums stay readable
         }
         (folder / TRUTH).write_text(json.dumps(stored), encoding="utf-8")  # last: it says that all are there
     except OSError as error:
@@ -97,8 +97,8 @@ def read_album(folder: Path) -> Album:
 def _read(folder: Path) -> tuple[Album, Mapping[str, Any]]:
     stored = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
     photos = {name: tuple(Placed(**p) for p in placed) for name, placed in stored["photos"].items()}
-    asking = {name: tuple(files) for name, files in stored["asking"].items()}
-    return Album(folder, photos, asking), stored["plan"]
+    query_pictures = {name: tuple(files) for name, files in stored["asking"].items()}
+    return Album(folder, photos, query_pictures), stored["plan"]
 
 
 def _pictures(lfw: Path) -> dict[str, list[str]]:
@@ -108,7 +108,7 @@ def _pictures(lfw: Path) -> dict[str, list[str]]:
     for folder in sorted(lfw.iterdir()) if lfw.is_dir() else []:
         if folder.name in test:
             found[folder.name] = [f"{folder.name}/{file.name}" for file in sorted(folder.glob("*.jpg"))]
-    if not any(len(files) >= LEAST_TO_ASK for files in found.values()):
+    if not any(len(files) >= LEAST_TO_QUERY for files in found.values()):
         raise InvalidInputError(f"{lfw} does not hold LFW's folders of identities (Name/Name_0001.jpg)")
     return found
 
@@ -122,11 +122,11 @@ def _press_groups(lists: Path, known: set[str]) -> list[list[str]]:
     return [group for group in groups if group]
 
 
-def _group(groups: list[list[str]], askable: list[str], rng: np.random.Generator) -> list[str]:
+def _group(groups: list[list[str]], candidates: list[str], rng: np.random.Generator) -> list[str]:
     people = list(groups[int(rng.integers(len(groups)))])
     size = int(rng.choice(SIZES, p=SHARES))
     while len(people) < size:
-        more = str(askable[int(rng.integers(len(askable)))])
+        more = str(candidates[int(rng.integers(len(candidates)))])
         if more not in people:
             people.append(more)
     return people[:6]

@@ -1,14 +1,13 @@
-"""The one division of LFW's people into a half to train on and a half to judge by.
+"""The fixed split of LFW's people into a half to train on and a half to test on.
 
-`lfw_split.json` holds the names. It was made once by ``python -m setnet.evaluate.data.splits NAMES``, from a
-list of names and numbers of photos, by a seeded shuffle within people of one, two and more photos; people
-of one photo serve as distractors of their half.
+`lfw_split.json` holds the names. It was made once by `make_split` from LFW's list of names and numbers of
+photos: a seeded shuffle within people of one, two and more photos. People of one photo are distractors of
+their half.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,16 +63,3 @@ def make_split(photos: Mapping[str, int], seed: int = SEED) -> Split:
         train += list(names[: len(names) // 2])
         test += list(names[len(names) // 2 :])
     return Split(frozenset(train), frozenset(test))
-
-
-def _main(names_file: str) -> None:
-    rows = (
-        line.split() for line in Path(names_file).read_text(encoding="utf-8").splitlines() if line.strip()
-    )
-    split = make_split({row[0]: int(row[1]) for row in rows})
-    halves = {"train": sorted(split.train), "test": sorted(split.test)}
-    SPLIT_FILE.write_text(json.dumps(halves, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1])

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import TrainingError
 from setnet.evaluate.data.splits import half_of
-from setnet.evaluate.methods.stress import calibrated, stress, stress_elements
+from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
+from setnet.evaluate.methods.stress_measure import stress, stress_elements
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.learn import (
     VARIANTS,
@@ -187,7 +188,7 @@ def _sized_worlds(
 ) -> tuple[StressWorld, ...]:
     """Return the calibration world and test worlds of the largest size that is not too hard."""
     ours = _described(network, parts.calibrate, [_world(parts.calibrate, *CALIBRATION, 0)])[0]
-    logistic = _calibrated_elements(ours)
+    logistic = calibrated_elements(ours, faces=FACES)
     for people, sets in sizes:
         wanted = [_world(parts.test, people, sets, group) for group in range(_groups(parts.test, people))]
         worlds = _described(network, parts.test, wanted)
@@ -224,20 +225,6 @@ def _world(source: FaceArray, people: int, sets: int, group: int) -> StressWorld
         np.zeros((len(keep), 1), np.float32), labels[keep], sets=sets, queries=100, repeats=10, seed=group
     )
     return replace(world, faces=keep[world.faces], examples=keep[world.examples])
-
-
-def _calibrated_elements(world: StressWorld) -> Logistic:
-    """Return the (w, b) that ranks best with every face stored, from a grid in units of strangers' spread."""
-    world = replace(world, examples=world.examples[:2])  # enough to choose one of a dozen
-    rows = world.descriptors[world.faces.ravel()[:2000]]
-    similarity = rows @ rows.T
-    middle, spread = float(np.median(similarity)), float(similarity.std())
-    grid = [
-        Logistic(k / spread, -k / spread * (middle + t * spread))
-        for t in (1.0, 2.0, 3.0, 4.0)
-        for k in (1.0, 2.0, 4.0)
-    ]
-    return max(grid, key=lambda one: float(stress_elements(world, faces=FACES, logistic=one).values.mean()))
 
 
 def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:

@@ -1,9 +1,9 @@
-"""The whole road: composed group photos are indexed and searched through a library, detector included."""
+"""End-to-end search: composed group photos are indexed and searched by a library, detector included."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,16 +11,16 @@ import numpy as np
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.evaluate.data.group_photos import Album, compose_album, read_album
+from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.measures import dcg, first_full_match
-from setnet.evaluate.report.record import Row, Run, mean_and_error
+from setnet.evaluate.report.record import Record, Row, Run, mean_and_error
 from setnet.library import Library, QueryPerson
 
-__all__ = ["run_photos", "write_examples"]
+__all__ = ["end_to_end", "write_examples"]
 
 MODES = ("exact", "fast", "set")
 DETECTED = "detector only, faces recognised without error"
 PICTURES = "lfw"
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ class _Query:
     relevance: dict[str, int]
 
 
-def run_photos(
-    run: Run,
+def end_to_end(
     lfw: Path,
     lists: Path,
     work: Path,
@@ -41,34 +40,56 @@ def run_photos(
     queries: int = 60,
     repeats: int = 3,
     seed: int = 0,
-    say: Say = lambda text: None,
-) -> None:
-    """Fill ``run`` with a row per mode, and say where the points are lost."""
-    say("composing photos")
-    album = compose_album(lfw, lists, work, count, seed)
-    asked = _queries(album, queries, seed)
-    say("indexing photos")
-    started = time.monotonic()
-    with Library.open_or_create(work / "library") as library:
-        report = library.index([work / "photos"])
-        if report.added:
-            run.note(indexing_seconds=round(time.monotonic() - started, 1))
-        found = _found_people(album, library)
-        placed = sum(map(len, album.photos.values()))
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure search in group photos composed of LFW pictures, and where the points are lost.
+
+    Parameters
+    ----------
+    lfw, lists
+        LFW's folder of identities, and its ``multi_person_photos.json``.
+    work
+        Folder of the composed photos and their library; made, or used again.
+    count
+        How many photos to compose.
+    queries, repeats, seed, json, progress
+        As of `stress`.
+    """
+    settings = {"count": count, "queries": queries, "repeats": repeats, "seed": seed}
+    with running("photos", settings, json, progress, len(MODES) + 1) as run:
+        run.say("composing photos")
+        album = compose_album(lfw, lists, work, count, seed)
+        chosen = _queries(album, queries, seed)
         run.note(
             world=f"{len(album.photos)} group photos composed of LFW pictures of test-half people",
-            faces_placed=placed,
-            faces_found=sum(map(len, found.values())),
-            queries=len(asked),
             lfw=str(lfw),
         )
-        run.add(Row(DETECTED, _detector_values(asked, found, repeats), bound=True))
-        faces = _Examples(lfw, album, library)
-        for mode in MODES:
-            if not run.has(mode):
-                say(mode)
-                run.add(_mode_row(mode, asked, library, faces, repeats))
-    run.note(losses=_losses(run))
+        run.say("indexing photos")
+        started = time.monotonic()
+        with Library.open_or_create(work / "library") as library:
+            if library.index([work / "photos"]).added:
+                run.note(indexing_seconds=round(time.monotonic() - started, 1))
+            _measure(run, library, album, chosen, _Examples(lfw, album, library), repeats)
+        run.note(losses=_losses(run))
+    return run.record()
+
+
+def _measure(
+    run: Run, library: Library, album: Album, queries: Sequence[_Query], faces: _Examples, repeats: int
+) -> None:
+    """Fill ``run`` with a row of the detector alone and a row per mode."""
+    found = _found_people(album, library)
+    run.note(
+        faces_placed=sum(map(len, album.photos.values())),
+        faces_found=sum(map(len, found.values())),
+        queries=len(queries),
+    )
+    run.add(Row(DETECTED, _detector_values(queries, found, repeats), bound=True))
+    for mode in MODES:
+        if not run.has(mode):
+            run.say(mode)
+            run.add(_mode_row(mode, queries, library, faces, repeats))
 
 
 def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list[tuple[Path, float]]:
@@ -81,9 +102,9 @@ def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list
     out.mkdir(parents=True, exist_ok=True)
     with Library.open(work / "library") as library:
         faces = _Examples(lfw, album, library)
-        # those with most photos of everybody asked for say most
-        asked = sorted(_queries(album, 500, seed), key=lambda q: -_full(q))[:count]
-        for number, query in enumerate(asked, 1):
+        # queries with most full matches show most
+        chosen = sorted(_queries(album, 500, seed), key=lambda q: -_full(q))[:count]
+        for number, query in enumerate(chosen, 1):
             answer = library.find(faces.people(query, 0), k=5, mode="fast")
             ranked = [query.relevance.get(hit.path.name, 0) for hit in answer.hits]
             quality = _ndcg(ranked, query, 5)
@@ -95,7 +116,7 @@ def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list
 
 
 class _Examples:
-    """Faces to ask with: looked up once per picture, by the library's own detector and descriptor."""
+    """Query faces: looked up once per picture, by the library's own detector and descriptor."""
 
     def __init__(self, lfw: Path, album: Album, library: Library) -> None:
         self.lfw, self.album, self.library = lfw, album, library
@@ -107,7 +128,7 @@ class _Examples:
         return [self._person(name, repeat) for name in query.people]
 
     def _person(self, name: str, repeat: int) -> QueryPerson:
-        files = self.album.asking[name]
+        files = self.album.query_pictures[name]
         for turn in range(len(files)):
             file = files[(repeat + turn) % len(files)]
             if file not in self._known:
@@ -120,7 +141,7 @@ class _Examples:
             person = self._known[file]
             if person is not None:
                 return person
-        raise InvalidInputError(f"no face was found in any picture of {name} to ask with")
+        raise InvalidInputError(f"no face was found in any query picture of {name}")
 
 
 def _queries(album: Album, count: int, seed: int) -> list[_Query]:
@@ -128,12 +149,12 @@ def _queries(album: Album, count: int, seed: int) -> list[_Query]:
     rng = np.random.default_rng((seed, 7))
     groups: set[tuple[str, ...]] = set()
     for placed in album.photos.values():
-        people = sorted({p.person for p in placed if p.person in album.asking})
+        people = sorted({p.person for p in placed if p.person in album.query_pictures})
         for size in (2, 3):
             if len(people) >= size:
                 groups.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
     if not groups:
-        raise InvalidInputError("no composed photo holds two people to ask for: compose more photos")
+        raise InvalidInputError("no composed photo holds two people to query: compose more photos")
     ordered = sorted(groups)
     chosen = [ordered[i] for i in rng.permutation(len(ordered))[:count]]
     inside = {name: {p.person for p in placed} for name, placed in album.photos.items()}
@@ -157,40 +178,40 @@ def _found_people(album: Album, library: Library) -> dict[str, set[str]]:
 
 
 def _detector_values(
-    asked: Sequence[_Query], found: dict[str, set[str]], repeats: int
+    queries: Sequence[_Query], found: dict[str, set[str]], repeats: int
 ) -> dict[str, list[float]]:
     """Return the measures of ranking by truly found faces: what the detector alone would cost."""
     rankings = []
-    for query in asked:
+    for query in queries:
         held = {name: len(who & set(query.people)) for name, who in found.items()}
         order = sorted(held, key=lambda name: (-held[name], name))
         rankings.append([query.relevance.get(name, 0) for name in order if held[name]])
-    values = _measures(rankings, asked)
+    values = _measures(rankings, queries)
     return {key: [value] * repeats for key, value in values.items()}
 
 
-def _mode_row(mode: str, asked: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
+def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
     values: dict[str, list[float]] = {}
     seconds = []
     for repeat in range(repeats):
         rankings = []
-        for query in asked:
+        for query in queries:
             answer = library.find(faces.people(query, repeat), k=30, mode=mode)
             seconds.append(answer.seconds["search"])
             rankings.append([query.relevance.get(hit.path.name, 0) for hit in answer.hits])
-        for key, value in _measures(rankings, asked).items():
+        for key, value in _measures(rankings, queries).items():
             values.setdefault(key, []).append(value)
     return Row(mode, values, {"mean_ms": 1000 * float(np.mean(seconds))})
 
 
-def _measures(rankings: Sequence[Sequence[int]], asked: Sequence[_Query]) -> dict[str, float]:
+def _measures(rankings: Sequence[Sequence[int]], queries: Sequence[_Query]) -> dict[str, float]:
     measures = {
-        f"ndcg{n}": float(np.mean([_ndcg(ranked, q, n) for ranked, q in zip(rankings, asked, strict=True)]))
+        f"ndcg{n}": float(np.mean([_ndcg(ranked, q, n) for ranked, q in zip(rankings, queries, strict=True)]))
         for n in (10, 30)
     }
     firsts = [
         float(first_full_match(np.array([*ranked, 0]), len(q.people)))
-        for ranked, q in zip(rankings, asked, strict=True)
+        for ranked, q in zip(rankings, queries, strict=True)
     ]
     measures["first"] = float(np.mean(np.minimum(firsts, 1000.0)))
     return measures
@@ -202,7 +223,7 @@ def _ndcg(ranked: Sequence[int], query: _Query, n: int) -> float:
 
 
 def _losses(run: Run) -> dict[str, float]:
-    """Return how many points of nDCG@10 each part of the road costs."""
+    """Return how many points of nDCG@10 each part costs."""
     at = {name: mean_and_error(run.rows[name].values["ndcg10"])[0] for name in (DETECTED, *MODES)}
     return {
         "detector: faces not found": 100.0 - at[DETECTED],

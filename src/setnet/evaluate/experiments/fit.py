@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -10,16 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import one_of
-from setnet.evaluate.data.people import People, divided
-from setnet.evaluate.data.similarity import Distance, Similarities, distance, quantile_distance, similarities
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.data.labelled_people import divided, read_people
+from setnet.evaluate.data.similarity import Distance, Similarities, distance, similarities
+from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.report.record import Record, Row, fingerprinted
 from setnet.learn import VirtualPeople
 from setnet.sets import unit
 
-__all__ = ["SHIPPED", "Fit", "fit_virtual", "run_fit", "sampled"]
+__all__ = ["Fit", "fit", "fit_virtual", "sampled"]
 
-# `setnet evaluate fit LFW.npz --half test --out ...` made it; see docs/evaluate.md.
-SHIPPED = Path(__file__).parent / "sface_people.npz"
 PEOPLE, FACES_EACH = 3000, 4
 
 
@@ -51,9 +49,10 @@ def fit_virtual(
 
     Moments alone miss what normalisation and poor photos do to similarities. Five numbers (scales of mean,
     between and within, and the spread of quality over people and over faces) are then chosen by a simplex
-    search for the smallest distance between equal quantiles of the real and the virtual similarities.
+    search for the smallest Wasserstein distance between the real and the virtual similarities.
     """
     from scipy.optimize import minimize
+    from scipy.stats import wasserstein_distance
 
     rows = unit(np.asarray(descriptors, np.float32))
     names, owner = np.unique(labels, return_inverse=True)
@@ -74,7 +73,8 @@ def fit_virtual(
 
     def cost(numbers: NDArray[np.float64]) -> float:
         drawn = sampled(at(numbers), seed, people=1000, pairs=20_000)
-        return quantile_distance(real.same, drawn.same) + quantile_distance(real.different, drawn.different)
+        apart = wasserstein_distance(real.same, drawn.same)
+        return float(apart + wasserstein_distance(real.different, drawn.different))
 
     start = np.array([0.0, 0.0, 0.0, np.log(0.15), np.log(0.25)])
     simplex = np.vstack([start, start + np.diag([0.1, 0.1, 0.1, 0.5, 0.5])])
@@ -89,40 +89,54 @@ def fit_virtual(
     return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))
 
 
-def run_fit(
-    run: Run,
-    people: People,
-    half: str,
-    out: Path | None,
+def fit(
+    descriptors: Path,
+    *,
+    half: str = "test",
+    out: Path | None = None,
     seed: int = 0,
-    say: Callable[[str], None] = lambda text: None,
-) -> None:
-    """Fill ``run`` with the two distributions, real and virtual; write the parameters to ``out``."""
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Fit virtual people to the real ones of a descriptor file, and compare the two kinds of similarity.
+
+    Parameters
+    ----------
+    half
+        Fit on ``"test"``, ``"train"`` or ``"all"`` people of the file.
+    out
+        Where to write the parameters, for `Inputs.people`.
+    """
     if half not in ("test", "train", "all"):
         raise one_of("half", half, ["test", "train", "all"])
-    if half != "all":
-        people = getattr(divided(people, "", seed), half)
-    say("fitting")
-    fit = fit_virtual(people.descriptors, people.labels, seed)
-    if out is not None:
-        fit.model.save(out)
-    run.note(
-        world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
-        person_spread=fit.model.person_spread,
-        face_spread=fit.model.face_spread,
-    )
+    people = read_people(descriptors)
+    settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
+    with running("fit", settings, json, progress, 2) as run:
+        if half != "all":
+            people = getattr(divided(people, "", seed), half)
+        run.say("fitting")
+        found = fit_virtual(people.descriptors, people.labels, seed)
+        if out is not None:
+            found.model.save(out)
+        run.note(
+            world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
+            person_spread=found.model.person_spread,
+            face_spread=found.model.face_spread,
+        )
+        run.add(_row("one person", found.real.same, found.virtual.same, found.same))
+        run.add(_row("different people", found.real.different, found.virtual.different, found.different))
+    return run.record()
+
+
+def _row(name: str, real: NDArray[np.floating], virtual: NDArray[np.floating], apart: Distance) -> Row:
     edges = np.linspace(-0.4, 1.0, 71)
-    for name, real, virtual, apart in (
-        ("one person", fit.real.same, fit.virtual.same, fit.same),
-        ("different people", fit.real.different, fit.virtual.different, fit.different),
-    ):
-        facts = {
-            "real": float(real.mean()),
-            "real_sd": float(real.std()),
-            "virtual": float(virtual.mean()),
-            "virtual_sd": float(virtual.std()),
-            "edges": edges.tolist(),
-            "real_density": np.histogram(real, edges, density=True)[0].tolist(),
-            "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
-        }
-        run.add(Row(name, facts=facts | asdict(apart)))
+    facts = {
+        "real": float(real.mean()),
+        "real_sd": float(real.std()),
+        "virtual": float(virtual.mean()),
+        "virtual_sd": float(virtual.std()),
+        "edges": edges.tolist(),
+        "real_density": np.histogram(real, edges, density=True)[0].tolist(),
+        "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
+    }
+    return Row(name, facts=facts | asdict(apart))

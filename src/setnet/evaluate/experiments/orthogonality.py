@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
+from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
 
-__all__ = ["gram_difference", "identity_descriptors", "run_orthogonality"]
+__all__ = ["gram_difference", "identity_descriptors", "orthogonality", "run_orthogonality"]
 
 Floats = NDArray[np.float32]
 MOST_FACES = 100
@@ -43,15 +46,35 @@ def gram_difference(identities: NDArray[np.floating]) -> float:
     return float(np.sqrt(max(0.0, squares - len(centred))))
 
 
-def run_orthogonality(
-    run: Run,
-    test: People,
-    methods: Methods,
-    heads: Sequence[str],
+def orthogonality(
+    descriptors: Path | None = None,
     *,
+    people: Path | None = None,
+    difficulty: float = PAPER_DIFFICULTY,
+    methods: Sequence[str] | None = None,
+    heads: Sequence[str] = (),
     repeats: int = 10,
     seed: int = 0,
-    say: Callable[[str], None] = lambda text: None,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure how orthogonal people's descriptors are to each other (section 5.4).
+
+    Parameters are those of `stress`; of ``methods``, only heads count.
+    """
+    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
+    halves = inputs.halves()
+    fitted = inputs.methods(halves)
+    names = fitted.chosen_heads(methods)
+    settings = inputs.people_settings() | {"repeats": repeats} | inputs.head_settings()
+    with running("orthogonality", settings, json, progress, len(names) + 1) as run:
+        run.note(world=halves.name)
+        run_orthogonality(run, halves.test, fitted, names, repeats=repeats, seed=seed)
+    return run.record()
+
+
+def run_orthogonality(
+    run: Run, test: People, methods: Methods, heads: Sequence[str], *, repeats: int = 10, seed: int = 0
 ) -> None:
     """Fill ``run``: G_diff of the descriptor and of every head, not whitened and whitened.
 
@@ -62,7 +85,7 @@ def run_orthogonality(
     for name in ["descriptor", *heads]:
         if run.has(name):
             continue
-        say(name)
+        run.say(name)
         vectors = test.descriptors
         train = methods.train.descriptors
         if name != "descriptor":

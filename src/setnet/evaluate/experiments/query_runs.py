@@ -1,4 +1,4 @@
-"""Asking an index the queries of a world: quality over all repeats, time over some, one thread."""
+"""Running the queries of a world against an index: quality over all repeats, time of some, one thread."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, unit
 
-__all__ = ["Asker", "Prepare", "build_index", "by_faces", "by_whitened_faces"]
+__all__ = ["Prepare", "QueryRunner", "build_index", "by_faces", "by_whitened_faces"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -61,8 +61,8 @@ def build_index(
 
 
 @dataclass(frozen=True, eq=False)
-class Asker:
-    """A world's queries and the truth about them."""
+class QueryRunner:
+    """A world's queries, and the measures of their answers against the ground truth."""
 
     world: World
     of_two: int = 500
@@ -79,12 +79,12 @@ class Asker:
     def _truth(self) -> list[dict[int, int]]:
         return [self.world.truth.relevance(query) for query in self.queries]
 
-    def people(self, repeat: int, each: int = 1) -> list[list[Floats]]:
+    def examples(self, repeat: int, each: int = 1) -> list[list[Floats]]:
         """Return, per query, one (each, dim) array of example faces per person."""
         faces = self.world.examples(repeat, each)
         return [[faces[int(p)] for p in query] for query in self.queries]
 
-    def judged(self, query: int, found: Sequence[int]) -> dict[str, float]:
+    def measured(self, query: int, found: Sequence[int]) -> dict[str, float]:
         """Return all measures of one ranking."""
         truth = self._truth[query]
         ranked = np.array([truth.get(item, 0) for item in found], dtype=np.int64)
@@ -97,13 +97,13 @@ class Asker:
         return measures
 
     def quality(
-        self, ask: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare
+        self, search: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare
     ) -> dict[str, list[float]]:
-        """Return each measure's mean over queries in every repeat; ``ask`` takes a batch of queries."""
-        return self.qualities(lambda batch: [{"": hits} for hits in ask(batch)], prepare)[""]
+        """Return each measure's mean over queries in every repeat; ``search`` takes a batch of queries."""
+        return self.qualities(lambda batch: [{"": hits} for hits in search(batch)], prepare)[""]
 
     def qualities(
-        self, ask: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
+        self, search: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
     ) -> dict[str, dict[str, list[float]]]:
         """Return the same for several rankings of each query, by their names."""
         values: dict[str, dict[str, list[float]]] = {}
@@ -111,39 +111,39 @@ class Asker:
             queries = prepare(self, repeat)
             found: dict[str, list[dict[str, float]]] = {}
             for start in range(0, len(queries), QUERIES_AT_ONCE):
-                answers = ask(queries[start : start + QUERIES_AT_ONCE])
+                answers = search(queries[start : start + QUERIES_AT_ONCE])
                 for number, rankings in enumerate(answers, start):
                     for name, hits in rankings.items():
-                        judged = self.judged(number, [int(hit.id) for hit in hits])
-                        found.setdefault(name, []).append(judged)
+                        measures = self.measured(number, [int(hit.id) for hit in hits])
+                        found.setdefault(name, []).append(measures)
             for name, ones in found.items():
                 for key in ones[0]:
                     mean = float(np.mean([one[key] for one in ones]))
                     values.setdefault(name, {}).setdefault(key, []).append(mean)
         return values
 
-    def timing(self, ask: Callable[[Any], object], prepare: Prepare, timed: int | None = None) -> list[float]:
+    def timing(self, search: Callable[[Any], object], prepare: Prepare) -> list[float]:
         """Return the seconds of single queries, evenly taken from all, after five to warm up."""
         queries = prepare(self, 0)
-        chosen = np.linspace(0, len(queries) - 1, min(timed or self.timed, len(queries))).astype(int)
+        chosen = np.linspace(0, len(queries) - 1, min(self.timed, len(queries))).astype(int)
         for at in chosen[:5]:
-            ask(queries[at])
+            search(queries[at])
         seconds = []
         for at in chosen:
             started = time.perf_counter()
-            ask(queries[at])
+            search(queries[at])
             seconds.append(time.perf_counter() - started)
         return seconds
 
 
-Prepare = Callable[[Asker, int], list[Any]]
+Prepare = Callable[[QueryRunner, int], list[Any]]
 
 
-def by_faces(asker: Asker, repeat: int) -> list[Any]:
+def by_faces(runner: QueryRunner, repeat: int) -> list[Any]:
     """Prepare queries of one example face per person."""
-    return [np.concatenate(people) for people in asker.people(repeat)]
+    return [np.concatenate(people) for people in runner.examples(repeat)]
 
 
 def by_whitened_faces(change: Callable[[Floats], Floats]) -> Prepare:
     """Prepare the same for an index of whitened elements."""
-    return lambda asker, repeat: [change(unit(rows)) for rows in by_faces(asker, repeat)]
+    return lambda runner, repeat: [change(unit(rows)) for rows in by_faces(runner, repeat)]

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from setnet.evaluate.experiments.query_runs import Asker, Prepare, build_index
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
+from setnet.evaluate.experiments.query_runs import Prepare, QueryRunner, build_index
+from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.methods.methods import Method, Methods
+from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import SetIndex
 
-__all__ = ["EXAMPLES", "VARIANTS", "run_retrieval"]
+__all__ = ["VARIANTS", "retrieval", "run_retrieval"]
 
-EXAMPLES = (1, 3)
 K = 30
 # Suffix of a row's name, numbers of examples it makes sense for, search options.
 VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
@@ -29,63 +30,100 @@ VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
 )
 
 
+def retrieval(
+    descriptors: Path | None = None,
+    *,
+    people: Path | None = None,
+    difficulty: float = PAPER_DIFFICULTY,
+    world: str | None = None,
+    scale: float = 1.0,
+    items: int = 50_000,
+    lists: Path | None = None,
+    methods: Sequence[str] | None = None,
+    heads: Sequence[str] = (),
+    queries: int = 1000,
+    merging: bool = True,
+    repeats: int = 10,
+    seed: int = 0,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure retrieval by set vectors alone on many items (section 5.2).
+
+    Parameters are those of `stress`, and of `Inputs` for the items (``world``, ``scale``, ``items``,
+    ``lists``). Half of the ``queries`` are of two people, half of three. ``merging`` also measures mean and
+    max of the scores of three examples.
+    """
+    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
+    halves = inputs.halves()
+    made = inputs.items_of(halves)
+    fitted = inputs.methods(halves)
+    names = fitted.chosen(methods)
+    settings = inputs.settings() | {"queries": queries, "repeats": repeats} | inputs.head_settings()
+    runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats)
+    rows = len(names) * (len(VARIANTS) if merging else 2)
+    with running("retrieval", settings, json, progress, rows) as run:
+        run_retrieval(run, made, fitted, names, runner, merging=merging)
+    return run.record()
+
+
 def run_retrieval(
     run: Run,
     world: World,
     methods: Methods,
     names: Sequence[str],
-    asker: Asker,
+    runner: QueryRunner,
     *,
     merging: bool = True,
-    say: Callable[[str], None] = lambda text: None,
 ) -> None:
-    """Fill ``run`` with rows per method: with and without query aggregation, and ways to use examples.
-
-    ``merging`` also measures mean and max of the scores of three examples.
-    """
+    """Fill ``run`` with rows per method: with and without query aggregation, and ways to use examples."""
     variants = VARIANTS if merging else VARIANTS[:2]
     todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in variants)]
     if not todo:
         return
-    run.note(world=world.name, items=world.size, faces=world.faces, queries=len(asker.queries))
+    run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries))
     raw = methods.element_logistic()
     with tempfile.TemporaryDirectory(prefix="setnet-retrieval-") as made:
-        say(f"making {world.size:,} items")
+        run.say(f"making {world.size:,} items")
         stored = StoredWorld(world, Path(made) / "elements.f32")
         for number, name in enumerate(todo):
-            say(f"{name}: fitting its score")
+            run.say(f"{name}: fitting its score")
             method = methods.make(name)
-            say(f"{name}: indexing {stored.size:,} items")
+            run.say(f"{name}: indexing {stored.size:,} items")
             path = Path(made) / f"i{number}"
             index = build_index(path, stored, method.aggregator, raw, method.logistic)
-            facts = {
-                "bytes_per_item": method.aggregator.bytes_per_item,
-                "dim": method.aggregator.dim,
-                "note": method.note,
-                "w": method.logistic.w,
-                "b": method.logistic.b,
-            }
             for suffix, examples, options in variants:
                 if not run.has(name + suffix):
-                    say(name + suffix)
-                    started = time.monotonic()
-                    values = _values(index, asker, examples, options)
-                    seconds = round(time.monotonic() - started, 1)
-                    run.add(Row(name + suffix, values, {**facts, "seconds": seconds}))
+                    run.say(name + suffix)
+                    run.add(_row(name + suffix, method, index, runner, examples, options))
             index.close()
             SetIndex.destroy(path)
 
 
-def _values(
-    index: SetIndex, asker: Asker, examples: Sequence[int], options: dict[str, Any]
-) -> dict[str, list[float]]:
+def _row(
+    name: str,
+    method: Method,
+    index: SetIndex,
+    runner: QueryRunner,
+    examples: Sequence[int],
+    options: dict[str, Any],
+) -> Row:
+    started = time.monotonic()
     values: dict[str, list[float]] = {}
+    search = partial(index.search_many, k=K, mode="set", threads=2, **options)
     for each in examples:
-        ask = partial(index.search_many, k=K, mode="set", threads=2, **options)
-        for key, numbers in asker.quality(ask, _by_examples(each)).items():
+        for key, numbers in runner.quality(search, _by_examples(each)).items():
             values[f"{key} n{each}"] = numbers
-    return values
+    facts = {
+        "bytes_per_item": method.aggregator.bytes_per_item,
+        "dim": method.aggregator.dim,
+        "note": method.note,
+        "w": method.logistic.w,
+        "b": method.logistic.b,
+        "seconds": round(time.monotonic() - started, 1),
+    }
+    return Row(name, values, facts)
 
 
 def _by_examples(each: int) -> Prepare:
-    return lambda asker, repeat: list(asker.people(repeat, each))
+    return lambda runner, repeat: list(runner.examples(repeat, each))

@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.evaluate.data.splits import half_of
-from setnet.evaluate.methods.head_calibration import best_logistic
-from setnet.evaluate.methods.stress import StressResult, calibrated, gap_closed, stress, stress_elements
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.evaluate.methods.ranking_calibration import best_logistic, calibrated, calibrated_elements
+from setnet.evaluate.methods.stress_measure import StressResult, gap_closed, stress, stress_elements
+from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.learn import read_descriptors
-from setnet.sets import Aggregator, Head, Logistic, Mean, SetNet, path_of, shipped_names
+from setnet.sets import Aggregator, Head, Mean, SetNet, path_of, shipped_names
 
 __all__ = ["judge", "make"]
 
@@ -59,14 +59,9 @@ def judge(
     training = stress_world(*train, sets=CALIBRATION_SETS, repeats=3, seed=1)
     world = stress_world(*test, sets=sets, seed=seed)
     mean = Mean(world.descriptors.shape[1])
-    elements = stress_elements(world, logistic=_element_logistic(training))
+    elements = stress_elements(world, logistic=calibrated_elements(training, relative=True))
     results = [stress(mean, world, logistic=calibrated(mean, training, relative=True)), elements]
     return results + [stress(method, world) for method in methods]
-
-
-def _element_logistic(world: StressWorld) -> Logistic:
-    grid = [Logistic(w, -w * t) for w in (7.0, 10.0, 15.0, 20.0) for t in (0.35, 0.4, 0.45, 0.5)]
-    return max(grid, key=lambda candidate: float(stress_elements(world, logistic=candidate).means.mean()))
 
 
 def table(results: list[StressResult]) -> str:

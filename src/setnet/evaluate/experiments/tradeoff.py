@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from setnet.evaluate.experiments.query_runs import Asker, Prepare, build_index, by_faces, by_whitened_faces
+from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.query_runs import K as DEPTH
+from setnet.evaluate.experiments.query_runs import (
+    Prepare,
+    QueryRunner,
+    build_index,
+    by_faces,
+    by_whitened_faces,
+)
+from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.methods import Method, Methods
 from setnet.evaluate.methods.plain_scan import PlainElements, PlainSets, one_blas_thread
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
@@ -34,6 +42,7 @@ __all__ = [
     "default_head",
     "row_count",
     "run_tradeoff",
+    "tradeoff",
 ]
 
 RERANKED = (100, 1000, 2000)
@@ -43,19 +52,66 @@ PLAIN = "per element, plain NumPy scan (20 queries)"
 PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
 FEW = 20
 
-Say = Callable[[str], None]
-
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """A row to be measured: how to prepare and ask, and what it needs to store per item."""
+    """A row to be measured: how to prepare and search, and what it needs to store per item."""
 
     name: str
     prepare: Prepare
     options: dict[str, Any]
     size: float
-    asker: Asker | None = None
+    runner: QueryRunner | None = None
     bound: bool = False
+
+
+def tradeoff(
+    descriptors: Path | None = None,
+    *,
+    people: Path | None = None,
+    difficulty: float = PAPER_DIFFICULTY,
+    world: str | None = None,
+    scale: float = 1.0,
+    items: int = 50_000,
+    lists: Path | None = None,
+    methods: Sequence[str] | None = None,
+    heads: Sequence[str] = (),
+    baseline: str = "mean +W",
+    queries: int = 1000,
+    timed: int = 100,
+    repeats: int = 2,
+    work: Path | None = None,
+    seed: int = 0,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure quality against time and bytes, in every mode of the engine (section 5.3).
+
+    Parameters are those of `retrieval`, and the following.
+
+    Parameters
+    ----------
+    methods
+        Kinds of set vectors; by default the head of the fewest bytes.
+    baseline
+        A further kind of set vectors, re-ranked at one depth only.
+    timed
+        How many queries are timed one by one.
+    work
+        Keep the indexes in this folder.
+    """
+    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
+    halves = inputs.halves()
+    made = inputs.items_of(halves)
+    fitted = inputs.methods(halves)
+    names = fitted.chosen(methods) if methods else [default_head(fitted)]
+    fitted.chosen([baseline])
+    settings = inputs.settings() | {"queries": queries, "timed": timed, "repeats": repeats}
+    runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats, timed)
+    rows = row_count(names, baseline)
+    with running("tradeoff", settings | inputs.head_settings(), json, progress, rows) as run:
+        run_tradeoff(run, made, fitted, names, baseline, runner, work=work)
+    return run.record()
 
 
 def run_tradeoff(
@@ -64,42 +120,41 @@ def run_tradeoff(
     methods: Methods,
     heads: Sequence[str],
     baseline: str,
-    asker: Asker,
+    runner: QueryRunner,
     *,
     work: Path | None = None,
-    say: Say = lambda text: None,
 ) -> None:
     """Fill ``run`` with a row per way of searching."""
-    run.note(world=world.name, items=world.size, faces=world.faces, queries=len(asker.queries), k=DEPTH)
+    run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
     raw = methods.element_logistic()
     with _folder(work) as folder:
-        say(f"making {world.size:,} items")
+        run.say(f"making {world.size:,} items")
         world = StoredWorld(world, folder / "elements.f32")
-        asker = Asker(world, asker.of_two, asker.of_three, asker.repeats, asker.timed)
-        _plain_rows(run, world, asker, methods, raw, say)
+        runner = QueryRunner(world, runner.of_two, runner.of_three, runner.repeats, runner.timed)
+        _plain_rows(run, world, runner, methods, raw)
         for number, name in enumerate([*heads, baseline]):
             rest = [] if number else [EXACT, OPTIMAL, "tags", "tags, re-rank 2000"]
             lines = _set_lines(name, RERANKED if name in heads else (2000,))
             if all(run.has(line) for line in [*lines, *rest]):
                 continue
-            say(f"{name}: fitting its score")
+            run.say(f"{name}: fitting its score")
             method = methods.make(name)
-            index = _built(run, folder / f"i{number}", world, method, raw, None, say)
+            index = _built(run, folder / f"i{number}", world, method, raw, None)
             try:
-                _measure_sets(run, index, asker, _set_rows(method, world, lines), say)
+                _measure_sets(run, index, runner, _set_rows(method, world, lines))
                 if not number:
-                    _measure(run, index, asker, _element_rows(world, asker, EXACT, by_faces), say)
-                    _tag_rows(run, index, asker, world, "tags", None, say)
+                    _measure(run, index, runner, _element_rows(world, runner, EXACT, by_faces))
+                    _tag_rows(run, index, runner, world, "tags", None)
             finally:
                 index.close()
         names = [EXACT_WHITENED, "tags +W", "tags +W, re-rank 2000"]
         if not all(run.has(name) for name in names):
             whitened = methods.element_logistic(whitened=True)
-            index = _built(run, folder / "w", world, None, whitened, methods, say)
+            index = _built(run, folder / "w", world, None, whitened, methods)
             try:
                 prepare = by_whitened_faces(methods.whitening)
-                _measure(run, index, asker, _element_rows(world, asker, EXACT_WHITENED, prepare), say)
-                _tag_rows(run, index, asker, world, "tags +W", methods, say)
+                _measure(run, index, runner, _element_rows(world, runner, EXACT_WHITENED, prepare))
+                _tag_rows(run, index, runner, world, "tags +W", methods)
             finally:
                 index.close()
 
@@ -133,17 +188,17 @@ def _set_rows(method: Method, world: World, lines: dict[str, dict[str, Any]]) ->
     ]
 
 
-def _element_rows(world: World, asker: Asker, name: str, prepare: Prepare) -> list[_Line]:
+def _element_rows(world: World, runner: QueryRunner, name: str, prepare: Prepare) -> list[_Line]:
     size = _face_bytes(world)
     lines = [_Line(name, prepare, {"mode": "exact"}, size, bound=True)]
     if name == EXACT:
-        few = _few(asker)
+        few = _few(runner)
         lines.append(_Line(OPTIMAL, prepare, {"mode": "exact", "matching": "optimal"}, size, few, bound=True))
     return lines
 
 
-def _few(asker: Asker) -> Asker:
-    return Asker(asker.world, FEW // 2, FEW // 2, asker.repeats, FEW)
+def _few(runner: QueryRunner) -> QueryRunner:
+    return QueryRunner(runner.world, FEW // 2, FEW // 2, runner.repeats, FEW)
 
 
 def _face_bytes(world: World) -> float:
@@ -152,18 +207,18 @@ def _face_bytes(world: World) -> float:
     return (codec.row_bytes(world.dim, 32) + sum(codes)) * world.faces / world.size
 
 
-def _measure(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line], say: Say) -> None:
+def _measure(run: Run, index: SetIndex, runner: QueryRunner, lines: Sequence[_Line]) -> None:
     for line in lines:
         if run.has(line.name):
             continue
-        say(line.name)
-        asked = line.asker or asker
-        values = asked.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
-        seconds = asked.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
+        run.say(line.name)
+        chosen = line.runner or runner
+        values = chosen.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
+        seconds = chosen.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
         _add(run, line.name, values, seconds, line.size, line.bound)
 
 
-def _measure_sets(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line], say: Say) -> None:
+def _measure_sets(run: Run, index: SetIndex, runner: QueryRunner, lines: Sequence[_Line]) -> None:
     """Measure set vectors alone and re-ranked: the candidates of all rows are the first of one ranking."""
     for together in (False, True):
         todo = [
@@ -173,11 +228,11 @@ def _measure_sets(run: Run, index: SetIndex, asker: Asker, lines: Sequence[_Line
         ]
         if not todo:
             continue
-        say(todo[0].name)
-        values = asker.qualities(partial(_reranked, index, todo, together), by_faces)
+        run.say(todo[0].name)
+        values = runner.qualities(partial(_reranked, index, todo, together), by_faces)
         for line in todo:
-            say(line.name)
-            seconds = asker.timing(partial(index.search, k=DEPTH, threads=1, **line.options), by_faces)
+            run.say(line.name)
+            seconds = runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), by_faces)
             _add(run, line.name, values[line.name], seconds, line.size, line.bound)
 
 
@@ -212,24 +267,24 @@ def _add(
     run.add(Row(name, values, facts, bound=bound))
 
 
-def _plain_rows(run: Run, world: World, asker: Asker, methods: Methods, raw: Logistic, say: Say) -> None:
+def _plain_rows(run: Run, world: World, runner: QueryRunner, methods: Methods, raw: Logistic) -> None:
     """Measure the searches without an engine first: others are compared with them."""
-    kinds: list[tuple[str, Asker]] = [(PLAIN, _few(asker)), (PLAIN_SETS, asker)]
-    for name, asked in kinds:
+    kinds: list[tuple[str, QueryRunner]] = [(PLAIN, _few(runner)), (PLAIN_SETS, runner)]
+    for name, chosen in kinds:
         if run.has(name):
             continue
-        say(name)
+        run.say(name)
         plain: PlainElements | PlainSets
         if name == PLAIN:
             plain, logistic = PlainElements(world), raw
         else:
             plain, logistic = PlainSets(world, Mean(world.dim)), methods.make("mean").logistic
-        search = partial(_plain_search, plain, logistic)
+        search = partial(plain.search, k=DEPTH, logistic=logistic)
         with one_blas_thread():
-            seconds = asked.timing(search, by_faces)
+            seconds = chosen.timing(search, by_faces)
         found = [
-            asked.judged(q, search(people).tolist())
-            for q, people in enumerate(by_faces(asked, 0)[: len(seconds)])
+            chosen.measured(q, search(people).tolist())
+            for q, people in enumerate(by_faces(chosen, 0)[: len(seconds)])
         ]
         values = {key: [float(np.mean([one[key] for one in found]))] for key in found[0]}
         vectors = world.faces / world.size if name == PLAIN else 1
@@ -237,18 +292,14 @@ def _plain_rows(run: Run, world: World, asker: Asker, methods: Methods, raw: Log
         _add(run, name, values, seconds, size, bound=True)
 
 
-def _plain_search(plain: PlainElements | PlainSets, logistic: Logistic, people: Any) -> Any:
-    return plain.search(people, DEPTH, logistic)
-
-
 def _tag_rows(
-    run: Run, index: SetIndex, asker: Asker, world: World, name: str, methods: Methods | None, say: Say
+    run: Run, index: SetIndex, runner: QueryRunner, world: World, name: str, methods: Methods | None
 ) -> None:
-    """Measure pre-tagging with ten examples per identity, and re-ranking by the one example asked with."""
+    """Measure pre-tagging with ten examples per identity, and re-ranking by the one example of the query."""
     reranked = f"{name}, re-rank 2000"
     if run.has(name) and run.has(reranked):
         return
-    say(f"{name}: tagging every item")
+    run.say(f"{name}: tagging every item")
     gallery = world.gallery(10)
     if methods is not None:
         gallery = np.stack([methods.whitening(examples) for examples in gallery])
@@ -256,15 +307,15 @@ def _tag_rows(
     entries = index.tag({str(i): examples for i, examples in enumerate(gallery)})
     run.note(**{f"{name} seconds": round(time.perf_counter() - started, 1), f"{name} entries": entries})
 
-    def by_names(asked: Asker, repeat: int) -> list[Any]:
-        return [[str(p) for p in query] for query in asked.queries]
+    def by_names(chosen: QueryRunner, repeat: int) -> list[Any]:
+        return [[str(p) for p in query] for query in chosen.queries]
 
-    def by_both(asked: Asker, repeat: int) -> list[Any]:
+    def by_both(chosen: QueryRunner, repeat: int) -> list[Any]:
         change = methods.whitening if methods is not None else (lambda rows: rows)
-        faces = [[change(face) for face in people] for people in asked.people(repeat)]
+        faces = [[change(face) for face in people] for people in chosen.examples(repeat)]
         return [
             {str(p): face for p, face in zip(query, rows, strict=True)}
-            for query, rows in zip(asked.queries, faces, strict=True)
+            for query, rows in zip(chosen.queries, faces, strict=True)
         ]
 
     size = 8 * entries / world.size
@@ -272,7 +323,7 @@ def _tag_rows(
         _Line(name, by_names, {"mode": "tags"}, size),
         _Line(reranked, by_both, {"mode": "tags", "candidates": 2000}, size + _face_bytes(world)),
     ]
-    _measure(run, index, asker, lines, say)
+    _measure(run, index, runner, lines)
 
 
 def _built(
@@ -282,10 +333,9 @@ def _built(
     method: Method | None,
     logistic: Logistic,
     whiten: Methods | None,
-    say: Say,
 ) -> SetIndex:
     name = method.name if method else "whitened elements"
-    say(f"{name}: indexing {world.size:,} items")
+    run.say(f"{name}: indexing {world.size:,} items")
     if path.exists():
         shutil.rmtree(path)
     started = time.perf_counter()

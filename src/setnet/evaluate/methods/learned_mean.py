@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
 from setnet.learn import (
     Descriptors,
     DescriptorSource,

@@ -12,13 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
 from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
 from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.methods.ranking_logistic import fit_by_ranking
-from setnet.evaluate.methods.stress_scores import Judge, element_matches, set_matches
+from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
 from setnet.evaluate.report.record import fingerprinted
-from setnet.evaluate.worlds.stress_world import stress_world
+from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
 __all__ = ["Method", "Methods"]
@@ -99,10 +98,15 @@ class Methods:
                 raise one_of("method", name, valid)
         return list(wanted) if wanted else valid
 
+    def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted heads: of one face, the baselines are the descriptor itself."""
+        heads = self.head_names()
+        return [name for name in self.chosen(wanted) if name in heads]
+
     def make(self, name: str) -> Method:
         """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
         aggregator = self.aggregator(name)
-        logistic = fit_by_ranking(set_matches(aggregator, self._judge), self._judge)
+        logistic = calibrated(aggregator, self._fitting_world)
         return Method(name, aggregator, logistic, _note(name, aggregator))
 
     @cached_property
@@ -112,12 +116,11 @@ class Methods:
 
     def element_logistic(self, whitened: bool = False) -> Logistic:
         """Return the (w, b) fitted to single descriptors, as they are or whitened."""
-        change = self.whitening if whitened else unit
-        return fit_by_ranking(element_matches(self._judge, change), self._judge)
+        return calibrated_elements(self._fitting_world, change=self.whitening if whitened else unit)
 
     @cached_property
-    def _judge(self) -> Judge:
-        world = stress_world(
+    def _fitting_world(self) -> StressWorld:
+        return stress_world(
             self.train.descriptors,
             self.train.labels,
             sets=self.fitting_sets,
@@ -125,7 +128,6 @@ class Methods:
             repeats=2,
             seed=self.seed + 1,
         )
-        return Judge(world, (10,))
 
     def aggregator(self, name: str) -> Aggregator:
         """Return what makes the set vectors of a method, its score not fitted."""
@@ -190,6 +192,6 @@ def _note(name: str, aggregator: Aggregator) -> str:
 
 
 def _head_note(name: str) -> str:
-    """Return which head it is, to the bit: heads of one name may be trained anew."""
+    """Return which head it is, by its fingerprint: a retrained head may have the same name."""
     head = name.removesuffix(" +W after")
     return f"head {fingerprinted(path_of(head) if head in shipped_names() else Path(head))}"

@@ -1,11 +1,11 @@
-"""Which tables show a record: one layout per experiment."""
+"""The tables of a record, for each experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from setnet.evaluate.experiments.identify import FALSE_ALARMS, RANKS
-from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.experiments.identification import FALSE_ALARMS, RANKS
+from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record
 from setnet.evaluate.report.tables import Column, Table, result_table
 
@@ -16,7 +16,7 @@ CAPTION = (
     "bounds do not compete."
 )
 
-FIRST = "Rank of first: of the first item with everybody asked for, 1,000 when it is not among the {} hits."
+FIRST = "Rank of first: of the first item with everybody queried, 1,000 when it is not among the {} hits."
 
 
 def tables_of(record: Record) -> list[Table]:
@@ -112,11 +112,11 @@ def _photos(record: Record) -> list[Table]:
         Column("first", "rank of first", lower=True),
         Column("mean_ms", "mean ms", fact=True, digits=2),
     ]
-    tables = [result_table("Whole road: composed group photos", record.rows, columns, CAPTION)]
+    tables = [result_table("End-to-end: composed group photos", record.rows, columns, CAPTION)]
     losses = record.extra.get("losses")
     if losses:
         cells = tuple((part, f"{points:.2f}") for part, points in losses.items())
-        tables.append(Table("Where nDCG@10 is lost", ("part of the road", "points"), cells))
+        tables.append(Table("Where nDCG@10 is lost", ("part", "points"), cells))
     return tables
 
 

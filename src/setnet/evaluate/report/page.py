@@ -24,7 +24,7 @@ TITLES = {
     "tradeoff": "Quality against time and bytes (section 5.3)",
     "orthogonality": "Orthogonality (section 5.4)",
     "identify": "Identification of single faces",
-    "photos": "The whole road, detector included",
+    "photos": "End-to-end search, detector included",
 }
 INTRODUCTION = """# Results
 

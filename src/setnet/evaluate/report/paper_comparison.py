@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import one_of
-from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 from setnet.evaluate.report.tables import Table
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from setnet.errors import ModelError, StorageError
-from setnet.evaluate.methods.stress_scores import FACES
+from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 
 __all__ = ["pareto", "plots_of"]

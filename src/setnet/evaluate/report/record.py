@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -19,7 +19,7 @@ from setnet import __version__
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import kernel_level
 
-__all__ = ["FORMAT", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
+__all__ = ["FORMAT", "Progress", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 
 FORMAT = 1
 
@@ -90,11 +90,38 @@ class Record:
         return {"format": FORMAT, **asdict(self)}
 
 
-class Run:
-    """An experiment under way: each finished row is written at once, and found again by the next run."""
+@dataclass(frozen=True)
+class Progress:
+    """What an experiment is doing, and how many of its rows are done."""
 
-    def __init__(self, experiment: str, settings: Mapping[str, Any], path: Path | None = None) -> None:
+    doing: str
+    done: int
+    total: int
+
+
+class Run:
+    """An experiment under way: each finished row is written at once, and found again by the next run.
+
+    Parameters
+    ----------
+    path
+        The JSON file of its rows; a run with the same settings continues from it. None keeps nothing.
+    progress
+        Called with what is being done.
+    total
+        How many rows are expected.
+    """
+
+    def __init__(
+        self,
+        experiment: str,
+        settings: Mapping[str, Any],
+        path: Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+        total: int = 0,
+    ) -> None:
         self.experiment = experiment
+        self.progress, self.total = progress, total
         self.settings = json.loads(json.dumps(settings))
         self.path = path
         self.rows: dict[str, Row] = {}
@@ -118,6 +145,11 @@ class Run:
     def has(self, name: str) -> bool:
         """Whether a row is there already."""
         return name in self.rows
+
+    def say(self, doing: str) -> None:
+        """Report what is being done."""
+        if self.progress is not None:
+            self.progress(Progress(doing, len(self.rows), max(self.total, len(self.rows))))
 
     def add(self, row: Row) -> None:
         """Keep a finished row."""
@@ -163,7 +195,7 @@ def read_record(path: Path) -> Record:
 
 def _difference(stored: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     keys = [key for key in {**stored, **wanted} if stored.get(key) != wanted.get(key)]
-    return ", ".join(f"{key} {stored.get(key)!r} there, {wanted.get(key)!r} asked" for key in keys[:3])
+    return ", ".join(f"{key} {stored.get(key)!r} there, {wanted.get(key)!r} requested" for key in keys[:3])
 
 
 def _plain(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Worlds made of real descriptors: items composed by lot, or real co-occurrence in LFW's press photos."""
+"""Worlds made of real descriptors: items composed at random, or real co-occurrence in LFW's press photos."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
 from setnet.evaluate.worlds.worlds import (
     CHUNK,
@@ -33,7 +33,7 @@ LEAST_FACES = 4
 
 
 class RealWorld:
-    """Items whose elements are rows of real descriptors; each identity keeps some faces to ask with."""
+    """Items whose elements are rows of real descriptors; each identity keeps some faces for queries."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class RealWorld:
         items: Ints,
         counts: Ints,
         owner: Ints,
-        asking: Sequence[Ints],
+        query_rows: Sequence[Ints],
         seed: int,
     ) -> None:
         self.name, self.people, self.items, self.counts, self.owner = name, people, items, counts, owner
-        self.asking, self.seed = asking, seed
+        self.query_rows, self.seed = query_rows, seed
         self.dim, self.size, self.faces = people.dim, len(counts), int(counts.sum())
-        self.truth = Truth.of(owner, np.repeat(np.arange(self.size), counts), len(asking))
+        self.truth = Truth.of(owner, np.repeat(np.arange(self.size), counts), len(query_rows))
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all items in order."""
@@ -59,12 +59,12 @@ class RealWorld:
             yield Chunk(first, self.people.descriptors[rows], counts)
 
     def queries(self, of_two: int = 500, of_three: int = 500) -> list[Ints]:
-        """Return groups of identities who appear together and have faces to ask with."""
-        askable = np.array([i for i, rows in enumerate(self.asking) if len(rows)])
-        return make_queries(self.owner, self.counts, of_two, of_three, self._rng(QUERY), askable)
+        """Return groups of identities who appear together and have query faces."""
+        known = np.array([i for i, rows in enumerate(self.query_rows) if len(rows)])
+        return make_queries(self.owner, self.counts, of_two, of_three, self._rng(QUERY), known)
 
     def examples(self, repeat: int, each: int) -> Floats:
-        """Return faces to ask with; a person with few of them shows the same ones again."""
+        """Return query faces; a person with few of them shows the same ones again."""
         return self._faces(self._rng(EXAMPLE, repeat), each)
 
     def gallery(self, each: int = 10) -> Floats:
@@ -72,9 +72,9 @@ class RealWorld:
         return self._faces(self._rng(GALLERY), each)
 
     def _faces(self, rng: np.random.Generator, each: int) -> Floats:
-        faces = np.zeros((len(self.asking), each, self.dim), dtype=np.float32)
-        faces[:, :, 0] = 1.0  # who has no face to ask with is never asked for, but vectors must have a length
-        for i, rows in enumerate(self.asking):
+        faces = np.zeros((len(self.query_rows), each, self.dim), dtype=np.float32)
+        faces[:, :, 0] = 1.0  # who has no query face is never queried, but vectors must have a length
+        for i, rows in enumerate(self.query_rows):
             if len(rows):
                 chosen = rng.choice(rows, each, replace=len(rows) < each)
                 faces[i] = self.people.descriptors[chosen]
@@ -85,10 +85,10 @@ class RealWorld:
 
 
 def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
-    """Return items like Celebrity Together's, made of real descriptors by lot.
+    """Return items like Celebrity Together's, made of real descriptors at random.
 
     People of four faces or more are the celebrities: one half of their faces may be in items, the other half
-    asks. Everyone else is unknown.
+    is for queries. Everyone else is unknown.
     """
     rng = np.random.default_rng((seed, PLAN))
     groups = people.groups(LEAST_FACES)
@@ -97,7 +97,7 @@ def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0
             f"{name}: {len(groups)} people have {LEAST_FACES} faces or more; a world needs three of them"
         )
     shuffled = [rng.permutation(rows) for rows in groups]
-    inside, asking = ([rows[i::2] for rows in shuffled] for i in range(2))
+    inside, query_rows = ([rows[i::2] for rows in shuffled] for i in range(2))
     others = np.setdiff1d(np.arange(len(people.labels)), np.concatenate(groups))
     if len(others) < 20:
         raise InvalidInputError(
@@ -113,18 +113,18 @@ def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0
         which = np.flatnonzero(celebrities == number)
         owner[starts[which][:, None] + np.arange(number)] = circles.groups(len(which), number, rng)
     rows = rng.choice(others, len(owner))
-    lots = rng.random(len(owner))
+    draws = rng.random(len(owner))
     for at in np.flatnonzero(owner >= 0).tolist():
         own = inside[owner[at]]
-        rows[at] = own[int(lots[at] * len(own))]
+        rows[at] = own[int(draws[at] * len(own))]
     words = f"{len(plan.faces):,} items composed of real descriptors ({name}), {len(groups)} known people"
-    return RealWorld(words, people, rows, plan.faces, owner, asking, seed)
+    return RealWorld(words, people, rows, plan.faces, owner, query_rows, seed)
 
 
 def press_world(
-    people: People, paths: Sequence[str], lists: Path, ask: frozenset[str], seed: int = 0
+    people: People, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
 ) -> RealWorld:
-    """Return LFW's press photos with two or more named people as items; ``ask`` limits who is asked for.
+    """Return LFW's press photos with two or more named people as items; ``queried`` limits the queries.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ def press_world(
     items = np.array(rows)
     owner = np.array([number[str(people.labels[row])] for row in rows])
     used = set(rows)
-    asking = [np.empty(0, np.int64)] * len(names)
+    query_rows = [np.empty(0, np.int64)] * len(names)
     for group in people.groups():
         name = str(people.labels[group[0]])
-        if name in ask:
-            asking[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
+        if name in queried:
+            query_rows[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
     words = f"{len(counts):,} press photos with two or more named LFW people"
-    return RealWorld(words, people, items, np.array(counts), owner, asking, seed)
+    return RealWorld(words, people, items, np.array(counts), owner, query_rows, seed)
 
 
 def _read_lists(path: Path) -> Mapping[str, list[dict[str, Any]]]:

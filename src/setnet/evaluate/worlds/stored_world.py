@@ -47,7 +47,7 @@ class StoredWorld:
         return self.world.queries(of_two, of_three)
 
     def examples(self, repeat: int, each: int) -> Floats:
-        """Return faces to ask with."""
+        """Return query faces."""
         return self.world.examples(repeat, each)
 
     def gallery(self, each: int = 10) -> Floats:

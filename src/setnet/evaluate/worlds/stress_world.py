@@ -63,11 +63,11 @@ def stress_world(
     rng = np.random.default_rng(seed)
     names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
     known = (photos >= 2) & (names != "")
-    strangers = np.flatnonzero(~known[owner])
-    if known.sum() < 3 or (distractors and len(strangers) < distractors):
+    unknown = np.flatnonzero(~known[owner])
+    if known.sum() < 3 or (distractors and len(unknown) < distractors):
         raise InvalidInputError(
             f"a stress test needs people with two or more faces and {distractors} or more faces of others; "
-            f"got {known.sum()} such people and {len(strangers)} other faces"
+            f"got {known.sum()} such people and {len(unknown)} other faces"
         )
     in_sets, for_queries = _divide_photos(owner, np.flatnonzero(known), photos, repeats, rng)
     people = _distinct_pairs(np.flatnonzero(known), sets, rng)
@@ -75,7 +75,7 @@ def stress_world(
     for column in range(2):
         faces[:, column] = _one_each(in_sets, people[:, column], rng)
     for row in range(sets if distractors else 0):
-        faces[row, 2:] = rng.choice(strangers, distractors, replace=False, shuffle=False)
+        faces[row, 2:] = rng.choice(unknown, distractors, replace=False, shuffle=False)
     pairs = np.unique(np.sort(people, axis=1), axis=0)
     pairs = pairs[np.isin(pairs, list(for_queries)).all(axis=1)]
     if not len(pairs):
@@ -109,8 +109,8 @@ def _distinct_pairs(people: Ints, count: int, rng: np.random.Generator) -> Ints:
 
 
 def _one_each(faces: dict[int, Ints], people: Ints, rng: np.random.Generator) -> Ints:
-    lots = rng.random(len(people))
-    return np.array([faces[p][int(u * len(faces[p]))] for p, u in zip(people.tolist(), lots, strict=True)])
+    draws = rng.random(len(people))
+    return np.array([faces[p][int(u * len(faces[p]))] for p, u in zip(people.tolist(), draws, strict=True)])
 
 
 def _turn(faces: dict[int, Ints], pairs: Ints, repeat: int) -> Ints:

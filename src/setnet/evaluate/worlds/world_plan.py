@@ -50,14 +50,14 @@ def make_plan(rng: np.random.Generator, scale: float = 1.0) -> Plan:
     if not 0 < scale <= 1:
         raise InvalidInputError(f"scale {scale} must lie above 0 and not above 1, the paper's size")
     together = _shares(FACES_PER_IMAGE, IMAGES, scale)
-    others = _shares(FACES_PER_IMAGE, DISTRACTOR_IMAGES, scale)
+    other_images = _shares(FACES_PER_IMAGE, DISTRACTOR_IMAGES, scale)
     faces = _face_counts(together, round(FACES * scale), rng)
     celebrities = _celebrity_counts(faces, scale, rng)
-    strangers = _face_counts(others, round(DISTRACTOR_FACES * scale), rng)
-    order = rng.permutation(len(faces) + len(strangers))
+    others = _face_counts(other_images, round(DISTRACTOR_FACES * scale), rng)
+    order = rng.permutation(len(faces) + len(others))
     return Plan(
-        np.concatenate([faces, strangers])[order],
-        np.concatenate([celebrities, np.zeros_like(strangers)])[order],
+        np.concatenate([faces, others])[order],
+        np.concatenate([celebrities, np.zeros_like(others)])[order],
         max(20, round(IDENTITIES * scale)),
     )
 

@@ -1,4 +1,4 @@
-"""Worlds: items that are sets of faces, with the truth about who is where, and queries about them."""
+"""Worlds: items that are sets of faces, with the ground truth of who is where, and queries."""
 
 from __future__ import annotations
 
@@ -200,13 +200,13 @@ class SimulatedWorld:
 
     def _draw(self, owner: Ints, rng: np.random.Generator) -> Floats:
         celebrities, unknown = self._celebrities, owner < 0
-        strangers = self._people.people(rng, int(unknown.sum()))
+        distractors = self._people.people(rng, int(unknown.sum()))
         crowd = Crowd(
-            np.concatenate([celebrities.centres, strangers.centres]),
-            np.concatenate([celebrities.spread, strangers.spread]),
+            np.concatenate([celebrities.centres, distractors.centres]),
+            np.concatenate([celebrities.spread, distractors.spread]),
         )
         who = owner.copy()
-        who[unknown] = len(celebrities) + np.arange(len(strangers))
+        who[unknown] = len(celebrities) + np.arange(len(distractors))
         return self._people.faces(rng, crowd, who)
 
     def _fresh(self, rng: np.random.Generator, each: int) -> Floats:
@@ -242,14 +242,14 @@ def make_queries(
     of_two: int,
     of_three: int,
     rng: np.random.Generator,
-    askable: Ints | None = None,
+    allowed: Ints | None = None,
 ) -> list[Ints]:
     """Return random groups of two and of three who are together in some item, no group twice.
 
-    ``askable`` limits the people asked for to those with example faces.
+    ``allowed`` limits the people queried to those with example faces.
     """
     starts = np.cumsum(counts) - counts
-    known = owner >= 0 if askable is None else np.isin(owner, askable)
+    known = owner >= 0 if allowed is None else np.isin(owner, allowed)
     together = np.add.reduceat(known, starts) if len(starts) else np.empty(0, np.int64)
     queries: list[Ints] = []
     for size, wanted in ((2, of_two), (3, of_three)):

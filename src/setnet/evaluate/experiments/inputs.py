@@ -1,22 +1,23 @@
-"""Where an experiment's people and items come from: a descriptor file, LFW's press photos, or simulation."""
+"""What an experiment runs on: people and items from a descriptor file, LFW's press photos, or simulation."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.evaluate.data.people import Halves, divided, read_people, virtual_halves
+from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, divided, read_people, virtual_halves
 from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments.fit import SHIPPED
+from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn import VirtualPeople
 
-__all__ = ["PAPER_DIFFICULTY", "WORLDS", "Source"]
+__all__ = ["PAPER_DIFFICULTY", "WORLDS", "Inputs"]
 
 WORLDS = ("simulated", "composed", "press")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85 on the full world (docs/results.md).
@@ -24,8 +25,30 @@ PAPER_DIFFICULTY = 1.7
 
 
 @dataclass(frozen=True)
-class Source:
-    """What was asked for on the command line."""
+class Inputs:
+    """The people, items and heads of an experiment.
+
+    Attributes
+    ----------
+    descriptors
+        Descriptor file of labelled faces, as `setnet describe` writes it; without one, people are virtual.
+    world
+        ``"simulated"``, ``"composed"`` (of the descriptors) or ``"press"`` (LFW); by ``descriptors`` if None.
+    scale
+        Size of the simulated world; 1 is the paper's 549,000 items.
+    items
+        Size of a composed world.
+    difficulty
+        Spread of each virtual person's faces: 1 as on LFW, 1.7 as hard as the paper's.
+    lists
+        LFW's ``multi_person_photos.json``, for the press photos.
+    people
+        Parameters of the virtual people, as `fit` writes them; those like LFW's by default.
+    heads
+        Files of heads or trained networks to compare beside the shipped ones.
+    seed
+        Everything random follows from it.
+    """
 
     descriptors: Path | None = None
     world: str | None = None
@@ -34,6 +57,7 @@ class Source:
     difficulty: float = PAPER_DIFFICULTY
     lists: Path | None = None
     people: Path | None = None
+    heads: Sequence[str] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -57,18 +81,21 @@ class Source:
         return self.world or ("simulated" if self.descriptors is None else "composed")
 
     def halves(self) -> Halves:
-        """Return people to fit on and people to judge on."""
-        if self.descriptors is None or self.kind == "simulated":
+        """Return people to fit on and people to test on."""
+        if self.descriptors is None:
             return virtual_halves(self._model(), self.difficulty, self.seed)
         return divided(read_people(self.descriptors), self.descriptors.name, self.seed)
 
+    def methods(self, halves: Halves, fitting_sets: int = 6000) -> Methods:
+        """Return the methods, fitted on one half."""
+        return Methods(halves.train, self.seed, self.heads, fitting_sets)
+
     def items_of(self, halves: Halves) -> World:
-        """Return the world; known people are those of the half to judge on."""
-        if self.kind == "simulated":
+        """Return the world; known people are those of the half to test on."""
+        if self.descriptors is None:
             return SimulatedWorld(self._model(), self.seed, self.scale, self.difficulty)
-        assert self.descriptors is not None
         if self.kind == "press":
-            return self._press()
+            return self._press(self.descriptors)
         return composed_world(halves.test, self.descriptors.name, self.items, self.seed)
 
     def people_settings(self) -> dict[str, object]:
@@ -80,33 +107,35 @@ class Source:
     def settings(self) -> dict[str, object]:
         """Return what the numbers of an experiment on items depend on."""
         shown: dict[str, object] = {"world": self.kind, "seed": self.seed}
-        if self.kind == "simulated":
+        if self.descriptors is None:
             shown |= {"scale": self.scale, "difficulty": self.difficulty}
             if self.people is not None:
                 shown["people"] = self._virtual()
         else:
-            assert self.descriptors is not None
             shown["descriptors"] = fingerprinted(self.descriptors)
             if self.kind == "composed":
                 shown["items"] = self.items
         return shown
 
+    def head_settings(self) -> dict[str, object]:
+        """Return the fingerprints of the heads' files: a retrained head of the same name is another head."""
+        files = [name for name in self.heads if name.endswith(".safetensors")]
+        return {"heads": [fingerprinted(Path(name)) for name in files]} if files else {}
+
     def _virtual(self) -> str:
         return "virtual" if self.people is None else fingerprinted(self.people)
 
     def _model(self) -> VirtualPeople:
-        return VirtualPeople.load(self.people or SHIPPED)
+        return VirtualPeople.load(self.people or LFW_LIKE)
 
-    def _press(self) -> World:
-        assert self.descriptors is not None
+    def _press(self, descriptors: Path) -> World:
         if self.lists is None:
             raise InvalidInputError("--world press needs --lists: LFW's multi_person_photos.json")
-        with np.load(self.descriptors, allow_pickle=False) as file:
+        with np.load(descriptors, allow_pickle=False) as file:
             if "paths" not in file:
                 raise InvalidInputError(
-                    f"{self.descriptors} does not say which photo each face is from: make it with "
+                    f"{descriptors} does not say which photo each face is from: make it with "
                     "`setnet describe`, which writes 'paths'"
                 )
             paths = file["paths"].tolist()
-        ask = read_split().test
-        return press_world(read_people(self.descriptors), paths, self.lists, ask, self.seed)
+        return press_world(read_people(descriptors), paths, self.lists, read_split().test, self.seed)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from setnet.cli.research.evaluate import app
 from setnet.cli.research.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.learned_mean import learnt_mean
 from setnet.evaluate.methods.methods import Methods
@@ -65,7 +65,7 @@ def test_a_trained_mean_is_one_of_the_methods(
     row = read_record(tmp_path / "r.json").row(str(network))
     assert row.facts["bytes_per_item"] == 64
     assert "p from" in row.facts["note"]
-    network.write_bytes(network.read_bytes()[:-4] + bytes(4))  # trained anew
+    network.write_bytes(network.read_bytes()[:-4] + bytes(4))  # another training
     with pytest.raises(InvalidInputError, match=r"other settings: heads .*network\.safetensors, SHA-256"):
         CliRunner().invoke(app, words, catch_exceptions=False)
 

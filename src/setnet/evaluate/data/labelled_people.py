@@ -1,4 +1,4 @@
-"""Labelled descriptors divided by people: one half to fit on (whitening, scores), the other to judge on."""
+"""Labelled descriptors divided by people: one half to fit on (whitening, scores), the other to test on."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from setnet.evaluate.data.splits import read_split
 from setnet.learn import VirtualPeople, read_descriptors
 from setnet.sets import unit
 
-__all__ = ["Halves", "People", "divided", "read_people", "virtual_halves"]
+__all__ = ["LFW_LIKE", "Halves", "People", "divided", "read_people", "virtual_halves"]
 
 LEAST_PEOPLE = 6
+# Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.
+LFW_LIKE = Path(__file__).parent / "sface_people.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +43,7 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Halves:
-    """People to fit on, people to judge on, and in words what they are."""
+    """People to fit on, people to test on, and in words what they are."""
 
     train: People
     test: People
@@ -66,35 +68,35 @@ def read_people(path: str | Path) -> People:
     if several < LEAST_PEOPLE:
         raise InvalidInputError(
             f"{path}: {several} people have two faces or more, {len(people.groups())} are known; experiments "
-            f"need {LEAST_PEOPLE} or more with several faces, one to ask with and one to find"
+            f"need {LEAST_PEOPLE} or more with several faces, one to query with and one to find"
         )
     return people
 
 
 def divided(people: People, name: str, seed: int = 0) -> Halves:
-    """Return two halves that share nobody: LFW's fixed split if these are its people, else by lot."""
+    """Return two halves that share nobody: LFW's fixed split if these are its people, else a random one."""
     split = read_split()
     names = np.unique(people.labels[people.labels != ""])
     known = np.isin(names, list(split.train | split.test))
     if known.mean() > 0.9:
         test = np.isin(people.labels, list(split.test))
         train = np.isin(people.labels, list(split.train))
-        words = f"{name}: LFW's people, fitted on the training half, judged on the test half"
+        words = f"{name}: LFW's people, fitted on the training half, tested on the test half"
     else:
         rng = np.random.default_rng(seed)
         several = [str(people.labels[rows[0]]) for rows in people.groups(2)]
         parts = [rng.permutation(part) for part in (several, np.setdiff1d(names, several))]
         chosen = np.concatenate([part[: len(part) // 2] for part in parts])
-        by_lot = rng.random(len(people.labels)) < 0.5
-        train = np.where(people.labels == "", by_lot, np.isin(people.labels, chosen))
+        either = rng.random(len(people.labels)) < 0.5
+        train = np.where(people.labels == "", either, np.isin(people.labels, chosen))
         test = ~train
-        words = f"{name}: people divided by lot, fitted on one half, judged on the other"
+        words = f"{name}: random split of the people, fitted on one half, tested on the other"
     halves = Halves(_part(people, train), _part(people, test), words)
-    for half, part in (("fit", halves.train), ("judge", halves.test)):
+    for half, part in (("fit", halves.train), ("test", halves.test)):
         if len(part.groups(2)) < LEAST_PEOPLE // 2:
             raise InvalidInputError(
                 f"{name}: {len(part.groups(2))} people to {half} on have two faces or more, "
-                f"{LEAST_PEOPLE // 2} are needed; LFW's people have a fixed division: give both halves"
+                f"{LEAST_PEOPLE // 2} are needed; LFW's people have a fixed split: give both halves"
             )
     return halves
 

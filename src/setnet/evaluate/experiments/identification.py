@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.people import People
+from setnet.evaluate.data.labelled_people import People
 from setnet.evaluate.data.similarity import similarities
+from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
+from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
 
-__all__ = ["RANKS", "identification_rates", "roc", "run_identify"]
+__all__ = ["FALSE_ALARMS", "RANKS", "identification_rates", "identify", "roc", "run_identify"]
 
 Floats = NDArray[np.float32]
 RANKS = (1, 5, 10)
@@ -43,19 +46,39 @@ def roc(same: Floats, different: Floats, false_alarms: NDArray[np.floating]) -> 
     return accepted
 
 
-def run_identify(
-    run: Run,
-    test: People,
-    methods: Methods,
-    heads: Sequence[str],
+def identify(
+    descriptors: Path | None = None,
     *,
+    people: Path | None = None,
+    difficulty: float = PAPER_DIFFICULTY,
+    methods: Sequence[str] | None = None,
+    heads: Sequence[str] = (),
     repeats: int = 10,
     seed: int = 0,
-    say: Callable[[str], None] = lambda text: None,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure identification and verification of single faces by the descriptor and by every head.
+
+    Parameters are those of `stress`; of ``methods``, only heads count.
+    """
+    inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
+    halves = inputs.halves()
+    fitted = inputs.methods(halves)
+    names = fitted.chosen_heads(methods)
+    settings = inputs.people_settings() | {"repeats": repeats} | inputs.head_settings()
+    with running("identify", settings, json, progress, len(names) + 1) as run:
+        run.note(world=halves.name)
+        run_identify(run, halves.test, fitted, names, repeats=repeats, seed=seed)
+    return run.record()
+
+
+def run_identify(
+    run: Run, test: People, methods: Methods, heads: Sequence[str], *, repeats: int = 10, seed: int = 0
 ) -> None:
     """Fill ``run``: identification rates and verification, for the descriptor, whitened, and every head.
 
-    In each repeat one half of a person's faces, by lot, make their entry in the gallery (the mean), the other
+    In each repeat a random half of a person's faces make their entry in the gallery (the mean), the other
     half are probes.
     """
     groups = test.groups(2)
@@ -68,7 +91,7 @@ def run_identify(
     for name in [*single, *heads]:
         if run.has(name):
             continue
-        say(name)
+        run.say(name)
         if name.startswith("descriptor"):
             vectors = methods.whitening(test.descriptors) if name.endswith("+W") else test.descriptors
         else:

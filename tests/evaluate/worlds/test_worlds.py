@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.people import virtual_halves
-from setnet.evaluate.experiments.fit import SHIPPED, fit_virtual, sampled
+from setnet.evaluate.data.labelled_people import LFW_LIKE, virtual_halves
+from setnet.evaluate.experiments.fit import fit_virtual, sampled
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn.data.virtual_people import VirtualPeople
 
-MODEL = VirtualPeople.load(SHIPPED)
+MODEL = VirtualPeople.load(LFW_LIKE)
 
 
 def check_world(world: World, of_two: int = 10, of_three: int = 5) -> None:
@@ -29,7 +29,7 @@ def check_world(world: World, of_two: int = 10, of_three: int = 5) -> None:
     lengths = np.concatenate([np.linalg.norm(chunk.elements, axis=1) for chunk in chunks])
     np.testing.assert_allclose(lengths, 1.0, atol=1e-4)
     for query in world.queries(of_two, of_three):
-        assert max(world.truth.relevance(query).values()) == len(query), "nobody is with everybody asked for"
+        assert max(world.truth.relevance(query).values()) == len(query), "no item is a full match"
 
 
 def test_the_full_plan_has_the_papers_counts() -> None:
@@ -103,12 +103,12 @@ def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
         VirtualPeople.load(__file__)
 
 
-def test_composed_worlds_ask_with_faces_that_are_in_no_item() -> None:
+def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
     people = virtual_halves(MODEL, 1.0, seed=2, people=40).test
     world = composed_world(people, "some", items=600)
     check_world(world)
     inside = set(world.items[world.owner >= 0].tolist())
-    assert all(inside.isdisjoint(rows.tolist()) for rows in world.asking)
+    assert all(inside.isdisjoint(rows.tolist()) for rows in world.query_rows)
 
 
 def test_press_photos_become_items(tmp_path: Path) -> None:

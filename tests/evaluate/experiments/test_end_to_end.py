@@ -1,4 +1,4 @@
-"""The whole road on a few composed photos of LFW pictures."""
+"""End-to-end search in a few composed photos of LFW pictures."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.group_photos import compose_album, read_album
-from setnet.evaluate.experiments.end_to_end import DETECTED, run_photos, write_examples
-from setnet.evaluate.report.record import Run, mean_and_error
+from setnet.evaluate.experiments.end_to_end import DETECTED, end_to_end, write_examples
+from setnet.evaluate.report.record import mean_and_error
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
+LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
 needs_lfw = pytest.mark.skipif(
     not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
 )
@@ -27,14 +27,13 @@ def test_a_folder_that_is_not_lfw_is_refused(tmp_path: Path) -> None:
 
 @needs_lfw
 def test_photos_are_composed_searched_and_shown(tmp_path: Path) -> None:
-    run = Run("photos", {})
     lists = LFW / "lists" / "multi_person_photos.json"
-    run_photos(run, LFW / "images", lists, tmp_path, count=14, queries=5, repeats=1)
-    at = {name: mean_and_error(row.values["ndcg10"])[0] for name, row in run.rows.items()}
+    record = end_to_end(LFW / "images", lists, tmp_path, count=14, queries=5, repeats=1)
+    at = {row.name: mean_and_error(row.values["ndcg10"])[0] for row in record.rows}
     assert set(at) == {DETECTED, "exact", "fast", "set"}
     assert at["exact"] > 80
-    assert run.extra["losses"]["detector: faces not found"] == pytest.approx(100 - at[DETECTED])
-    assert run.extra["faces_found"] > 0.8 * run.extra["faces_placed"]
+    assert record.extra["losses"]["detector: faces not found"] == pytest.approx(100 - at[DETECTED])
+    assert record.extra["faces_found"] > 0.8 * record.extra["faces_placed"]
     [(sheet, quality)] = write_examples(tmp_path, tmp_path / "sheets", count=1)
     assert sheet.stat().st_size > 20_000
     assert 0 <= quality <= 100

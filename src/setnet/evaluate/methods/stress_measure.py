@@ -1,0 +1,208 @@
+"""The stress test of section 5.1: nDCG of one method as the number of faces per set grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.evaluate.measures import dcg
+from setnet.evaluate.worlds.stress_world import StressWorld
+from setnet.index import greedy_matches
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
+
+__all__ = [
+    "FACES",
+    "PairSimilarities",
+    "StressResult",
+    "StressTest",
+    "element_similarities",
+    "first_ranks",
+    "gap_closed",
+    "set_similarities",
+    "stress",
+    "stress_elements",
+]
+
+Floats = NDArray[np.float32]
+FACES = (2, 3, 4, 5)
+SETS_AT_ONCE = 2048
+SAMPLED = 16  # every so many sets enter the sample of similarities
+
+
+@dataclass(frozen=True, eq=False)
+class PairSimilarities:
+    """A method's similarities of query faces with all N sets of one size.
+
+    Attributes
+    ----------
+    pair
+        Returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
+        places in `StressTest.examples`.
+    sample
+        PairSimilarities of all query faces with some sets: nearly all of them of impostors.
+    """
+
+    pair: Callable[[int, int], Floats]
+    sample: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class StressTest:
+    """Measures rankings of a stress world against its ground truth, which is the same for every method."""
+
+    world: StressWorld
+    depths: tuple[int, ...] = (10,)
+
+    @cached_property
+    def examples(self) -> NDArray[np.int64]:
+        """Rows of all query faces, each once."""
+        return np.unique(self.world.examples)
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """(repeats, Q, 2) places of the query faces in `examples`."""
+        return np.searchsorted(self.examples, self.world.examples)
+
+    @cached_property
+    def relevance(self) -> list[NDArray[np.uint8]]:
+        """Per query, how many of its people each set holds."""
+        return [self.world.relevance(query).astype(np.uint8) for query in range(len(self.world.queries))]
+
+    @cached_property
+    def ideal(self) -> NDArray[np.float64]:
+        """(Q, depths) DCG of the best ranking."""
+        best = [np.repeat([2, 1], [(one == 2).sum(), (one == 1).sum()]) for one in self.relevance]
+        return np.array([[float(dcg(ranked, depth)) for depth in self.depths] for ranked in best])
+
+    def ndcg(self, similarities: PairSimilarities, logistic: Logistic) -> NDArray[np.float64]:
+        """Return (depths, repeats): nDCG in percent, the mean over queries."""
+        values = np.empty((len(self.depths), *self.places.shape[:2]))
+        known: dict[tuple[int, int], NDArray[np.float64]] = {}
+        for query in range(self.places.shape[1]):
+            for repeat, (first, second) in enumerate(self.places[:, query].tolist()):
+                if (first, second) not in known:
+                    probability = _probability(similarities.pair(first, second), logistic)
+                    known[first, second] = self._ndcg(query, probability[0] + probability[1])
+                values[:, repeat, query] = known[first, second]
+        return np.asarray(values.mean(axis=2))
+
+    def _ndcg(self, query: int, scores: Floats) -> NDArray[np.float64]:
+        ranked = self.relevance[query][first_ranks(scores, min(max(self.depths), len(scores)))]
+        gains = np.array([float(dcg(ranked, depth)) for depth in self.depths])
+        return np.asarray(100.0 * gains / self.ideal[query])
+
+
+def set_similarities(
+    aggregator: Aggregator, test: StressTest, faces: Sequence[int] = FACES
+) -> Iterator[PairSimilarities]:
+    """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
+    world = test.world
+    queries = aggregator.describe(world.descriptors[test.examples]).T
+    for size in faces:
+        table = np.empty((len(test.examples), len(world.faces)), dtype=np.float32)
+        for start in range(0, len(world.faces), SETS_AT_ONCE):
+            members = world.faces[start : start + SETS_AT_ONCE, :size]
+            counts = np.full(len(members), size, dtype=np.int64)
+            codes = aggregator.encode(world.descriptors[members.ravel()], counts)
+            vectors = codec.decode(codes, aggregator.dim, aggregator.bits)
+            table[:, start : start + len(members)] = (vectors @ queries).T
+        yield PairSimilarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
+
+
+def element_similarities(
+    test: StressTest, faces: Sequence[int] = FACES, change: Callable[[Floats], Floats] = unit
+) -> Iterator[PairSimilarities]:
+    """Yield the same with every face stored and matched greedily; ``change`` may whiten the descriptors."""
+    world = test.world
+    vectors = change(world.descriptors)
+    similarity = np.ascontiguousarray(vectors[test.examples] @ vectors.T)
+    for size in faces:
+
+        def pair(a: int, b: int, members: NDArray[np.int64] = world.faces[:, :size]) -> Floats:
+            both = np.stack([similarity[a][members], similarity[b][members]], axis=1)
+            matched = np.take_along_axis(both, greedy_matches(both)[..., None], axis=2)
+            return np.ascontiguousarray(matched[..., 0].T)
+
+        yield PairSimilarities(pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
+
+
+@dataclass(frozen=True)
+class StressResult:
+    """One method's nDCG in percent: ``values[f][r]`` at ``faces[f]`` faces per set in repeat r."""
+
+    method: str
+    bytes_per_item: int
+    logistic: Logistic
+    depth: int
+    faces: tuple[int, ...]
+    values: NDArray[np.float64]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """Mean over repeats, per number of faces."""
+        return np.asarray(self.values.mean(axis=1))
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """Standard error over repeats, per number of faces."""
+        repeats = self.values.shape[1]
+        return np.asarray(self.values.std(axis=1, ddof=min(1, repeats - 1)) / np.sqrt(repeats))
+
+
+def stress(
+    aggregator: Aggregator,
+    world: StressWorld,
+    *,
+    faces: Sequence[int] = FACES,
+    depth: int = 10,
+    logistic: Logistic | None = None,
+) -> StressResult:
+    """Run the test for one set vector per set, in the bytes an index would hold."""
+    test, score = StressTest(world, (depth,)), logistic or aggregator.logistic
+    values = [test.ndcg(one, score)[0] for one in set_similarities(aggregator, test, faces)]
+    size = aggregator.bytes_per_item
+    return StressResult(aggregator.name, size, score, depth, tuple(faces), np.array(values))
+
+
+def stress_elements(
+    world: StressWorld,
+    *,
+    faces: Sequence[int] = FACES,
+    depth: int = 10,
+    logistic: Logistic = ELEMENT_LOGISTIC,
+) -> StressResult:
+    """Run the test with every face stored: the upper bound, faces matched greedily and never twice."""
+    test = StressTest(world, (depth,))
+    values = [test.ndcg(one, logistic)[0] for one in element_similarities(test, faces)]
+    size = int(np.mean(faces) * codec.row_bytes(world.descriptors.shape[1], 32))
+    return StressResult("descriptor per element", size, logistic, depth, tuple(faces), np.array(values))
+
+
+def gap_closed(method: StressResult, mean: StressResult, elements: StressResult) -> NDArray[np.float64]:
+    """Return the share of the gap between mean pooling and descriptor-per-element closed, in percent.
+
+    NaN where there is no gap.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return 100.0 * (method.means - mean.means) / (elements.means - mean.means)
+
+
+def first_ranks(scores: NDArray[np.floating], depth: int) -> NDArray[np.int64]:
+    """Return the items with the ``depth`` highest scores, best first; ties in favour of the lower item."""
+    bar = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+    candidates = np.flatnonzero(scores >= bar)
+    return candidates[np.argsort(-scores[candidates], kind="stable")][:depth]
+
+
+def _probability(similarity: Floats, logistic: Logistic) -> Floats:
+    """Turn similarities into probabilities, in place and in float32: there are millions of them."""
+    similarity *= np.float32(-logistic.w)
+    similarity -= np.float32(logistic.b)
+    np.minimum(similarity, np.float32(80.0), out=similarity)
+    np.exp(similarity, out=similarity)
+    similarity += np.float32(1.0)
+    return np.reciprocal(similarity, out=similarity)

@@ -1,0 +1,23 @@
+"""Identification and verification of single faces."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from setnet.evaluate.data.labelled_people import Halves
+from setnet.evaluate.experiments.identification import identification_rates, roc, run_identify
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.report.record import Run, mean_and_error
+
+
+def test_identification(halves: Halves, methods: Methods) -> None:
+    gallery = np.eye(12, dtype=np.float32)
+    probe = np.array([[0.5, 1.0, *[0.0] * 10]], dtype=np.float32)
+    assert identification_rates(gallery, probe, np.array([0])) == {1: 0.0, 5: 100.0, 10: 100.0}
+    same, different = np.array([0.9, 0.4], np.float32), np.linspace(0, 0.5, 101).astype(np.float32)
+    assert roc(same, different, np.array([0.01, 0.5])).tolist() == [50.0, 100.0]
+    run = Run("identify", {})
+    run_identify(run, halves.test, methods, [], repeats=2)
+    rates = {key: mean_and_error(v)[0] for key, v in run.rows["descriptor"].values.items()}
+    assert 50 < rates["tpir1"] <= rates["tpir5"] <= rates["tpir10"]
+    assert rates["tar@0.0001"] <= rates["tar@0.01"]

@@ -1,0 +1,22 @@
+"""Retrieval by set vectors alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from setnet.evaluate.experiments.query_runs import QueryRunner
+from setnet.evaluate.experiments.retrieval import run_retrieval
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.report.record import Run
+from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.learn.data.virtual_people import VirtualPeople
+
+
+def test_retrieval_rows_and_three_examples_help(model: VirtualPeople, methods: Methods) -> None:
+    world = SimulatedWorld(model, seed=1, scale=0.003, difficulty=2.0)
+    run = Run("retrieval", {})
+    run_retrieval(run, world, methods, ["mean"], QueryRunner(world, 20, 10, repeats=2))
+    assert list(run.rows) == ["mean", "mean, query agg.", "mean, mean of scores", "mean, max of scores"]
+    values = run.rows["mean"].values
+    assert np.mean(values["ndcg10 n3"]) > np.mean(values["ndcg10 n1"])
+    assert "ndcg10 n1" not in run.rows["mean, max of scores"].values

@@ -1,0 +1,39 @@
+"""The stress test as an experiment: rows per method, kept and continued."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.data.labelled_people import Halves
+from setnet.evaluate.experiments.stress import ELEMENTS, run_stress
+from setnet.evaluate.methods.methods import Methods
+from setnet.evaluate.report.record import Progress, Run, mean_and_error
+
+
+def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_path: Path) -> None:
+    def stop_at(name: str, now: Progress) -> None:
+        if now.doing == name:
+            raise KeyboardInterrupt
+
+    path = tmp_path / "stress.json"
+    start = partial(
+        run_stress, halves=halves, methods=methods, names=["mean", "mean +W"], sets=500, queries=10, repeats=2
+    )
+    with pytest.raises(KeyboardInterrupt):
+        start(Run("stress", {"a": 1}, path, partial(stop_at, "mean +W")))
+    said: list[Progress] = []
+    run = Run("stress", {"a": 1}, path, said.append)
+    assert list(run.rows) == ["mean"]
+    start(run)
+    assert "mean" not in [now.doing for now in said]
+    assert said[-1].done == 3
+    assert {"mean", "mean +W", ELEMENTS} <= set(run.rows)
+    assert mean_and_error(run.rows[ELEMENTS].values["ndcg10@5"]) > mean_and_error(
+        run.rows["mean"].values["ndcg10@5"]
+    )
+    with pytest.raises(InvalidInputError, match="a 1 there, 2 requested"):
+        Run("stress", {"a": 2}, path)

@@ -1,0 +1,73 @@
+"""A head's (w, b) on a user's own people: chosen by how it ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from setnet.errors import InvalidInputError
+from setnet.evaluate.methods import ranking_calibration
+from setnet.evaluate.methods.ranking_calibration import calibrate_head, calibrated, calibrated_elements
+from setnet.evaluate.methods.stress_measure import stress, stress_elements
+from setnet.evaluate.worlds.stress_world import StressWorld
+from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.sets import Logistic, Mean, SetNet
+
+EYE = np.eye(128, dtype=np.float32)
+
+
+def people(known: int, each: int) -> tuple[np.ndarray, np.ndarray]:
+    model = VirtualPeople(np.zeros(128, np.float32), EYE, 0.9 * EYE)
+    rng = np.random.default_rng(0)
+    who = np.repeat(np.arange(known), each)
+    return model.faces(rng, model.people(rng, known), who), np.array([f"p{i}" for i in who])
+
+
+def test_a_spoilt_score_is_repaired_without_distractors_in_the_file() -> None:
+    net = SetNet.load("sface-128d")
+    # what likelihood gives: a slope so steep that one certain face outweighs two probable ones
+    spoilt = SetNet(net.head.with_logistic(Logistic(60.0, -12.0)))
+    fit = calibrate_head(spoilt, *people(60, 4))
+    assert fit.after > fit.before + 3
+    assert fit.logistic.w < 30
+
+
+def test_too_few_people_are_counted() -> None:
+    with pytest.raises(InvalidInputError, match="9 people have two labelled faces"):
+        calibrate_head(SetNet.load("sface-128"), *people(9, 4))
+
+
+@pytest.fixture(scope="module")
+def one_repeat(world: StressWorld) -> StressWorld:
+    return replace(world, examples=world.examples[:1])
+
+
+def quality(world: StressWorld, logistic: Logistic, bound: bool) -> float:
+    if bound:
+        return float(stress_elements(world, logistic=logistic).means.mean())
+    return float(stress(Mean(128), world, logistic=logistic).means.mean())
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_search_is_as_good_as_a_grid_on_whole_rankings(one_repeat: StressWorld, bound: bool) -> None:
+    world = one_repeat
+    found = calibrated_elements(world) if bound else calibrated(Mean(128), world)
+    grid = [Logistic(w, -w * t) for w in (5.0, 10.0, 20.0) for t in (0.1, 0.3, 0.5)]
+    assert quality(world, found, bound) >= max(quality(world, one, bound) for one in grid) - 0.05
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_refinement_gains_by_the_criterion_it_is_given(
+    one_repeat: StressWorld, relative: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def value(logistic: Logistic) -> float:
+        means = stress(Mean(128), one_repeat, logistic=logistic).means
+        return float(-np.log(100.1 - means).mean() if relative else means.mean())
+
+    refined = calibrated(Mean(128), one_repeat, relative=relative)
+    monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())
+    coarse = calibrated(Mean(128), one_repeat, relative=relative)
+    assert value(refined) >= value(coarse)
+    assert relative or refined != coarse, "at least the plain average has room to gain in this world"

@@ -1,0 +1,123 @@
+"""The stress test: its figures mean what they say, and equal the plain computation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.measures import ndcg
+from setnet.evaluate.methods.ranking_calibration import calibrated
+from setnet.evaluate.methods.stress_measure import (
+    StressResult,
+    first_ranks,
+    gap_closed,
+    stress,
+    stress_elements,
+)
+from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.index.kernels.reference import greedy_pairs
+from setnet.sets import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
+
+
+def test_mean_pooling_by_hand(world: StressWorld) -> None:
+    score = Logistic(15.0, -6.0)
+    values = []
+    for query, (first, second) in enumerate(world.examples[0].tolist()):
+        sums = world.descriptors[world.faces[:, :3]].sum(axis=1)
+        vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+        similarity = vectors @ world.descriptors[[first, second]].T
+        total = (1 / (1 + np.exp(-(15.0 * similarity - 6.0)))).sum(axis=1)
+        relevance = world.relevance(query)
+        values.append(float(ndcg(relevance[np.argsort(-total, kind="stable")[:10]], relevance, 10)))
+    result = stress(Mean(128), world, faces=(3,), logistic=score)
+    assert result.values[0, 0] == pytest.approx(np.mean(values), abs=0.5)
+
+
+def test_per_element_beats_the_mean_and_the_mean_falls_with_more_faces(world: StressWorld) -> None:
+    mean = stress(Mean(128), world, logistic=calibrated(Mean(128), world))
+    elements = stress_elements(world)
+    assert mean.means[0] > mean.means[3] + 3
+    assert (elements.means >= mean.means - 0.5).all()
+
+
+def test_the_gap_is_that_between_mean_and_elements() -> None:
+    def result(*means: float) -> StressResult:
+        return StressResult("x", 1, ELEMENT_LOGISTIC, 10, (2, 3, 4), np.array(means)[:, None])
+
+    closed = gap_closed(result(85, 90, 70), result(80, 60, 70), result(90, 100, 70))
+    np.testing.assert_allclose(closed, [50, 75, np.nan])
+
+
+def slow_ndcg(
+    world: StressWorld, matched: Callable[[int, int], np.ndarray], logistic: Logistic, depth: int
+) -> np.ndarray:
+    """Return the nDCG of each repeat by its definition, in float64; ``matched`` gives (N, 2) similarities."""
+    values = np.empty(world.examples.shape[:2])
+    for repeat, query in np.ndindex(values.shape):
+        relevance = world.relevance(query)
+        total = logistic.probability(matched(*world.examples[repeat, query])).sum(axis=1)
+        values[repeat, query] = ndcg(relevance[np.argsort(-total, kind="stable")[:depth]], relevance, depth)
+    return values.mean(axis=1)
+
+
+def slow_sets(world: StressWorld, size: int) -> Callable[[int, int], np.ndarray]:
+    sums = world.descriptors[world.faces[:, :size]].astype(np.float64).sum(axis=1)
+    vectors = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    return lambda first, second: vectors @ world.descriptors[[first, second]].T
+
+
+def slow_elements(world: StressWorld, size: int) -> Callable[[int, int], np.ndarray]:
+    def matched(first: int, second: int) -> np.ndarray:
+        similarity = world.descriptors[[first, second]] @ world.descriptors.T
+        rows = np.empty((len(world.faces), 2))
+        for number, members in enumerate(world.faces[:, :size]):
+            for query, element in greedy_pairs(similarity[:, members].astype(np.float64)):
+                rows[number, query] = similarity[query, members[element]]
+        return rows
+
+    return matched
+
+
+@pytest.mark.parametrize("depth", [10, 30])
+def test_the_test_is_the_plain_computation(stress_people: People, depth: int) -> None:
+    some = stress_people
+    world = stress_world(some.descriptors, some.labels, sets=900, queries=8, repeats=2)
+    for size in (2, 5):
+        fast = stress(Mean(128), world, faces=(size,), depth=depth, logistic=SET_LOGISTIC).values[0]
+        slow = slow_ndcg(world, slow_sets(world, size), SET_LOGISTIC, depth)
+        np.testing.assert_allclose(fast, slow, atol=0.02)
+        fast = stress_elements(world, faces=(size,), depth=depth).values[0]
+        slow = slow_ndcg(world, slow_elements(world, size), ELEMENT_LOGISTIC, depth)
+        np.testing.assert_allclose(fast, slow, atol=0.02)
+
+
+def test_greedy_never_matches_one_face_twice() -> None:
+    rng = np.random.default_rng(5)
+    faces = rng.standard_normal((4, 128)).astype(np.float32)
+    faces /= np.linalg.norm(faces, axis=1, keepdims=True)
+    # item 0 holds one face like both queries, item 1 holds one face of each
+    both = faces[0] + faces[1]
+    rows = np.stack([both / np.linalg.norm(both), faces[2], faces[0], faces[1]]).astype(np.float32)
+    queries = faces[:2]
+    alone = StressWorld(
+        descriptors=np.concatenate([rows, queries]),
+        faces=np.array([[0, 1], [2, 3]]),
+        people=np.array([[7, 8], [0, 1]]),
+        queries=np.array([[0, 1]]),
+        examples=np.array([[[4, 5]]]),
+    )
+    result = stress_elements(alone, faces=(2,), depth=1, logistic=Logistic(5.0, -1.0))
+    assert result.values[0, 0] == pytest.approx(100.0)
+
+
+def test_a_shipped_head_beats_the_mean_on_crowded_sets(world: StressWorld) -> None:
+    net = SetNet.load("sface-512")
+    mean = stress(Mean(128), world, faces=(5,), logistic=calibrated(Mean(128), world, faces=(5,)))
+    assert stress(net, world, faces=(5,)).means[0] > mean.means[0] + 3
+
+
+def test_first_ranks_break_ties_by_position() -> None:
+    assert first_ranks(np.array([1.0, 3.0, 3.0, 2.0, 1.0]), 4).tolist() == [1, 2, 3, 0]
