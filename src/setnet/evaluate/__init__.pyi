@@ -10,6 +10,7 @@ from .experiments.orthogonality import run_orthogonality as run_orthogonality
 from .experiments.query_runs import Asker as Asker
 from .experiments.retrieval import VARIANTS as VARIANTS
 from .experiments.retrieval import run_retrieval as run_retrieval
+from .experiments.shipped_heads import train_heads as train_heads
 from .experiments.stress_experiment import run_stress as run_stress
 from .experiments.tradeoff import default_head as default_head
 from .experiments.tradeoff import row_count as row_count

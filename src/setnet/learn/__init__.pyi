@@ -10,7 +10,7 @@ from .export.calibration import Calibration as Calibration
 from .export.calibration import calibrate_elements as calibrate_elements
 from .export.calibration import fit_logistic as fit_logistic
 from .export.head_recipes import RECIPES as RECIPES
-from .export.head_recipes import train_head as train_head
+from .export.head_recipes import fit_head as fit_head
 from .models.aggregators.pooling import GeneralisedMean as GeneralisedMean
 from .models.backbones.backbone import Descriptors as Descriptors
 from .models.model_file import load_backbone as load_backbone

@@ -181,6 +181,48 @@ def claim(
         typer.echo(f"{write_report(result, page)}: table and figure")
 
 
+@app.command()
+def heads(
+    data: Annotated[Path, typer.Argument(metavar="LFW.npz", help="Descriptor file of LFW.")],
+    degraded: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.npz", help="Descriptors of degraded copies of the photos; repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Make this head; repeatable [default: all].")
+    ] = None,
+    evaluate_only: Annotated[
+        bool, typer.Option("--evaluate-only", help="Make none; evaluate the heads as they are.")
+    ] = False,
+    make_only: Annotated[bool, typer.Option("--make-only", help="Do not evaluate.")] = False,
+    card: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Put the figures into this page (docs/heads.md).")
+    ] = None,
+    sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 64_000,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the heads [default: inside the installed package]."),
+    ] = None,
+) -> None:
+    """Make the heads that come with setnet from LFW's training half; evaluate them on its test half."""
+    from setnet.cli.output import say
+    from setnet.evaluate import train_heads
+
+    evaluations = train_heads(
+        data,
+        degraded or [],
+        only=only or [],
+        make=not evaluate_only,
+        evaluate=not make_only,
+        card=card,
+        sets=sets,
+        folder=out,
+        say=say,
+    )
+    for evaluation in evaluations:
+        typer.echo(evaluation.table().markdown())
+
+
 def _outcome(report: TrainReport) -> str:
     end = f"loss {report.last_loss:.4f}" if report.losses else "nothing was left to do"
     return f"{report.steps:,} steps, {end}"
