@@ -3,7 +3,6 @@ from .data.crops import aligned_crops as aligned_crops
 from .data.descriptor_file import read_descriptors as read_descriptors
 from .data.descriptor_source import DescriptorSource as DescriptorSource
 from .data.face_source import FaceArray as FaceArray
-from .data.source import stream as stream
 from .data.virtual_people import Crowd as Crowd
 from .data.virtual_people import VirtualPeople as VirtualPeople
 from .export.calibration import Calibration as Calibration
@@ -22,11 +21,12 @@ from .models.network import learnt_p as learnt_p
 from .models.network import make_aggregator as make_aggregator
 from .models.network_aggregator import NetworkAggregator as NetworkAggregator
 from .training.loop import TrainReport as TrainReport
-from .training.overfit_batch import fixed_batch_trial as fixed_batch_trial
+from .training.loop import train_loop as train_loop
+from .training.overfit_batch import overfit_batch as overfit_batch
 from .training.pretrain import pretrain as pretrain
-from .training.set_training import batch_loss as batch_loss
 from .training.set_training import elements_of as elements_of
-from .training.set_training import set_sizes as set_sizes
+from .training.set_training import set_step_loss as set_step_loss
+from .training.settings import SetSettings as SetSettings
 from .training.settings import Settings as Settings
 from .training.settings import load_settings as load_settings
 from .training.settings import presets as presets

@@ -142,9 +142,9 @@ def trial(
 
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
     from setnet.cli.output import print_json, say
-    from setnet.learn import fixed_batch_trial
+    from setnet.learn import overfit_batch
 
-    phases = dict(zip(("pretrain", "sets"), fixed_batch_trial(settings, steps, data, say), strict=True))
+    phases = dict(zip(("pretrain", "sets"), overfit_batch(settings, steps, data, say), strict=True))
     if json:
         facts = {name: asdict(done) for name, done in phases.items()}
         print_json({"backbone": backbone, "faces": 2 * settings.sets.identities} | facts)

@@ -79,6 +79,16 @@ def pretrain(
         return functional.cross_entropy(model(images), labels, reduction="sum") / len(picks)
 
     stored = {"people": len(classes)} | settings.part("backbone", "augment", "pretrain")
-    report = train_loop("pretrain", model, loss_of, schedule, folder, stored, schedule.batch, group, stop_at)
+    report = train_loop(
+        "pretrain",
+        model,
+        loss_of,
+        schedule,
+        folder=folder,
+        settings=stored,
+        samples=schedule.batch,
+        group=group,
+        stop_at=stop_at,
+    )
     model.eval()
     return report

@@ -1,4 +1,4 @@
-"""What a run says while it runs: loss, samples per second and time left; and TensorBoard logs."""
+"""Progress of a training run: loss, samples per second and time left on screen; TensorBoard logs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Journal"]
+__all__ = ["ProgressLog"]
 
 SECONDS_BETWEEN_LINES = 20.0
 
 
-class Journal:
+class ProgressLog:
     """Shows a bar on a terminal, a line every 20 s elsewhere, and nothing in `quiet` processes."""
 
     def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
@@ -42,7 +42,7 @@ class Journal:
             self._bar = Progress(*columns, numbers, TimeRemainingColumn(), console=Console(stderr=True))
             self._task = self._bar.add_task(title, total=steps, completed=first, loss="-", rate="-")
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> ProgressLog:
         if self._bar is not None:
             self._bar.start()
         return self

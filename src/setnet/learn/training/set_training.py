@@ -18,9 +18,17 @@ from setnet.learn.training.checkpoint import latest_checkpoint
 from setnet.learn.training.initialise import random_sets, start_aggregator
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
 from setnet.learn.training.processes import Processes, synchronise_norms
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.settings import SetSettings, Settings
 
-__all__ = ["batch_loss", "calibrate_network", "elements_of", "set_sizes", "start_network", "train_sets"]
+__all__ = [
+    "batch_loss",
+    "calibrate_network",
+    "elements_of",
+    "set_sizes",
+    "set_step_loss",
+    "start_network",
+    "train_sets",
+]
 
 SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
 
@@ -50,6 +58,29 @@ def batch_loss(network: SetNetwork, elements: Tensor, labels: Tensor, counts: Te
     return set_loss(loss, network.logits(queries, sets), members)
 
 
+def set_step_loss(
+    network: SetNetwork,
+    source: Source,
+    schedule: SetSettings,
+    seed: int,
+    step: int,
+    group: Processes | None = None,
+    device: str = "cpu",
+) -> Tensor:
+    """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
+    group = group or Processes()
+    rng = stream(seed, step)
+    draw = source.draw(rng, schedule.identities, 2)
+    counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
+    total = len(draw.labels)
+    share = group.share(total)
+    streams = [stream(seed, step, i + 1) for i in range(*share.indices(total))]
+    faces = source.load(draw.picks[share], streams).to(device)
+    elements = group.gather(network.elements(faces), total)
+    labels = torch.from_numpy(draw.labels).to(device)
+    return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
+
+
 def train_sets(
     network: SetNetwork,
     source: Source,
@@ -77,21 +108,18 @@ def train_sets(
             if isinstance(part, nn.BatchNorm2d):
                 part.eval()
 
-    def loss_of(step: int) -> Tensor:
-        rng = stream(settings.seed, step)
-        draw = source.draw(rng, schedule.identities, 2)
-        counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
-        total = len(draw.labels)
-        share = group.share(total)
-        streams = [stream(settings.seed, step, i + 1) for i in range(*share.indices(total))]
-        faces = source.load(draw.picks[share], streams).to(device)
-        elements = group.gather(network.elements(faces), total)
-        labels = torch.from_numpy(draw.labels).to(device)
-        return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
-
     stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
-    samples = 2 * schedule.identities
-    report = train_loop("sets", network, loss_of, schedule, folder, stored, samples, group, stop_at)
+    report = train_loop(
+        "sets",
+        network,
+        lambda step: set_step_loss(network, source, schedule, settings.seed, step, group, device),
+        schedule,
+        folder=folder,
+        settings=stored,
+        samples=2 * schedule.identities,
+        group=group,
+        stop_at=stop_at,
+    )
     network.eval()
     return report
 
