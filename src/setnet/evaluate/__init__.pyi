@@ -19,7 +19,6 @@ from .measures import ndcg as ndcg
 from .methods.head_calibration import calibrate_head as calibrate_head
 from .methods.methods import Methods as Methods
 from .methods.plain_scan import one_blas_thread as one_blas_thread
-from .report.claim_report import table as table
 from .report.claim_report import write_report as write_report
 from .report.experiment_tables import conditions as conditions
 from .report.experiment_tables import tables_of as tables_of

@@ -173,10 +173,12 @@ def claim(
     Continues where it stopped. Crops, trained networks and results are kept in RUN.
     """
     settings = _prepared(preset, changes, "cpu", threads)
-    from setnet.evaluate import run_claim, table, write_report
+    from setnet.cli.output import say
+    from setnet.evaluate import run_claim, tables_of, write_report
 
-    result = run_claim(data, out, settings)
-    typer.echo(table(result))
+    result = run_claim(data, out, settings, say=say)
+    for table in tables_of(result):
+        typer.echo(table.markdown())
     for page in [out / "claim.md", *([report] if report else [])]:
         typer.echo(f"{write_report(result, page)}: table and figure")
 

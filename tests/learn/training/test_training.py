@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern, photo_folder
 
+from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import TrainingError
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceArray, FaceFolder

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern, photo_folder
 from PIL import Image
 
+from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import InvalidInputError, PhotoError, TrainingError
 from setnet.learn.data.augment import centre_crop, random_crop
 from setnet.learn.data.descriptor_source import DescriptorSource

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from learn_people import descriptors, photo_folder
 from typer.testing import CliRunner
 
+from learn_people import descriptors, photo_folder
 from setnet.cli.research.calibrate import app as calibrate_app
 from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.sets import SetNet
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SMALL = [
     "backbone.size=32",

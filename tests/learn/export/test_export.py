@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern
 
+from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
 from setnet.learn.export.export import export_network, head_of

@@ -66,7 +66,7 @@ def run(folder: Path, number: int) -> list[object]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     started = []
     for rank in range(number):
         place = {

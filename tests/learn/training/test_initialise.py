@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors
 
+from learn_people import descriptors
 from setnet.errors import TrainingError
 from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 from setnet.learn.models.aggregators.ragged import unit
