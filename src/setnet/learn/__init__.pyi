@@ -1,6 +1,5 @@
 from .data.crops import Crops as Crops
 from .data.crops import aligned_crops as aligned_crops
-from .data.descriptor_file import read_descriptors as read_descriptors
 from .data.descriptor_source import DescriptorSource as DescriptorSource
 from .data.face_source import FaceArray as FaceArray
 from .data.virtual_people import Crowd as Crowd

@@ -19,6 +19,8 @@ from .store.catalog import Counts as Counts
 from .store.creation import is_founded as is_founded
 from .store.creation import refuse_other_settings as refuse_other_settings
 from .store.creation import roots_from as roots_from
+from .store.descriptor_file import read_arrays as read_arrays
+from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
 from .store.paths import shown as shown

@@ -32,7 +32,7 @@ def calibrate(
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.learn import read_descriptors
+    from setnet.library import read_descriptors
     from setnet.sets import Logistic
 
     if out is not None and head is None:

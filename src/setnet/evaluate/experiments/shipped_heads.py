@@ -21,7 +21,8 @@ from setnet.evaluate.methods.stress import StressResult, calibrated, gap_closed,
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.tables import Table
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn import RECIPES, fit_head, read_descriptors
+from setnet.learn import RECIPES, fit_head
+from setnet.library import read_descriptors
 from setnet.sets import Aggregator, Head, Logistic, Mean, SetNet, path_of
 
 __all__ = ["HeadEvaluation", "evaluate_heads", "make_head", "train_heads", "write_card"]

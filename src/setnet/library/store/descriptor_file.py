@@ -1,8 +1,10 @@
-"""The descriptor file: `.npz` with `descriptors` (n, D) and `labels` (n,), read without pickle."""
+"""Descriptor files: `.npz` with `descriptors` (n, D) and `labels` (n,), written and read without pickle."""
 
 from __future__ import annotations
 
 import os
+import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.store.paths import shown
 
-__all__ = ["refuse_place", "write_descriptor_file"]
+__all__ = ["read_arrays", "read_descriptors", "refuse_place", "write_descriptor_file"]
 
 
 def refuse_place(path: Path) -> None:
@@ -42,3 +44,37 @@ def write_descriptor_file(
     except OSError as error:
         part.unlink(missing_ok=True)
         raise StorageError(f"cannot write {shown(path)}: {error.strerror or error}") from error
+
+
+def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
+    """Return (descriptors, labels) of a descriptor file; rows labelled "" are of unknown people."""
+    path = Path(path)
+    if not path.is_file():
+        raise InvalidInputError(
+            f"{path}: no such descriptor file; expected an .npz with 'descriptors' and 'labels'"
+        )
+    found, labels = read_arrays(path, ("descriptors", "labels"))
+    try:
+        descriptors = np.asarray(found, dtype=np.float32)
+    except ValueError as error:
+        raise InvalidInputError(f"{path}: not a readable descriptor file ({error})") from error
+    if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
+        raise InvalidInputError(
+            f"{path}: descriptors {descriptors.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
+        )
+    if not np.isfinite(descriptors).all():
+        bad = int(np.flatnonzero(~np.isfinite(descriptors).all(1))[0])
+        raise InvalidInputError(f"{path}: row {bad} holds NaN or infinity; remove it")
+    return descriptors, labels.astype(np.str_)
+
+
+def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Return the arrays called ``names`` of an ``.npz`` file; no pickle is read."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return [file[name] for name in names]
+    except KeyError as error:
+        wanted = " and ".join(f"'{name}'" for name in names)
+        raise InvalidInputError(f"{path}: {error.args[0]}; expected arrays {wanted}") from error
+    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInputError(f"{path}: not a readable .npz file ({error})") from error
