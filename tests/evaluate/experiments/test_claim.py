@@ -13,7 +13,7 @@ from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.experiments.claim import run_claim
 from setnet.evaluate.report.claim_report import write_report
 from setnet.evaluate.report.experiment_tables import tables_of
-from setnet.learn.training.settings import load_settings
+from setnet.learn.training.training_settings import load_settings
 from setnet.learn.training.variants import VARIANTS
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -24,8 +24,8 @@ from setnet.learn.training.checkpoint import latest_checkpoint
 from setnet.learn.training.loop import TrainReport
 from setnet.learn.training.pretrain import batch_of_step, pretrain
 from setnet.learn.training.set_training import calibrate_network, train_sets
-from setnet.learn.training.settings import Settings, load_settings
 from setnet.learn.training.stages import run_sets, run_whiten
+from setnet.learn.training.training_settings import TrainingSettings, load_settings
 
 HEAD = [
     "backbone.dim=32",
@@ -58,7 +58,7 @@ FACES = [
 
 
 def train_head(
-    folder: Path, settings: Settings, stop_at: int | None = None
+    folder: Path, settings: TrainingSettings, stop_at: int | None = None
 ) -> tuple[SetNetwork, TrainReport]:
     torch.manual_seed(settings.seed)
     backbone = make_backbone("descriptors", 32)
@@ -77,7 +77,7 @@ def test_a_finished_run_repeated_keeps_the_whitening_added_since(tmp_path: Path)
     assert load_network(tmp_path / "network.safetensors").network.after is not None
 
 
-def faces(settings: Settings) -> FaceArray:
+def faces(settings: TrainingSettings) -> FaceArray:
     backbone = new_backbone(settings)
     assert backbone.spec is not None
     crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])

@@ -12,7 +12,7 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    from setnet.learn import Settings, TrainReport
+    from setnet.learn import TrainingSettings, TrainReport
 
 app = make_app()
 
@@ -244,7 +244,7 @@ def _torch() -> None:
         raise ModelError("training needs torch: install it with `pip install 'setnet[train]'`") from error
 
 
-def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> Settings:
+def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:
     from setnet.learn import load_settings
 
     settings = load_settings(preset, changes or [])

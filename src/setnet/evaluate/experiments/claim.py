@@ -24,11 +24,11 @@ from setnet.learn import (
     FaceArray,
     NetworkAggregator,
     SetNetwork,
-    Settings,
+    TrainingSettings,
     Variant,
     aligned_crops,
     elements_of,
-    learnt_p,
+    learned_exponents,
     load_backbone,
     new_backbone,
     pretrain,
@@ -64,7 +64,7 @@ class _Data:
 def run_claim(
     data: Path,
     out: Path,
-    settings: Settings,
+    settings: TrainingSettings,
     worlds: Sequence[tuple[int, int]] = WORLDS,
     say: Callable[[str], None] = lambda text: None,
 ) -> Record:
@@ -88,8 +88,8 @@ def run_claim(
     # Those without set training first: Baseline's descriptors decide the size of the test.
     for variant in sorted(VARIANTS, key=lambda v: v.size is not None):
         network = trained_variant(variant, backbone_file, parts.train, settings, out / "variants")
-        if learnt_p(network):
-            exponents[variant.name] = learnt_p(network)
+        if learned_exponents(network):
+            exponents[variant.name] = learned_exponents(network)
         if chosen and all(run.has(name) for name, _ in _forms(variant)):
             continue
         if not chosen:
@@ -115,7 +115,7 @@ def run_claim(
     return run.record()
 
 
-def _divide(crops: Crops, settings: Settings) -> _Data:
+def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
     """Return training people, held-out people of the same half, and the people of the other half."""
     spec = new_backbone(settings).spec
     assert spec is not None

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.learn.models.backbones.backbone import InputSpec
-from setnet.learn.training.settings import AugmentSettings
+from setnet.learn.training.training_settings import AugmentSettings
 
 __all__ = ["centre_crop", "random_crop"]
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from setnet.errors import TrainingError
 
-__all__ = ["Draw", "LabelledSource", "Source", "stream"]
+__all__ = ["Draw", "LabelledSource", "TrainingSource", "stream"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Draw:
     picks: NDArray[Any]
 
 
-class Source(Protocol):
+class TrainingSource(Protocol):
     """A supply of faces of many people."""
 
     @property

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from setnet.errors import TrainingError
 from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 
-__all__ = ["initialise_netvlad", "initialise_reduction", "kmeans", "random_sets", "start_aggregator"]
+__all__ = ["initialise_aggregator", "initialise_netvlad", "initialise_reduction", "kmeans", "random_sets"]
 
 
 def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 50) -> Tensor:
@@ -114,7 +114,7 @@ def random_sets(
     return np.array(indices, dtype=np.int64), counts.astype(np.int64)
 
 
-def start_aggregator(
+def initialise_aggregator(
     aggregator: NetVLADAggregator,
     elements: Tensor,
     labels: np.ndarray,

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from setnet.errors import TrainingError
 from setnet.learn.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from setnet.learn.training.processes import Processes
+from setnet.learn.training.distributed import ProcessGroup
 from setnet.learn.training.progress_log import ProgressLog
-from setnet.learn.training.settings import Schedule
+from setnet.learn.training.training_settings import Schedule
 
 __all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]
 
@@ -71,7 +71,7 @@ def train_loop(
     folder: Path | None = None,
     settings: dict[str, Any] | None = None,
     samples: int = 0,
-    group: Processes | None = None,
+    group: ProcessGroup | None = None,
     stop_at: int | None = None,
     on_step: Callable[[int, float], object] = lambda step, loss: None,
 ) -> TrainReport:
@@ -93,7 +93,7 @@ def train_loop(
     on_step
         Called after each step with its number, counted from 1, and its loss.
     """
-    group = group or Processes()
+    group = group or ProcessGroup()
     optimiser = make_optimiser(module, schedule)
     checkpoints = None if folder is None else folder / "checkpoints"
     stored = settings or {}

@@ -23,7 +23,7 @@ from setnet.learn.training.initialise import initialise_netvlad
 from setnet.learn.training.loop import deterministic, train_loop
 from setnet.learn.training.pretrain import Classifier
 from setnet.learn.training.set_training import batch_loss, set_sizes
-from setnet.learn.training.settings import Schedule, Settings
+from setnet.learn.training.training_settings import Schedule, TrainingSettings
 
 __all__ = ["OverfitReport", "overfit_batch"]
 
@@ -45,7 +45,7 @@ class OverfitReport:
 
 
 def overfit_batch(
-    settings: Settings, steps: int = 20, data: Path | None = None, say: Say = lambda text: None
+    settings: TrainingSettings, steps: int = 20, data: Path | None = None, say: Say = lambda text: None
 ) -> tuple[OverfitReport, OverfitReport]:
     """Train on one batch again and again: `steps` of softmax pre-training, then `steps` of set training.
 

@@ -9,24 +9,24 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.data.source import Source, stream
+from setnet.learn.data.source import TrainingSource, stream
 from setnet.learn.export.calibration import calibrate_sets
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.loss import membership, set_loss
 from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.checkpoint import latest_checkpoint
-from setnet.learn.training.initialise import random_sets, start_aggregator
+from setnet.learn.training.distributed import ProcessGroup, synchronise_norms
+from setnet.learn.training.initialise import initialise_aggregator, random_sets
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
-from setnet.learn.training.processes import Processes, synchronise_norms
-from setnet.learn.training.settings import SetSettings, Settings
+from setnet.learn.training.training_settings import SetSettings, TrainingSettings
 
 __all__ = [
     "batch_loss",
     "calibrate_network",
     "elements_of",
+    "initialise_network",
     "set_sizes",
     "set_step_loss",
-    "start_network",
     "train_sets",
 ]
 
@@ -60,15 +60,15 @@ def batch_loss(network: SetNetwork, elements: Tensor, labels: Tensor, counts: Te
 
 def set_step_loss(
     network: SetNetwork,
-    source: Source,
+    source: TrainingSource,
     schedule: SetSettings,
     seed: int,
     step: int,
-    group: Processes | None = None,
+    group: ProcessGroup | None = None,
     device: str = "cpu",
 ) -> Tensor:
     """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
-    group = group or Processes()
+    group = group or ProcessGroup()
     rng = stream(seed, step)
     draw = source.draw(rng, schedule.identities, 2)
     counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
@@ -83,21 +83,21 @@ def set_step_loss(
 
 def train_sets(
     network: SetNetwork,
-    source: Source,
-    settings: Settings,
+    source: TrainingSource,
+    settings: TrainingSettings,
     folder: Path,
-    group: Processes | None = None,
+    group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
     start: bool = True,
 ) -> TrainReport:
     """Initialise (unless `start` is false) and train `network` in place; resumes from `folder`."""
-    group = group or Processes()
+    group = group or ProcessGroup()
     deterministic(settings.seed)
     schedule = settings.sets
     network.to(device)
     if start and latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
-        start_network(network, source, settings, device)
+        initialise_network(network, source, settings, device)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     for parameter in network.backbone.parameters():
         parameter.requires_grad_(not schedule.freeze)
@@ -124,7 +124,9 @@ def train_sets(
     return report
 
 
-def elements_of(network: SetNetwork, source: Source, picks: np.ndarray, device: str = "cpu") -> Tensor:
+def elements_of(
+    network: SetNetwork, source: TrainingSource, picks: np.ndarray, device: str = "cpu"
+) -> Tensor:
     """Return the elements of faces, without augmentation and without gradients, in pieces."""
     pieces = []
     with torch.no_grad():
@@ -134,7 +136,9 @@ def elements_of(network: SetNetwork, source: Source, picks: np.ndarray, device: 
     return torch.cat(pieces)
 
 
-def start_network(network: SetNetwork, source: Source, settings: Settings, device: str = "cpu") -> None:
+def initialise_network(
+    network: SetNetwork, source: TrainingSource, settings: TrainingSettings, device: str = "cpu"
+) -> None:
     """Initialise the aggregator from data (k-means, PCA, batch-norm statistics) and calibrate (w, b)."""
     network.eval()
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
@@ -143,7 +147,7 @@ def start_network(network: SetNetwork, source: Source, settings: Settings, devic
     if isinstance(aggregator, NetVLADAggregator):
         aggregator.cpu()
         wanted = settings.aggregator
-        start_aggregator(
+        initialise_aggregator(
             aggregator,
             elements,
             draw.labels,

@@ -17,7 +17,7 @@ from setnet.errors import InvalidInputError, TrainingError, one_of
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.virtual_source import VirtualSource
-from setnet.learn.export.export import Exported, export_network
+from setnet.learn.export.network_export import Exported, export_network
 from setnet.learn.models.aggregators.aggregator import Aggregator
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
@@ -29,14 +29,14 @@ from setnet.learn.models.model_file import (
     save_backbone,
     save_network,
 )
-from setnet.learn.models.network import SetNetwork, learnt_p, make_aggregator
+from setnet.learn.models.network import SetNetwork, learned_exponents, make_aggregator
 from setnet.learn.models.whitening import fit_whitening
+from setnet.learn.training.distributed import own_device, process_group
 from setnet.learn.training.initialise import random_sets
 from setnet.learn.training.loop import TrainReport
 from setnet.learn.training.pretrain import pretrain
-from setnet.learn.training.processes import own_device, processes
 from setnet.learn.training.set_training import SAMPLE, calibrate_network, elements_of, train_sets
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
 
@@ -48,7 +48,7 @@ _WHITENED_AFTER: dict[type[Aggregator], str] = {
 AnySource = FaceFolder | DescriptorSource | VirtualSource
 
 
-def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu") -> TrainReport:
+def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str = "cpu") -> TrainReport:
     """Pre-train the backbone on the folders of identities in `data`; writes ``backbone.safetensors``."""
     torch.manual_seed(settings.seed)
     device = own_device(device)
@@ -57,7 +57,7 @@ def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu")
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
     source = FaceFolder(data, backbone.spec, settings.augment)
     _say_skipped(source)
-    with processes(device) as group:
+    with process_group(device) as group:
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
         if group.rank == 0:
             about = {
@@ -69,7 +69,7 @@ def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu")
 
 
 def run_sets(
-    data: Path, out: Path, settings: Settings, device: str = "cpu", virtual: bool = False
+    data: Path, out: Path, settings: TrainingSettings, device: str = "cpu", virtual: bool = False
 ) -> TrainReport:
     """Initialise and train the aggregator, end to end or on descriptors; writes ``network.safetensors``.
 
@@ -81,14 +81,14 @@ def run_sets(
     backbone = _backbone(out, settings)
     source = open_source(data, backbone, settings, virtual)
     network = _network(backbone, settings)
-    with processes(device) as group:
+    with process_group(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
         is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
         if group.rank == 0 and is_new:  # else a whitening added since would be lost
             network.cpu()
             about = {"trained on": source.where, "people": source.people, "steps": report.steps}
-            if learnt_p(network):
-                about["p"] = [round(p, 4) for p in learnt_p(network)]
+            if learned_exponents(network):
+                about["p"] = [round(p, 4) for p in learned_exponents(network)]
             save_network(out / "network.safetensors", network, settings, about)
     return report
 
@@ -152,7 +152,9 @@ def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Ex
     return export_network(stored.network, out / "export", name, descriptor, about, bits)
 
 
-def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: bool = False) -> AnySource:
+def open_source(
+    data: Path, backbone: Backbone, settings: TrainingSettings, virtual: bool = False
+) -> AnySource:
     """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it."""
     if backbone.spec is not None:
         if virtual or data.suffix == ".npz":
@@ -171,7 +173,7 @@ def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: boo
     return source
 
 
-def _backbone(out: Path, settings: Settings) -> Backbone:
+def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if settings.backbone.name == "descriptors":
         return Descriptors(settings.backbone.dim)
     if settings.backbone.name not in BACKBONES:
@@ -182,7 +184,7 @@ def _backbone(out: Path, settings: Settings) -> Backbone:
     return load_backbone(stored, settings)
 
 
-def _network(backbone: Backbone, settings: Settings) -> SetNetwork:
+def _network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
     wanted = settings.aggregator
     return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
 

@@ -12,8 +12,8 @@ from setnet.errors import TrainingError
 from setnet.learn.data.face_source import FaceSource
 from setnet.learn.models.model_file import load_backbone, load_network, save_network
 from setnet.learn.models.network import SetNetwork, make_aggregator
-from setnet.learn.training.set_training import start_network, train_sets
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.set_training import initialise_network, train_sets
+from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["VARIANTS", "Variant", "trained_variant"]
 
@@ -48,7 +48,7 @@ VARIANTS = (
 
 
 def trained_variant(
-    variant: Variant, backbone_file: Path, source: FaceSource, settings: Settings, out: Path
+    variant: Variant, backbone_file: Path, source: FaceSource, settings: TrainingSettings, out: Path
 ) -> SetNetwork:
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
@@ -69,7 +69,7 @@ def trained_variant(
     wanted = own.aggregator
     network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
     if variant.size is None:
-        start_network(network, source, own)
+        initialise_network(network, source, own)
     else:
         train_sets(network, source, own, folder)
     network.eval()

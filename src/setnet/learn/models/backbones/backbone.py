@@ -78,9 +78,9 @@ def make_backbone(
     if name == "descriptors":
         return Descriptors(dim)
     if name == "mobile":
-        from setnet.learn.models.backbones.mobilefacenet import Mobile
+        from setnet.learn.models.backbones.mobilefacenet import MobileFaceNet
 
-        return Mobile(dim, size=size, width=width)
+        return MobileFaceNet(dim, size=size, width=width)
     if name in ("resnet50", "senet50"):
         from setnet.learn.models.backbones.resnet import ResNet50
 
