@@ -107,7 +107,7 @@ def test_descriptors_of_another_width_are_refused(tmp_path: Path) -> None:
         run("sets", tmp_path / "faces.npz", "--out", tmp_path / "run")
 
 
-def test_a_fixed_batch_is_learnt(tmp_path: Path) -> None:
+def test_a_fixed_batch_is_overfitted(tmp_path: Path) -> None:
     small = [*SMALL, "sets.rate=0.01", "sets.freeze_norm=false"]
     said = run("trial", "--backbone", "mobile", "--preset", "tiny", "--steps", 8, *changes(small), "--json")
     for phase in ("pretrain", "sets"):

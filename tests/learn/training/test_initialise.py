@@ -52,11 +52,11 @@ def first_rank_share(made: NetVLADAggregator, x: torch.Tensor, labels: np.ndarra
     """Share of queries whose own set of three comes first among 100."""
     people = np.arange(90).reshape(30, 3)
     rows = np.array([[np.flatnonzero(labels == p)[0] for p in group] for group in people]).ravel()
-    asked = np.array([np.flatnonzero(labels == p)[1] for p in people.ravel()])
+    faces = np.array([np.flatnonzero(labels == p)[1] for p in people.ravel()])
     made.eval()
     with torch.no_grad():
         sets = made(x[rows], torch.full((30,), 3))
-        queries = made.describe(x[asked])
+        queries = made.describe(x[faces])
     return float(((queries @ sets.T).argmax(1).numpy() == np.arange(90) // 3).mean())
 
 

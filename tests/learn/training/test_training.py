@@ -225,7 +225,7 @@ def test_few_faces_calibrate_a_network_too() -> None:
     assert -0.9 * network.w.item() < network.b.item() < 0
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Stopped(DescriptorSource):
         def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
             raise KeyboardInterrupt
@@ -233,9 +233,9 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Cap
     settings = load_settings("default", HEAD)
     backbone = make_backbone("descriptors", 32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
-    with pytest.raises(KeyboardInterrupt):
+    with caplog.at_level("INFO"), pytest.raises(KeyboardInterrupt):
         train_sets(network, Stopped(*descriptors(80, 4)), settings, tmp_path)
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command goes on" in caplog.text
 
 
 def test_generalised_mean_learns_p(tmp_path: Path) -> None:

@@ -50,8 +50,8 @@ def calibrate(
             "negatives": fit.negatives,
         }
         words = (
-            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} true and {fit.negatives:,} wrong pairs on the "
-            "right side"
+            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} genuine and {fit.negatives:,} impostor pairs "
+            "on the right side"
         )
     else:
         from setnet.evaluate import calibrate_head

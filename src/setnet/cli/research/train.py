@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -44,6 +45,9 @@ def train() -> None:
     called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2
     -m setnet train sets ...
     """
+    # What training reports is logged; here it is for the person at the terminal.
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("setnet").setLevel(logging.INFO)
 
 
 @app.command()
@@ -60,7 +64,7 @@ def pretrain(
     from setnet.learn import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
-    _tell(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
+    _echo_once(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -81,7 +85,7 @@ def sets(
     from setnet.learn import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
-    _tell(f"{out / 'network.safetensors'}: {_outcome(report)}")
+    _echo_once(f"{out / 'network.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -95,7 +99,7 @@ def whiten(
         float, typer.Option(min=0.0, help="Share of the mean variance added everywhere.")
     ] = 0.01,
 ) -> None:
-    """Fit whitening on training data and calibrate the score anew."""
+    """Fit whitening on training data and calibrate the score again."""
     _torch()
     from setnet.learn import run_whiten
 
@@ -137,7 +141,7 @@ def trial(
     threads: ThreadsOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Train on one fixed batch, both phases: does the loss fall, how long does a step take?"""
+    """Overfit one fixed batch in both phases: does the loss fall, how long does a step take?"""
     from dataclasses import asdict
 
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
@@ -168,7 +172,7 @@ def claim(
     ] = None,
     threads: ThreadsOption = 0,
 ) -> None:
-    """Compare SetNet with the paper's baselines, all trained from photos, on people never seen.
+    """Compare SetNet with the paper's baselines, all trained from photos, on unseen people.
 
     Continues where it stopped. Crops, trained networks and results are kept in RUN.
     """
@@ -230,8 +234,8 @@ def _outcome(report: TrainReport) -> str:
     return f"{report.steps:,} steps, {end}"
 
 
-def _tell(text: str) -> None:
-    if os.environ.get("RANK", "0") == "0":  # of several processes, one speaks
+def _echo_once(text: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # of several processes, one prints
         typer.echo(text)
 
 

@@ -1,4 +1,4 @@
-"""Faces as a backbone wants them: scaled, cropped, and in training rotated and flipped (section 3.4)."""
+"""Face crops for a backbone: scaled and cropped, and in training rotated and flipped (section 3.4)."""
 
 from __future__ import annotations
 

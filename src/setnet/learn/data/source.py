@@ -1,4 +1,4 @@
-"""Where training elements come from: what every source offers, and the draw of people and faces."""
+"""The interface of training sources, and the random draw of people and faces for a batch."""
 
 from __future__ import annotations
 

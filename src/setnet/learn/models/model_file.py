@@ -51,11 +51,11 @@ def save_backbone(path: Path, backbone: Backbone, settings: TrainingSettings, ab
 
 
 def load_backbone(path: Path, settings: TrainingSettings) -> Backbone:
-    """Return a pre-trained backbone; its file must be of the kind that `settings` ask for."""
+    """Return a pre-trained backbone; its file must hold the kind that `settings` name."""
     tensors, meta = _read(path, "backbone")
     stored = TrainingSettings.from_dict(meta["settings"])
     if _shape(stored.backbone) != _shape(settings.backbone):
-        raise ModelError(f"{path}: holds {stored.backbone}, the settings ask for {settings.backbone}")
+        raise ModelError(f"{path}: holds {stored.backbone}, the settings name {settings.backbone}")
     backbone = make_backbone(*_shape(stored.backbone), settings.backbone.recompute)
     if "reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)

@@ -91,6 +91,6 @@ class SetNetwork(nn.Module):
 
 
 def learned_exponents(network: SetNetwork) -> list[float]:
-    """Return the exponents that a generalised mean learnt; none for other aggregators."""
+    """Return the exponents that a generalised mean learned; none for other aggregators."""
     aggregator = network.aggregator
     return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []

@@ -31,7 +31,7 @@ class NetworkAggregator:
 
     @property
     def exponents(self) -> list[float]:
-        """The exponents p that a generalised mean learnt; none for other aggregators."""
+        """The exponents p that a generalised mean learned; none for other aggregators."""
         return learned_exponents(self.network)
 
     def describe(self, elements: Floats) -> Floats:

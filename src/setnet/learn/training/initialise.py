@@ -1,4 +1,4 @@
-"""Starting values (section 3.4): k-means for NetVLAD, PCA for the reduction, statistics for batch norm."""
+"""Initialisation (section 3.4): k-means for NetVLAD, PCA for the reduction, statistics for batch norm."""
 
 from __future__ import annotations
 

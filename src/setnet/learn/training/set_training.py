@@ -170,7 +170,7 @@ def calibrate_network(
 ) -> None:
     """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
     rng = np.random.default_rng(seed)
-    # no more sets than leave half of the faces to ask with
+    # No more sets than leave half of the faces as queries.
     number = min(number, max(1, len(labels) // (2 * max(sizes))))
     indices, counts = random_sets(labels, sizes, number, rng)
     queries = np.setdiff1d(np.arange(len(labels)), indices)
@@ -181,11 +181,11 @@ def calibrate_network(
     with torch.no_grad():
         sizes_of = torch.from_numpy(counts).to(device)
         sets = network.aggregate(elements[indices].to(device), sizes_of).cpu().numpy()
-        asked = network.describe(elements[queries].to(device)).cpu().numpy()
+        vectors = network.describe(elements[queries].to(device)).cpu().numpy()
         members = membership(
             torch.from_numpy(labels[queries]), torch.from_numpy(labels[indices]), torch.from_numpy(counts)
         )
-        fit = calibrate_sets(asked, sets, members.numpy()).logistic
+        fit = calibrate_sets(vectors, sets, members.numpy()).logistic
         network.w.fill_(fit.w)
         network.b.fill_(fit.b)
     network.train(training)

@@ -6,7 +6,7 @@ whitening, ``export/`` at the end, and a folder of checkpoints and logs per phas
 
 from __future__ import annotations
 
-import sys
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,10 +40,12 @@ from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
 
+logger = logging.getLogger(__name__)
+
 _WHITENED_AFTER: dict[type[Aggregator], str] = {
     AverageBeforeFC: "its elements are the features before the last layer",
     GeneralisedMean: "whitening changes the elements' signs",
-    NetVLADAggregator: "its centres were learnt for descriptors that are not whitened",
+    NetVLADAggregator: "its centres were learned for descriptors that are not whitened",
 }
 AnySource = FaceFolder | DescriptorSource | VirtualSource
 
@@ -56,7 +58,7 @@ def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str 
     if backbone.spec is None:
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
     source = FaceFolder(data, backbone.spec, settings.augment)
-    _say_skipped(source)
+    _log_skipped(source)
     with process_group(device) as group:
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
         if group.rank == 0:
@@ -104,7 +106,7 @@ class WhitenReport:
 
 
 def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01) -> WhitenReport:
-    """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) anew."""
+    """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) again."""
     stored = load_network(out / "network.safetensors")
     network, settings = stored.network, stored.settings
     source = open_source(data, network.backbone, settings)
@@ -169,7 +171,7 @@ def open_source(
                 f"{data}: descriptors of {known.dim} dimensions, the settings say backbone.dim={backbone.dim}"
             )
         source = VirtualSource.fit(known) if virtual else known
-    _say_skipped(source)
+    _log_skipped(source)
     return source
 
 
@@ -189,7 +191,7 @@ def _network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
     return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
 
 
-def _say_skipped(source: AnySource) -> None:
+def _log_skipped(source: AnySource) -> None:
     skipped = getattr(source, "skipped", 0)
     if skipped:
-        print(f"{source.where}: {skipped} people with one face left out", file=sys.stderr)
+        logger.info("%s: %s people with one face left out", source.where, skipped)

@@ -178,8 +178,8 @@ def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
     return kind(**made)
 
 
-# Of these, nought has a meaning: no steps, no decay, no clipping, alpha from the data.
-_MAY_BE_NOUGHT = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
+# Zero has a meaning for these: no steps, no decay, no clipping, alpha from the data.
+_MAY_BE_ZERO = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
 
 
 def _check(name: str, value: Any) -> None:
@@ -190,8 +190,8 @@ def _check(name: str, value: Any) -> None:
     if key == "drops" and not all(isinstance(share, int | float) and 0 <= share <= 1 for share in value):
         raise InvalidInputError(f"setting {name} must be a list of shares from 0 to 1, got {list(value)!r}")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        least = "0 or more" if key in _MAY_BE_NOUGHT else "more than 0"
-        if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_NOUGHT):
+        least = "0 or more" if key in _MAY_BE_ZERO else "more than 0"
+        if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
             raise InvalidInputError(f"setting {name} must be {least}, got {value!r}")
 
 

@@ -1,4 +1,4 @@
-"""The networks that section 5 of the paper compares, trained alike from one pre-trained backbone."""
+"""The networks that section 5 of the paper compares, all trained from one pre-trained backbone."""
 
 from __future__ import annotations
 

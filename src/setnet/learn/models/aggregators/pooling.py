@@ -52,7 +52,7 @@ class AverageBeforeFC(Aggregator):
 
 
 class GeneralisedMean(Aggregator):
-    """``(mean |x|^p)^(1/p)`` and L2, with p learnt: one for all dimensions or one per dimension.
+    """``(mean |x|^p)^(1/p)`` and L2, with p learned: one for all dimensions or one per dimension.
 
     Signs are lost, so whitening can only follow the aggregation (section 5.2).
     """

@@ -1,4 +1,4 @@
-"""What every backbone offers: faces become features, features become descriptors."""
+"""The interface of backbones: faces become features, features become descriptors."""
 
 from __future__ import annotations
 
