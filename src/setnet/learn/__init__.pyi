@@ -14,7 +14,7 @@ from .export.calibration import fit_logistic as fit_logistic
 from .export.head_recipes import RECIPES as RECIPES
 from .export.head_recipes import Recipe as Recipe
 from .export.head_recipes import fit_head as fit_head
-from .export.network_export import Exported as Exported
+from .export.network_export import ExportedNetwork as ExportedNetwork
 from .export.network_export import export_network as export_network
 from .models.aggregators.pooling import GeneralisedMean as GeneralisedMean
 from .models.backbones.backbone import Descriptors as Descriptors
@@ -22,6 +22,7 @@ from .models.model_file import StoredNetwork as StoredNetwork
 from .models.model_file import load_backbone as load_backbone
 from .models.model_file import load_network as load_network
 from .models.model_file import new_backbone as new_backbone
+from .models.model_file import new_network as new_network
 from .models.model_file import save_backbone as save_backbone
 from .models.model_file import save_network as save_network
 from .models.network import SetNetwork as SetNetwork

@@ -17,7 +17,15 @@ from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.whitening import Whitening
 from setnet.learn.training.training_settings import BackboneSettings, TrainingSettings
 
-__all__ = ["StoredNetwork", "load_backbone", "load_network", "new_backbone", "save_backbone", "save_network"]
+__all__ = [
+    "StoredNetwork",
+    "load_backbone",
+    "load_network",
+    "new_backbone",
+    "new_network",
+    "save_backbone",
+    "save_network",
+]
 
 FORMAT = 1
 
@@ -39,6 +47,12 @@ def new_backbone(settings: TrainingSettings) -> Backbone:
         net.recompute = wanted.recompute
         return net
     return make_backbone(wanted.name, wanted.dim, wanted.size, wanted.width, wanted.recompute)
+
+
+def new_network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
+    """Return `backbone` with a fresh aggregator of the kind that settings describe."""
+    wanted = settings.aggregator
+    return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
 
 
 def _shape(settings: BackboneSettings) -> tuple[str, int, int, float]:
@@ -76,8 +90,7 @@ def load_network(path: Path) -> StoredNetwork:
     backbone = make_backbone(*_shape(settings.backbone))
     if "backbone.reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)
-    wanted = settings.aggregator
-    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+    network = new_network(backbone, settings)
     for place in ("before", "after"):
         if meta["whitening"][place]:
             setattr(network, place, Whitening(tensors[f"{place}.mean"], tensors[f"{place}.matrix"]))

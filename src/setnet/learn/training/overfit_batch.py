@@ -17,8 +17,7 @@ from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.source import stream
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.backbones.backbone import InputSpec
-from setnet.learn.models.model_file import new_backbone
-from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.models.model_file import new_backbone, new_network
 from setnet.learn.training.initialise import initialise_netvlad
 from setnet.learn.training.loop import deterministic, train_loop
 from setnet.learn.training.pretrain import Classifier
@@ -71,10 +70,7 @@ def overfit_batch(
         return functional.cross_entropy(classifier(faces), labels)
 
     first = _timed("pretrain", classifier, softmax_loss, settings.pretrain, steps, say)
-    wanted = settings.aggregator
-    network = SetNetwork(
-        backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters)
-    ).train()
+    network = new_network(backbone, settings).train()
     if isinstance(network.aggregator, NetVLADAggregator):
         # PCA needs far more sets than one batch holds; centres do not.
         with torch.no_grad():

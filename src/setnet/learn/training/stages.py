@@ -17,7 +17,7 @@ from setnet.errors import InvalidInputError, TrainingError, one_of
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.virtual_source import VirtualSource
-from setnet.learn.export.network_export import Exported, export_network
+from setnet.learn.export.network_export import ExportedNetwork, export_network
 from setnet.learn.models.aggregators.aggregator import Aggregator
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
@@ -26,10 +26,11 @@ from setnet.learn.models.model_file import (
     load_backbone,
     load_network,
     new_backbone,
+    new_network,
     save_backbone,
     save_network,
 )
-from setnet.learn.models.network import SetNetwork, learned_exponents, make_aggregator
+from setnet.learn.models.network import SetNetwork, learned_exponents
 from setnet.learn.models.whitening import fit_whitening
 from setnet.learn.training.distributed import own_device, process_group
 from setnet.learn.training.initialise import random_sets
@@ -82,7 +83,7 @@ def run_sets(
     device = own_device(device)
     backbone = _backbone(out, settings)
     source = open_source(data, backbone, settings, virtual)
-    network = _network(backbone, settings)
+    network = new_network(backbone, settings)
     with process_group(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
         is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
@@ -147,7 +148,7 @@ def whiten(
     return len(vectors)
 
 
-def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Exported:
+def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> ExportedNetwork:
     """Write the trained network of a run to ``export/``: ONNX backbone and safetensors head."""
     stored = load_network(out / "network.safetensors")
     about = {"settings": stored.settings.as_dict()} | stored.about
@@ -184,11 +185,6 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if not stored.is_file() and settings.backbone.weights:
         return new_backbone(settings)
     return load_backbone(stored, settings)
-
-
-def _network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
-    wanted = settings.aggregator
-    return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
 
 
 def _log_skipped(source: AnySource) -> None:

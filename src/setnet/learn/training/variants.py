@@ -10,8 +10,8 @@ import torch
 
 from setnet.errors import TrainingError
 from setnet.learn.data.face_source import FaceSource
-from setnet.learn.models.model_file import load_backbone, load_network, save_network
-from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.models.model_file import load_backbone, load_network, new_network, save_network
+from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.set_training import initialise_network, train_sets
 from setnet.learn.training.training_settings import TrainingSettings
 
@@ -66,8 +66,7 @@ def trained_variant(
         return known.network
     torch.manual_seed(settings.seed)
     backbone = load_backbone(backbone_file, settings)
-    wanted = own.aggregator
-    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+    network = new_network(backbone, own)
     if variant.size is None:
         initialise_network(network, source, own)
     else:
