@@ -5,6 +5,7 @@ The same examples in every run, and no clock that could fail a slow machine.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from hypothesis import settings
+
+# Lets every test import `learn_people`; pytest's importlib mode adds no paths by itself.
+sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
@@ -101,3 +105,11 @@ def made(compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory)
     with Library.create(place / "library") as library:
         library.index([place / "photos"], workers=0)
     return Made(place / "photos", place / "library")
+
+
+@pytest.fixture
+def one_thread() -> None:
+    """Torch on one thread: sums in one order, and no contention for cores between test processes."""
+    import torch
+
+    torch.set_num_threads(1)

@@ -11,6 +11,7 @@ from .experiments.inputs import Inputs as Inputs
 from .experiments.orthogonality import orthogonality as orthogonality
 from .experiments.retrieval import retrieval as retrieval
 from .experiments.running import Interrupted as Interrupted
+from .experiments.shipped_heads import train_heads as train_heads
 from .experiments.stress import stress as stress
 from .experiments.tradeoff import tradeoff as tradeoff
 from .measures import dcg as dcg
@@ -19,7 +20,6 @@ from .measures import full_match_recall as full_match_recall
 from .measures import ndcg as ndcg
 from .methods.methods import Methods as Methods
 from .methods.ranking_calibration import calibrate_head as calibrate_head
-from .report.claim_report import table as table
 from .report.claim_report import write_report as write_report
 from .report.experiment_tables import conditions as conditions
 from .report.experiment_tables import tables_of as tables_of

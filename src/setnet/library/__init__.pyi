@@ -20,6 +20,7 @@ from .search.query_person import QueryPerson as QueryPerson
 from .store.creation import library_exists as library_exists
 from .store.creation import refuse_other_settings as refuse_other_settings
 from .store.creation import roots_from as roots_from
+from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
 from .store.paths import existing as existing

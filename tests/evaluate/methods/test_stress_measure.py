@@ -60,7 +60,7 @@ def slow_ndcg(
         relevance = world.relevance(query)
         total = logistic.probability(matched(*world.examples[repeat, query])).sum(axis=1)
         values[repeat, query] = ndcg(relevance[np.argsort(-total, kind="stable")[:depth]], relevance, depth)
-    return values.mean(axis=1)
+    return np.asarray(values.mean(axis=1))
 
 
 def slow_sets(world: StressWorld, size: int) -> Callable[[int, int], np.ndarray]:

@@ -32,7 +32,7 @@ def calibrate(
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
-    from setnet.learn import read_descriptors
+    from setnet.library import read_descriptors
     from setnet.sets import Logistic
 
     if out is not None and head is None:
@@ -50,8 +50,8 @@ def calibrate(
             "negatives": fit.negatives,
         }
         words = (
-            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} true and {fit.negatives:,} wrong pairs on the "
-            "right side"
+            f"{100 * fit.accuracy:.1f} % of {fit.positives:,} genuine and {fit.negatives:,} impostor pairs "
+            "on the right side"
         )
     else:
         from setnet.evaluate import calibrate_head

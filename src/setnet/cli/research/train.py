@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from setnet.cli.options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    from setnet.learn import Settings, TrainReport
+    from setnet.learn import TrainingSettings, TrainReport
 
 app = make_app()
 
@@ -44,6 +45,9 @@ def train() -> None:
     called again with the same folder and settings. Several processes: torchrun --nproc-per-node 2
     -m setnet train sets ...
     """
+    # What training reports is logged; here it is for the person at the terminal.
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("setnet").setLevel(logging.INFO)
 
 
 @app.command()
@@ -60,7 +64,7 @@ def pretrain(
     from setnet.learn import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
-    _tell(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
+    _echo_once(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -81,7 +85,7 @@ def sets(
     from setnet.learn import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
-    _tell(f"{out / 'network.safetensors'}: {_outcome(report)}")
+    _echo_once(f"{out / 'network.safetensors'}: {_outcome(report)}")
 
 
 @app.command()
@@ -95,7 +99,7 @@ def whiten(
         float, typer.Option(min=0.0, help="Share of the mean variance added everywhere.")
     ] = 0.01,
 ) -> None:
-    """Fit whitening on training data and calibrate the score anew."""
+    """Fit whitening on training data and calibrate the score again."""
     _torch()
     from setnet.learn import run_whiten
 
@@ -137,14 +141,14 @@ def trial(
     threads: ThreadsOption = 0,
     json: JsonOption = False,
 ) -> None:
-    """Train on one fixed batch, both phases: does the loss fall, how long does a step take?"""
+    """Overfit one fixed batch in both phases: does the loss fall, how long does a step take?"""
     from dataclasses import asdict
 
     settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
     from setnet.cli.output import print_json, say
-    from setnet.learn import fixed_batch_trial
+    from setnet.learn import overfit_batch
 
-    phases = dict(zip(("pretrain", "sets"), fixed_batch_trial(settings, steps, data, say), strict=True))
+    phases = dict(zip(("pretrain", "sets"), overfit_batch(settings, steps, data, say), strict=True))
     if json:
         facts = {name: asdict(done) for name, done in phases.items()}
         print_json({"backbone": backbone, "faces": 2 * settings.sets.identities} | facts)
@@ -168,17 +172,61 @@ def claim(
     ] = None,
     threads: ThreadsOption = 0,
 ) -> None:
-    """Compare SetNet with the paper's baselines, all trained from photos, on people never seen.
+    """Compare SetNet with the paper's baselines, all trained from photos, on unseen people.
 
     Continues where it stopped. Crops, trained networks and results are kept in RUN.
     """
     settings = _prepared(preset, changes, "cpu", threads)
-    from setnet.evaluate import run_claim, table, write_report
+    from setnet.cli.output import say
+    from setnet.evaluate import run_claim, tables_of, write_report
 
-    result = run_claim(data, out, settings)
-    typer.echo(table(result))
+    result = run_claim(data, out, settings, say=say)
+    for table in tables_of(result):
+        typer.echo(table.markdown())
     for page in [out / "claim.md", *([report] if report else [])]:
         typer.echo(f"{write_report(result, page)}: table and figure")
+
+
+@app.command()
+def heads(
+    data: Annotated[Path, typer.Argument(metavar="LFW.npz", help="Descriptor file of LFW.")],
+    degraded: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE.npz", help="Descriptors of degraded copies of the photos; repeatable."),
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Make this head; repeatable [default: all].")
+    ] = None,
+    evaluate_only: Annotated[
+        bool, typer.Option("--evaluate-only", help="Make none; evaluate the heads as they are.")
+    ] = False,
+    make_only: Annotated[bool, typer.Option("--make-only", help="Do not evaluate.")] = False,
+    card: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Put the figures into this page (docs/heads.md).")
+    ] = None,
+    sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 64_000,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the heads [default: inside the installed package]."),
+    ] = None,
+) -> None:
+    """Make the heads that come with setnet from LFW's training half; evaluate them on its test half."""
+    from setnet.cli.output import say
+    from setnet.evaluate import train_heads
+
+    evaluations = train_heads(
+        data,
+        degraded or [],
+        only=only or [],
+        make=not evaluate_only,
+        evaluate=not make_only,
+        card=card,
+        sets=sets,
+        folder=out,
+        say=say,
+    )
+    for evaluation in evaluations:
+        typer.echo(evaluation.table().markdown())
 
 
 def _outcome(report: TrainReport) -> str:
@@ -186,8 +234,8 @@ def _outcome(report: TrainReport) -> str:
     return f"{report.steps:,} steps, {end}"
 
 
-def _tell(text: str) -> None:
-    if os.environ.get("RANK", "0") == "0":  # of several processes, one speaks
+def _echo_once(text: str) -> None:
+    if os.environ.get("RANK", "0") == "0":  # of several processes, one prints
         typer.echo(text)
 
 
@@ -200,7 +248,7 @@ def _torch() -> None:
         raise ModelError("training needs torch: install it with `pip install 'setnet[train]'`") from error
 
 
-def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> Settings:
+def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:
     from setnet.learn import load_settings
 
     settings = load_settings(preset, changes or [])

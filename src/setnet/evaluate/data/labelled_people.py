@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
-from setnet.learn import VirtualPeople, read_descriptors
+from setnet.learn import VirtualPeople
+from setnet.library import read_descriptors
 from setnet.sets import unit
 
 __all__ = ["LFW_LIKE", "Halves", "People", "divided", "read_people", "virtual_halves"]

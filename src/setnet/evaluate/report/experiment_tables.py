@@ -44,7 +44,8 @@ def _stress(record: Record) -> list[Table]:
     for depth in (10, 30):
         columns = [Column("bytes", "bytes", fact=True)]
         columns += [Column(f"ndcg{depth}@{count}", f"{count} faces") for count in FACES]
-        tables.append(result_table(f"Stress test, nDCG@{depth}", record.rows, columns, CAPTION))
+        title = "Stress test" if record.experiment == "stress" else "Networks trained from photos"
+        tables.append(result_table(f"{title}, nDCG@{depth}", record.rows, columns, CAPTION))
     return tables
 
 
@@ -135,6 +136,7 @@ def _fit(record: Record) -> list[Table]:
 
 
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
+    "claim": _stress,
     "fit": _fit,
     "identify": _identify,
     "orthogonality": _orthogonality,

@@ -14,7 +14,7 @@ from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, read_record
 
-__all__ = ["read_folder", "write_markdown", "write_page"]
+__all__ = ["read_folder", "with_block", "write_markdown", "write_page"]
 
 ORDER = ("fit", "stress", "retrieval", "tradeoff", "orthogonality", "identify", "photos")
 TITLES = {
@@ -97,12 +97,12 @@ def write_markdown(folder: Path, out: Path) -> Path:
         if record.experiment in DIFFERENCES:
             parts += [table.markdown() for table in compared(record)]
         parts.append(f"Made by `setnet evaluate {record.experiment}`: {conditions(record)}\n")
-        text = _with_block(text, f"evaluate {name}", "\n".join(parts))
+        text = with_block(text, f"evaluate {name}", "\n".join(parts))
     _write(out, text)
     return out
 
 
-def _with_block(text: str, name: str, content: str) -> str:
+def with_block(text: str, name: str, content: str) -> str:
     """Return the page with the named generated block replaced, or added at the end."""
     start, end = f"<!-- begin generated: {name} -->", f"<!-- end generated: {name} -->"
     block = f"{start}\n{content}\n{end}"

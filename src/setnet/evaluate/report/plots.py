@@ -18,6 +18,15 @@ __all__ = ["pareto", "plots_of"]
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
+# The main methods of the 24 in `setnet train claim`.
+CLAIMED = (
+    "Descriptor-per-element",
+    "Baseline",
+    "Baseline-2 + W",
+    "Baseline-GM-2 + W",
+    "SetNet",
+    "SetNet-3 + W",
+)
 
 
 def plots_of(record: Record, folder: Path) -> list[Path]:
@@ -66,19 +75,24 @@ def pareto(cost: Sequence[float], gain: Sequence[float]) -> list[int]:
 
 
 def _stress(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    figures = []
-    for depth in (10, 30):
-        figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
-        for number, row in enumerate(record.rows):
-            pairs = [mean_and_error(row.values[f"ndcg{depth}@{count}"]) for count in FACES]
-            means, errors = zip(*pairs, strict=True)
-            look = _look(number, row)
-            axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)
-        axes.set(xlabel="faces per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
-        axes.grid(alpha=0.25)
-        _legend(figure, axes)
-        figures.append((f"stress-{depth}", figure))
-    return figures
+    return [(f"stress-{depth}", _by_faces(record.rows, depth, plt)) for depth in (10, 30)]
+
+
+def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
+    return [("claim", _by_faces([row for row in record.rows if row.name in CLAIMED], 10, plt))]
+
+
+def _by_faces(rows: Sequence[Row], depth: int, plt: Any) -> Any:
+    figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
+    for number, row in enumerate(rows):
+        pairs = [mean_and_error(row.values[f"ndcg{depth}@{count}"]) for count in FACES]
+        means, errors = zip(*pairs, strict=True)
+        look = _look(number, row)
+        axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)
+    axes.set(xlabel="faces per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
+    axes.grid(alpha=0.25)
+    _legend(figure, axes)
+    return figure
 
 
 def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
@@ -195,6 +209,7 @@ def _legend(figure: Any, axes: Any) -> None:
 
 
 _PLOTS: dict[str, Callable[[Record, Any], list[tuple[str, Any]]]] = {
+    "claim": _claim,
     "fit": _fit,
     "identify": _identify,
     "orthogonality": _orthogonality,

@@ -134,7 +134,7 @@ class Run:
             if (stored.experiment, stored.settings) != (experiment, self.settings):
                 raise InvalidInputError(
                     f"{path} holds {stored.experiment!r} with other settings: "
-                    f"{_difference(stored.settings, self.settings)}; give another --json file or delete it"
+                    f"{_difference(stored.settings, self.settings)}; use another file or folder, or delete it"
                 )
             self.rows = {row.name: row for row in stored.rows}
             self.extra = dict(stored.extra)

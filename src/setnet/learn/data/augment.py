@@ -1,4 +1,4 @@
-"""Faces as a backbone wants them: scaled, cropped, and in training rotated and flipped (section 3.4)."""
+"""Face crops for a backbone: scaled and cropped, and in training rotated and flipped (section 3.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.learn.models.backbones.backbone import InputSpec
-from setnet.learn.training.settings import AugmentSettings
+from setnet.learn.training.training_settings import AugmentSettings
 
 __all__ = ["centre_crop", "random_crop"]
 

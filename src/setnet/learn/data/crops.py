@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,9 @@ from setnet.errors import TrainingError
 from setnet.faces import five_point_crop, load_detector
 
 __all__ = ["Crops", "aligned_crops"]
+
+SECONDS_BETWEEN_LINES = 20.0
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +56,7 @@ def _cut(root: Path, size: int, detector_name: str) -> Crops:
     photos = sorted(p for p in root.glob("*/*") if p.suffix.lower() in {".jpg", ".jpeg", ".png"})
     detector = load_detector(detector_name)
     pixels = np.empty((len(photos), size, size, 3), dtype=np.uint8)
-    missed, said = 0, time.monotonic()
+    missed, logged = 0, time.monotonic()
     for row, path in enumerate(photos):
         with Image.open(path) as photo:
             image = np.asarray(photo.convert("RGB"), dtype=np.uint8)
@@ -66,9 +69,9 @@ def _cut(root: Path, size: int, detector_name: str) -> Crops:
         else:
             missed += 1
             pixels[row] = _middle(image, size)
-        if time.monotonic() - said > 20:
-            said = time.monotonic()
-            print(f"crops {row + 1}/{len(photos)}", file=sys.stderr, flush=True)
+        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
+            logged = time.monotonic()
+            logger.info("crops %s/%s", row + 1, len(photos))
     return Crops(pixels, np.array([p.parent.name for p in photos], dtype=np.str_), missed)
 
 

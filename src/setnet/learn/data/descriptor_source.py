@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setnet.errors import TrainingError
-from setnet.learn.data.descriptor_file import read_descriptors
 from setnet.learn.data.source import LabelledSource
+from setnet.library import read_descriptors
 
 __all__ = ["DescriptorSource"]
 

@@ -16,7 +16,7 @@ from setnet.errors import PhotoError, TrainingError
 from setnet.learn.data.augment import Pixels, centre_crop, random_crop
 from setnet.learn.data.source import LabelledSource
 from setnet.learn.models.backbones.backbone import InputSpec
-from setnet.learn.training.settings import AugmentSettings
+from setnet.learn.training.training_settings import AugmentSettings
 
 __all__ = ["FaceArray", "FaceFolder", "FaceSource"]
 

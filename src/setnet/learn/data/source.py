@@ -1,4 +1,4 @@
-"""Where training elements come from: what every source offers, and the draw of people and faces."""
+"""The interface of training sources, and the random draw of people and faces for a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from setnet.errors import TrainingError
 
-__all__ = ["Draw", "LabelledSource", "Source", "stream"]
+__all__ = ["Draw", "LabelledSource", "TrainingSource", "stream"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Draw:
     picks: NDArray[Any]
 
 
-class Source(Protocol):
+class TrainingSource(Protocol):
     """A supply of faces of many people."""
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, ModelError
+from setnet.library import read_arrays
 from setnet.sets import unit
 
 __all__ = ["Crowd", "VirtualPeople"]
@@ -118,12 +117,12 @@ class VirtualPeople:
     def load(cls, path: str | Path) -> VirtualPeople:
         """Read what `save` wrote."""
         try:
-            with np.load(path, allow_pickle=False) as file:
-                arrays = [file[name].astype(np.float32) for name in ARRAYS]
-                numbers = [float(file[name]) for name in NUMBERS]
-        except (EOFError, OSError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+            found = read_arrays(path, (*ARRAYS, *NUMBERS))
+            mean, between, within = (array.astype(np.float32) for array in found[: len(ARRAYS)])
+            person_spread, face_spread = (float(number) for number in found[len(ARRAYS) :])
+        except (InvalidInputError, TypeError, ValueError) as error:
             raise ModelError(f"{path} holds no parameters of virtual people: {error}") from error
-        return cls(*arrays, *numbers)
+        return cls(mean, between, within, person_spread, face_spread)
 
 
 def _root(covariance: NDArray[np.float64]) -> Floats:

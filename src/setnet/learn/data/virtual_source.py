@@ -1,4 +1,4 @@
-"""Virtual people as a training source: nobody repeats, where real people are soon learnt by heart."""
+"""Virtual people as a training source: no end of identities, where a few hundred are overfitted."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Calibration:
 
 
 def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> Calibration:
-    """Return the (w, b) of the balanced logistic loss (eq. 2) over similarities of true and of wrong pairs.
+    """Return the (w, b) of the balanced logistic loss (eq. 2) for genuine and impostor similarities.
 
     >>> fit = fit_logistic(np.array([0.7, 0.6, 0.3]), np.array([0.1, 0.0, 0.35]))
     >>> 0.2 < fit.logistic.threshold < 0.5
@@ -60,7 +60,7 @@ def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating])
 def calibrate_elements(
     descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, pairs: int = 20000
 ) -> Calibration:
-    """Fit (w, b) for single descriptors from labelled faces; rows labelled "" are strangers to everybody."""
+    """Fit (w, b) for single descriptors from labelled faces; rows labelled "" match nobody."""
     rows = descriptors / np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-12)
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(labels))

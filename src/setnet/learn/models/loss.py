@@ -1,4 +1,4 @@
-"""The multi-label logistic loss of eq. 2, balanced, and two losses that look at the far tail."""
+"""The multi-label logistic loss of eq. 2, balanced, and two ranking losses for hard negatives."""
 
 from __future__ import annotations
 

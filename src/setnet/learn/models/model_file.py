@@ -15,9 +15,17 @@ from setnet.learn.models.backbones.backbone import Backbone, make_backbone
 from setnet.learn.models.backbones.vggface2 import load_vggface2
 from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.whitening import Whitening
-from setnet.learn.training.settings import BackboneSettings, Settings
+from setnet.learn.training.training_settings import BackboneSettings, TrainingSettings
 
-__all__ = ["StoredNetwork", "load_backbone", "load_network", "new_backbone", "save_backbone", "save_network"]
+__all__ = [
+    "StoredNetwork",
+    "load_backbone",
+    "load_network",
+    "new_backbone",
+    "new_network",
+    "save_backbone",
+    "save_network",
+]
 
 FORMAT = 1
 
@@ -27,11 +35,11 @@ class StoredNetwork:
     """A network read from a file, with the settings and history stored beside it."""
 
     network: SetNetwork
-    settings: Settings
+    settings: TrainingSettings
     about: dict[str, Any]
 
 
-def new_backbone(settings: Settings) -> Backbone:
+def new_backbone(settings: TrainingSettings) -> Backbone:
     """Return the backbone that settings describe, from a VGGFace2 checkpoint when they name one."""
     wanted = settings.backbone
     if wanted.weights:
@@ -41,21 +49,27 @@ def new_backbone(settings: Settings) -> Backbone:
     return make_backbone(wanted.name, wanted.dim, wanted.size, wanted.width, wanted.recompute)
 
 
+def new_network(backbone: Backbone, settings: TrainingSettings) -> SetNetwork:
+    """Return `backbone` with a fresh aggregator of the kind that settings describe."""
+    wanted = settings.aggregator
+    return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+
+
 def _shape(settings: BackboneSettings) -> tuple[str, int, int, float]:
     return settings.name, settings.dim, settings.size, settings.width
 
 
-def save_backbone(path: Path, backbone: Backbone, settings: Settings, about: dict[str, Any]) -> None:
+def save_backbone(path: Path, backbone: Backbone, settings: TrainingSettings, about: dict[str, Any]) -> None:
     """Write a pre-trained backbone."""
     _write(path, "backbone", backbone.state_dict(), settings, about, {})
 
 
-def load_backbone(path: Path, settings: Settings) -> Backbone:
-    """Return a pre-trained backbone; its file must be of the kind that `settings` ask for."""
+def load_backbone(path: Path, settings: TrainingSettings) -> Backbone:
+    """Return a pre-trained backbone; its file must hold the kind that `settings` name."""
     tensors, meta = _read(path, "backbone")
-    stored = Settings.from_dict(meta["settings"])
+    stored = TrainingSettings.from_dict(meta["settings"])
     if _shape(stored.backbone) != _shape(settings.backbone):
-        raise ModelError(f"{path}: holds {stored.backbone}, the settings ask for {settings.backbone}")
+        raise ModelError(f"{path}: holds {stored.backbone}, the settings name {settings.backbone}")
     backbone = make_backbone(*_shape(stored.backbone), settings.backbone.recompute)
     if "reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)
@@ -63,7 +77,7 @@ def load_backbone(path: Path, settings: Settings) -> Backbone:
     return backbone.eval()
 
 
-def save_network(path: Path, network: SetNetwork, settings: Settings, about: dict[str, Any]) -> None:
+def save_network(path: Path, network: SetNetwork, settings: TrainingSettings, about: dict[str, Any]) -> None:
     """Write a network with its whitening, if it has any."""
     whitening = {"before": network.before is not None, "after": network.after is not None}
     _write(path, "network", network.state_dict(), settings, about, whitening)
@@ -72,12 +86,11 @@ def save_network(path: Path, network: SetNetwork, settings: Settings, about: dic
 def load_network(path: Path) -> StoredNetwork:
     """Return a stored network, ready to use."""
     tensors, meta = _read(path, "network")
-    settings = Settings.from_dict(meta["settings"])
+    settings = TrainingSettings.from_dict(meta["settings"])
     backbone = make_backbone(*_shape(settings.backbone))
     if "backbone.reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
         backbone.reduce.register_parameter("bias", None)
-    wanted = settings.aggregator
-    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+    network = new_network(backbone, settings)
     for place in ("before", "after"):
         if meta["whitening"][place]:
             setattr(network, place, Whitening(tensors[f"{place}.mean"], tensors[f"{place}.matrix"]))
@@ -93,7 +106,7 @@ def _write(
     path: Path,
     kind: str,
     state: dict[str, Any],
-    settings: Settings,
+    settings: TrainingSettings,
     about: dict[str, Any],
     whitening: dict[str, bool],
 ) -> None:

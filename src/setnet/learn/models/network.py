@@ -15,7 +15,7 @@ from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.whitening import Whitening
 
-__all__ = ["AGGREGATORS", "SetNetwork", "learnt_p", "make_aggregator"]
+__all__ = ["AGGREGATORS", "SetNetwork", "learned_exponents", "make_aggregator"]
 
 AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
 
@@ -90,7 +90,7 @@ class SetNetwork(nn.Module):
         return self.w * (queries @ sets.T) + self.b
 
 
-def learnt_p(network: SetNetwork) -> list[float]:
-    """Return the exponents that a generalised mean learnt; none for other aggregators."""
+def learned_exponents(network: SetNetwork) -> list[float]:
+    """Return the exponents that a generalised mean learned; none for other aggregators."""
     aggregator = network.aggregator
     return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []

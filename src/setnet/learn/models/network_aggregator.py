@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setnet.learn.models.network import SetNetwork, learnt_p
+from setnet.learn.models.network import SetNetwork, learned_exponents
 from setnet.sets import Logistic, codec
 
 __all__ = ["NetworkAggregator"]
@@ -31,8 +31,8 @@ class NetworkAggregator:
 
     @property
     def exponents(self) -> list[float]:
-        """The exponents p that a generalised mean learnt; none for other aggregators."""
-        return learnt_p(self.network)
+        """The exponents p that a generalised mean learned; none for other aggregators."""
+        return learned_exponents(self.network)
 
     def describe(self, elements: Floats) -> Floats:
         """Return the query vectors of single elements."""

@@ -1,4 +1,4 @@
-"""Starting values (section 3.4): k-means for NetVLAD, PCA for the reduction, statistics for batch norm."""
+"""Initialisation (section 3.4): k-means for NetVLAD, PCA for the reduction, statistics for batch norm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from setnet.errors import TrainingError
 from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 
-__all__ = ["initialise_netvlad", "initialise_reduction", "kmeans", "random_sets", "start_aggregator"]
+__all__ = ["initialise_aggregator", "initialise_netvlad", "initialise_reduction", "kmeans", "random_sets"]
 
 
 def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 50) -> Tensor:
@@ -21,6 +21,8 @@ def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 50) -> Te
         raise TrainingError(
             f"k-means needs at least {clusters} descriptors, got {len(points)}: add training faces"
         )
+    # Not scipy's kmeans2: as good on descriptors of LFW and slower (K = 8: 0.5 s for 0.35 s; K = 32: 1.4 for
+    # 0.5), but its other centres would move every SetNet row of the published comparison.
     rng = np.random.default_rng(seed)
     chosen = [int(rng.integers(len(points)))]
     distance = ((points - points[chosen[0]]) ** 2).sum(1)
@@ -74,7 +76,7 @@ def initialise_reduction(fc: nn.Linear, norm: nn.BatchNorm1d, pooled: Tensor) ->
     rows = pooled.detach().double()
     rows = rows - rows.mean(0)
     last = rows.shape[1] - 1
-    # Not by singular values: of 4,096 dimensions only the first are wanted, and this finds no others.
+    # Not a full SVD: of 4,096 dimensions only the first are wanted, and this finds no others.
     first = max(0, last + 1 - fc.out_features)
     variance, axes = eigh((rows.T @ rows).numpy(), subset_by_index=[first, last])
     if len(variance) < fc.out_features or variance[0] < 1e-12 * variance[-1]:
@@ -112,7 +114,7 @@ def random_sets(
     return np.array(indices, dtype=np.int64), counts.astype(np.int64)
 
 
-def start_aggregator(
+def initialise_aggregator(
     aggregator: NetVLADAggregator,
     elements: Tensor,
     labels: np.ndarray,

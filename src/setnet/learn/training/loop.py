@@ -1,4 +1,4 @@
-"""The loop of pre-training and set training: SGD, schedule, checkpoints, resume, a stop at NaN."""
+"""The one training loop: SGD with a schedule, checkpoints, resume, and a stop when the loss is not finite."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from setnet.errors import TrainingError
 from setnet.learn.training.checkpoint import latest_checkpoint, load_checkpoint, save_checkpoint
-from setnet.learn.training.processes import Processes
-from setnet.learn.training.progress_log import Journal
-from setnet.learn.training.settings import Schedule
+from setnet.learn.training.distributed import ProcessGroup
+from setnet.learn.training.progress_log import ProgressLog
+from setnet.learn.training.training_settings import Schedule
 
 __all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]
 
@@ -67,11 +67,13 @@ def train_loop(
     module: nn.Module,
     loss_of: Callable[[int], Tensor],
     schedule: Schedule,
-    folder: Path,
-    settings: dict[str, Any],
-    samples: int,
-    group: Processes | None = None,
+    *,
+    folder: Path | None = None,
+    settings: dict[str, Any] | None = None,
+    samples: int = 0,
+    group: ProcessGroup | None = None,
     stop_at: int | None = None,
+    on_step: Callable[[int, float], object] = lambda step, loss: None,
 ) -> TrainReport:
     """Run the steps that are left, from the newest checkpoint of `folder` when it holds one.
 
@@ -80,22 +82,33 @@ def train_loop(
     loss_of
         The loss of a step, a pure function of the step number and the weights: so resuming is exact.
         With several processes it returns this process's share (the shares add up to the loss).
+    folder
+        Where checkpoints and logs are kept; without it nothing is kept and no progress is shown.
+    settings
+        Stored with each checkpoint; a run is not resumed with others.
     samples
         Faces per step, for the progress line.
     stop_at
-        End early after this step, with a checkpoint, as an interruption would.
+        End after this step, with a checkpoint, instead of after the schedule's last.
+    on_step
+        Called after each step with its number, counted from 1, and its loss.
     """
-    group = group or Processes()
+    group = group or ProcessGroup()
     optimiser = make_optimiser(module, schedule)
-    checkpoints = folder / "checkpoints"
-    first = _resume(checkpoints, module, optimiser, settings)
-    if first == 0 and group.rank == 0 and schedule.steps:
-        save_checkpoint(
-            checkpoints, 0, module, optimiser, settings
-        )  # so that a first step gone bad leaves one
-    last = min(schedule.steps, stop_at if stop_at is not None else schedule.steps)
+    checkpoints = None if folder is None else folder / "checkpoints"
+    stored = settings or {}
+    first = _resume(checkpoints, module, optimiser, stored)
+    last = schedule.steps if stop_at is None else stop_at
+
+    def save(step: int) -> None:
+        if checkpoints is not None and group.rank == 0:
+            save_checkpoint(checkpoints, step, module, optimiser, stored)
+
+    if first == 0 and schedule.steps:
+        save(0)  # so that a diverging first step leaves a checkpoint
     losses: list[tuple[int, float]] = []
-    with Journal(title, first, schedule.steps, folder / "logs", quiet=group.rank > 0) as journal:
+    quiet = folder is None or group.rank > 0
+    with ProgressLog(title, first, schedule.steps, folder and folder / "logs", quiet) as progress:
         for step in range(first, last):
             rate = learning_rate(schedule, step)
             for parameters in optimiser.param_groups:
@@ -109,19 +122,20 @@ def train_loop(
                 raise TrainingError(_diverged(title, step, loss, checkpoints, rate))
             optimiser.step()
             done = step + 1
-            journal.step(done, samples)
+            on_step(done, loss)
+            progress.step(done, samples)
             if done % schedule.log_every == 0 or done == last:
                 losses.append((done, loss))
-                journal.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})
-            if group.rank == 0 and (done % schedule.save_every == 0 or done == last):
-                save_checkpoint(checkpoints, done, module, optimiser, settings)
+                progress.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})
+            if done % schedule.save_every == 0 or done == last:
+                save(done)
     return TrainReport(max(first, last), first, tuple(losses))
 
 
 def _resume(
-    checkpoints: Path, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
+    checkpoints: Path | None, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
 ) -> int:
-    stored = latest_checkpoint(checkpoints)
+    stored = latest_checkpoint(checkpoints) if checkpoints else None
     if stored is None:
         return 0
     if stored.state["settings"] != _plain(settings):
@@ -145,9 +159,9 @@ def _clipped_norm(module: nn.Module, clip: float) -> float:
     return float(nn.utils.clip_grad_norm_(gradients, clip if clip > 0 else math.inf))
 
 
-def _diverged(title: str, step: int, loss: float, checkpoints: Path, rate: float) -> str:
-    stored = latest_checkpoint(checkpoints)
-    kept = f"the last good checkpoint is {stored.folder}" if stored else "no checkpoint was written yet"
+def _diverged(title: str, step: int, loss: float, checkpoints: Path | None, rate: float) -> str:
+    stored = latest_checkpoint(checkpoints) if checkpoints else None
+    kept = f"the last good checkpoint is {stored.folder}" if stored else "no checkpoint was written"
     return (
         f"{title}: loss {loss} or its gradient is not finite at step {step + 1}; {kept}. "
         f"Lower the rate (now {rate:g}), set a clip, or look for broken input"

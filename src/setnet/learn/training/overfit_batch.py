@@ -1,4 +1,4 @@
-"""A trial of both training phases on one fixed batch: does the loss fall, how long does a step take?"""
+"""Overfits one fixed batch in both training phases: does the loss fall, how long does a step take?"""
 
 from __future__ import annotations
 
@@ -17,21 +17,20 @@ from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.source import stream
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.backbones.backbone import InputSpec
-from setnet.learn.models.model_file import new_backbone
-from setnet.learn.models.network import SetNetwork, make_aggregator
+from setnet.learn.models.model_file import new_backbone, new_network
 from setnet.learn.training.initialise import initialise_netvlad
-from setnet.learn.training.loop import deterministic, learning_rate, make_optimiser
+from setnet.learn.training.loop import deterministic, train_loop
 from setnet.learn.training.pretrain import Classifier
 from setnet.learn.training.set_training import batch_loss, set_sizes
-from setnet.learn.training.settings import Schedule, Settings
+from setnet.learn.training.training_settings import Schedule, TrainingSettings
 
-__all__ = ["Trial", "fixed_batch_trial"]
+__all__ = ["OverfitReport", "overfit_batch"]
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Trial:
+class OverfitReport:
     """The loss before each step, and the seconds it took: by the clock, and of processor time."""
 
     losses: tuple[float, ...]
@@ -44,9 +43,9 @@ class Trial:
         return float(np.median(self.seconds[1:] or self.seconds))
 
 
-def fixed_batch_trial(
-    settings: Settings, steps: int = 20, data: Path | None = None, say: Say = lambda text: None
-) -> tuple[Trial, Trial]:
+def overfit_batch(
+    settings: TrainingSettings, steps: int = 20, data: Path | None = None, say: Say = lambda text: None
+) -> tuple[OverfitReport, OverfitReport]:
     """Train on one batch again and again: `steps` of softmax pre-training, then `steps` of set training.
 
     The batch is drawn from the folders of identities in `data`, or made of noise patterns, one pattern per
@@ -55,7 +54,7 @@ def fixed_batch_trial(
     deterministic(settings.seed)
     backbone = new_backbone(settings)
     if backbone.spec is None:
-        raise TrainingError("a trial needs a backbone that takes photos: resnet50, senet50 or mobile")
+        raise TrainingError("this needs a backbone that takes photos: resnet50, senet50 or mobile")
     people = settings.sets.identities
     if data is None:
         faces, labels = _noise(backbone.spec, people, settings.seed)
@@ -66,54 +65,39 @@ def fixed_batch_trial(
         labels = torch.from_numpy(np.unique(draw.labels, return_inverse=True)[1])
     classifier = Classifier(backbone, people).train()
     classifier.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    first = _repeat(
-        "pretrain",
-        classifier,
-        lambda: functional.cross_entropy(classifier(faces), labels),
-        settings.pretrain,
-        steps,
-        say,
-    )
-    wanted = settings.aggregator
-    network = SetNetwork(
-        backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters)
-    ).train()
+
+    def softmax_loss(step: int) -> Tensor:
+        return functional.cross_entropy(classifier(faces), labels)
+
+    first = _timed("pretrain", classifier, softmax_loss, settings.pretrain, steps, say)
+    network = new_network(backbone, settings).train()
     if isinstance(network.aggregator, NetVLADAggregator):
         # PCA needs far more sets than one batch holds; centres do not.
         with torch.no_grad():
             initialise_netvlad(network.aggregator.vlad, network.elements(faces), settings.seed)
     counts = torch.from_numpy(set_sizes(people, settings.sets.sizes, stream(settings.seed, 0)))
-    second = _repeat(
-        "sets",
-        network,
-        lambda: batch_loss(network, network.elements(faces), labels, counts, settings.sets.loss),
-        settings.sets,
-        steps,
-        say,
-    )
-    return first, second
+
+    def sets_loss(step: int) -> Tensor:
+        return batch_loss(network, network.elements(faces), labels, counts, settings.sets.loss)
+
+    return first, _timed("sets", network, sets_loss, settings.sets, steps, say)
 
 
-def _repeat(
-    title: str, module: nn.Module, loss_of: Callable[[], Tensor], schedule: Schedule, steps: int, say: Say
-) -> Trial:
-    optimiser = make_optimiser(module, schedule)
-    losses, seconds, processor = [], [], []
-    for step in range(steps):
-        started, spent = time.perf_counter(), time.process_time()
-        for group in optimiser.param_groups:
-            group["lr"] = learning_rate(schedule, step)
-        optimiser.zero_grad(set_to_none=True)
-        loss = loss_of()
-        loss.backward()  # type: ignore[no-untyped-call]
-        if schedule.clip > 0:
-            nn.utils.clip_grad_norm_(module.parameters(), schedule.clip)
-        optimiser.step()
-        losses.append(loss.item())
-        seconds.append(time.perf_counter() - started)
-        processor.append(time.process_time() - spent)
-        say(f"{title} {step + 1}/{steps}  loss {losses[-1]:.4f}  {seconds[-1]:.1f} s")
-    return Trial(tuple(losses), tuple(seconds), tuple(processor))
+def _timed(
+    title: str, module: nn.Module, loss_of: Callable[[int], Tensor], schedule: Schedule, steps: int, say: Say
+) -> OverfitReport:
+    losses: list[float] = []
+    clock, processor = [time.perf_counter()], [time.process_time()]
+
+    def on_step(step: int, loss: float) -> None:
+        losses.append(loss)
+        clock.append(time.perf_counter())
+        processor.append(time.process_time())
+        say(f"{title} {step}/{steps}  loss {loss:.4f}  {clock[-1] - clock[-2]:.1f} s")
+
+    train_loop(title, module, loss_of, schedule, stop_at=steps, on_step=on_step)
+    seconds, processor_seconds = (tuple(np.diff(times).tolist()) for times in (clock, processor))
+    return OverfitReport(tuple(losses), seconds, processor_seconds)
 
 
 def _noise(spec: InputSpec, people: int, seed: int) -> tuple[Tensor, Tensor]:

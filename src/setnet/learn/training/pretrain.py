@@ -13,9 +13,9 @@ from setnet.errors import TrainingError
 from setnet.learn.data.face_source import FaceSource
 from setnet.learn.data.source import stream
 from setnet.learn.models.backbones.backbone import Backbone
+from setnet.learn.training.distributed import ProcessGroup, synchronise_norms
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
-from setnet.learn.training.processes import Processes, synchronise_norms
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["Classifier", "batch_of_step", "pretrain"]
 
@@ -50,9 +50,9 @@ def batch_of_step(faces: np.ndarray, seed: int, step: int, batch: int) -> np.nda
 def pretrain(
     backbone: Backbone,
     source: FaceSource,
-    settings: Settings,
+    settings: TrainingSettings,
     folder: Path,
-    group: Processes | None = None,
+    group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
 ) -> TrainReport:
@@ -61,7 +61,7 @@ def pretrain(
         raise TrainingError(
             "descriptors already computed have nothing to pre-train: go on with `setnet train sets`"
         )
-    group = group or Processes()
+    group = group or ProcessGroup()
     deterministic(settings.seed)
     classes = np.unique(source.labels[source.faces])
     model = Classifier(backbone, len(classes)).to(device)
@@ -79,6 +79,16 @@ def pretrain(
         return functional.cross_entropy(model(images), labels, reduction="sum") / len(picks)
 
     stored = {"people": len(classes)} | settings.part("backbone", "augment", "pretrain")
-    report = train_loop("pretrain", model, loss_of, schedule, folder, stored, schedule.batch, group, stop_at)
+    report = train_loop(
+        "pretrain",
+        model,
+        loss_of,
+        schedule,
+        folder=folder,
+        settings=stored,
+        samples=schedule.batch,
+        group=group,
+        stop_at=stop_at,
+    )
     model.eval()
     return report

@@ -1,7 +1,8 @@
-"""What a run says while it runs: loss, samples per second and time left; and TensorBoard logs."""
+"""Progress of a training run: loss, samples per second and time left on screen; TensorBoard logs."""
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from pathlib import Path
@@ -11,17 +12,18 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["Journal"]
+__all__ = ["ProgressLog"]
 
 SECONDS_BETWEEN_LINES = 20.0
+logger = logging.getLogger(__name__)
 
 
-class Journal:
-    """Shows a bar on a terminal, a line every 20 s elsewhere, and nothing in `quiet` processes."""
+class ProgressLog:
+    """Shows a bar on a terminal, logs a line every 20 s elsewhere, and is silent when `quiet`."""
 
     def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
         self.title, self.steps, self.quiet = title, steps, quiet
-        self._first, self._started, self._said = first, time.monotonic(), 0.0
+        self._first, self._started, self._logged = first, time.monotonic(), 0.0
         self._samples = 0
         self._writer: Any = None
         self._bar: Progress | None = None
@@ -42,7 +44,7 @@ class Journal:
             self._bar = Progress(*columns, numbers, TimeRemainingColumn(), console=Console(stderr=True))
             self._task = self._bar.add_task(title, total=steps, completed=first, loss="-", rate="-")
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> ProgressLog:
         if self._bar is not None:
             self._bar.start()
         return self
@@ -55,7 +57,7 @@ class Journal:
         if self._writer is not None:
             self._writer.close()
         if kind is KeyboardInterrupt and not self.quiet:
-            print(f"{self.title}: stopped; the same command goes on from a checkpoint", file=sys.stderr)
+            logger.info("%s: stopped; the same command goes on from a checkpoint", self.title)
 
     def step(self, step: int, samples: int) -> None:
         """Note that a step is done."""
@@ -74,12 +76,8 @@ class Journal:
                 self._writer.add_scalar(f"{self.title}/{name}", value, step)
         if self._bar is not None:
             self._bar.update(self._task, loss=f"{values['loss']:.4f}", rate=f"{rate:.0f}")
-        elif seconds - self._said > SECONDS_BETWEEN_LINES or step == self.steps:
-            self._said = seconds
+        elif seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._logged = seconds
             left = seconds / max(step - self._first, 1) * (self.steps - step)
-            print(
-                f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}  "
-                f"{rate:.0f} samples/s  {left:.0f} s left",
-                file=sys.stderr,
-                flush=True,
-            )
+            progress = f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}"
+            logger.info("%s  %.0f samples/s  %.0f s left", progress, rate, left)

@@ -9,18 +9,26 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.data.source import Source, stream
+from setnet.learn.data.source import TrainingSource, stream
 from setnet.learn.export.calibration import calibrate_sets
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.loss import membership, set_loss
 from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.checkpoint import latest_checkpoint
-from setnet.learn.training.initialise import random_sets, start_aggregator
+from setnet.learn.training.distributed import ProcessGroup, synchronise_norms
+from setnet.learn.training.initialise import initialise_aggregator, random_sets
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
-from setnet.learn.training.processes import Processes, synchronise_norms
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.training_settings import SetSettings, TrainingSettings
 
-__all__ = ["batch_loss", "calibrate_network", "elements_of", "set_sizes", "start_network", "train_sets"]
+__all__ = [
+    "batch_loss",
+    "calibrate_network",
+    "elements_of",
+    "initialise_network",
+    "set_sizes",
+    "set_step_loss",
+    "train_sets",
+]
 
 SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
 
@@ -50,23 +58,46 @@ def batch_loss(network: SetNetwork, elements: Tensor, labels: Tensor, counts: Te
     return set_loss(loss, network.logits(queries, sets), members)
 
 
+def set_step_loss(
+    network: SetNetwork,
+    source: TrainingSource,
+    schedule: SetSettings,
+    seed: int,
+    step: int,
+    group: ProcessGroup | None = None,
+    device: str = "cpu",
+) -> Tensor:
+    """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
+    group = group or ProcessGroup()
+    rng = stream(seed, step)
+    draw = source.draw(rng, schedule.identities, 2)
+    counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
+    total = len(draw.labels)
+    share = group.share(total)
+    streams = [stream(seed, step, i + 1) for i in range(*share.indices(total))]
+    faces = source.load(draw.picks[share], streams).to(device)
+    elements = group.gather(network.elements(faces), total)
+    labels = torch.from_numpy(draw.labels).to(device)
+    return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
+
+
 def train_sets(
     network: SetNetwork,
-    source: Source,
-    settings: Settings,
+    source: TrainingSource,
+    settings: TrainingSettings,
     folder: Path,
-    group: Processes | None = None,
+    group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
     start: bool = True,
 ) -> TrainReport:
     """Initialise (unless `start` is false) and train `network` in place; resumes from `folder`."""
-    group = group or Processes()
+    group = group or ProcessGroup()
     deterministic(settings.seed)
     schedule = settings.sets
     network.to(device)
     if start and latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
-        start_network(network, source, settings, device)
+        initialise_network(network, source, settings, device)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     for parameter in network.backbone.parameters():
         parameter.requires_grad_(not schedule.freeze)
@@ -77,26 +108,25 @@ def train_sets(
             if isinstance(part, nn.BatchNorm2d):
                 part.eval()
 
-    def loss_of(step: int) -> Tensor:
-        rng = stream(settings.seed, step)
-        draw = source.draw(rng, schedule.identities, 2)
-        counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng)).to(device)
-        total = len(draw.labels)
-        share = group.share(total)
-        streams = [stream(settings.seed, step, i + 1) for i in range(*share.indices(total))]
-        faces = source.load(draw.picks[share], streams).to(device)
-        elements = group.gather(network.elements(faces), total)
-        labels = torch.from_numpy(draw.labels).to(device)
-        return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
-
     stored = {"people": source.people} | settings.part("backbone", "aggregator", "augment", "sets")
-    samples = 2 * schedule.identities
-    report = train_loop("sets", network, loss_of, schedule, folder, stored, samples, group, stop_at)
+    report = train_loop(
+        "sets",
+        network,
+        lambda step: set_step_loss(network, source, schedule, settings.seed, step, group, device),
+        schedule,
+        folder=folder,
+        settings=stored,
+        samples=2 * schedule.identities,
+        group=group,
+        stop_at=stop_at,
+    )
     network.eval()
     return report
 
 
-def elements_of(network: SetNetwork, source: Source, picks: np.ndarray, device: str = "cpu") -> Tensor:
+def elements_of(
+    network: SetNetwork, source: TrainingSource, picks: np.ndarray, device: str = "cpu"
+) -> Tensor:
     """Return the elements of faces, without augmentation and without gradients, in pieces."""
     pieces = []
     with torch.no_grad():
@@ -106,7 +136,9 @@ def elements_of(network: SetNetwork, source: Source, picks: np.ndarray, device: 
     return torch.cat(pieces)
 
 
-def start_network(network: SetNetwork, source: Source, settings: Settings, device: str = "cpu") -> None:
+def initialise_network(
+    network: SetNetwork, source: TrainingSource, settings: TrainingSettings, device: str = "cpu"
+) -> None:
     """Initialise the aggregator from data (k-means, PCA, batch-norm statistics) and calibrate (w, b)."""
     network.eval()
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
@@ -115,7 +147,7 @@ def start_network(network: SetNetwork, source: Source, settings: Settings, devic
     if isinstance(aggregator, NetVLADAggregator):
         aggregator.cpu()
         wanted = settings.aggregator
-        start_aggregator(
+        initialise_aggregator(
             aggregator,
             elements,
             draw.labels,
@@ -138,7 +170,7 @@ def calibrate_network(
 ) -> None:
     """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
     rng = np.random.default_rng(seed)
-    # no more sets than leave half of the faces to ask with
+    # No more sets than leave half of the faces as queries.
     number = min(number, max(1, len(labels) // (2 * max(sizes))))
     indices, counts = random_sets(labels, sizes, number, rng)
     queries = np.setdiff1d(np.arange(len(labels)), indices)
@@ -149,11 +181,11 @@ def calibrate_network(
     with torch.no_grad():
         sizes_of = torch.from_numpy(counts).to(device)
         sets = network.aggregate(elements[indices].to(device), sizes_of).cpu().numpy()
-        asked = network.describe(elements[queries].to(device)).cpu().numpy()
+        vectors = network.describe(elements[queries].to(device)).cpu().numpy()
         members = membership(
             torch.from_numpy(labels[queries]), torch.from_numpy(labels[indices]), torch.from_numpy(counts)
         )
-        fit = calibrate_sets(asked, sets, members.numpy()).logistic
+        fit = calibrate_sets(vectors, sets, members.numpy()).logistic
         network.w.fill_(fit.w)
         network.b.fill_(fit.b)
     network.train(training)

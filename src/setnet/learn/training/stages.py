@@ -6,7 +6,7 @@ whitening, ``export/`` at the end, and a folder of checkpoints and logs per phas
 
 from __future__ import annotations
 
-import sys
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from setnet.errors import InvalidInputError, TrainingError, one_of
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.virtual_source import VirtualSource
-from setnet.learn.export.export import Exported, export_network
+from setnet.learn.export.network_export import ExportedNetwork, export_network
 from setnet.learn.models.aggregators.aggregator import Aggregator
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
@@ -26,29 +26,32 @@ from setnet.learn.models.model_file import (
     load_backbone,
     load_network,
     new_backbone,
+    new_network,
     save_backbone,
     save_network,
 )
-from setnet.learn.models.network import SetNetwork, learnt_p, make_aggregator
+from setnet.learn.models.network import SetNetwork, learned_exponents
 from setnet.learn.models.whitening import fit_whitening
+from setnet.learn.training.distributed import own_device, process_group
 from setnet.learn.training.initialise import random_sets
 from setnet.learn.training.loop import TrainReport
 from setnet.learn.training.pretrain import pretrain
-from setnet.learn.training.processes import own_device, processes
 from setnet.learn.training.set_training import SAMPLE, calibrate_network, elements_of, train_sets
-from setnet.learn.training.settings import Settings
+from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
+
+logger = logging.getLogger(__name__)
 
 _WHITENED_AFTER: dict[type[Aggregator], str] = {
     AverageBeforeFC: "its elements are the features before the last layer",
     GeneralisedMean: "whitening changes the elements' signs",
-    NetVLADAggregator: "its centres were learnt for descriptors that are not whitened",
+    NetVLADAggregator: "its centres were learned for descriptors that are not whitened",
 }
 AnySource = FaceFolder | DescriptorSource | VirtualSource
 
 
-def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu") -> TrainReport:
+def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str = "cpu") -> TrainReport:
     """Pre-train the backbone on the folders of identities in `data`; writes ``backbone.safetensors``."""
     torch.manual_seed(settings.seed)
     device = own_device(device)
@@ -56,8 +59,8 @@ def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu")
     if backbone.spec is None:
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
     source = FaceFolder(data, backbone.spec, settings.augment)
-    _say_skipped(source)
-    with processes(device) as group:
+    _log_skipped(source)
+    with process_group(device) as group:
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
         if group.rank == 0:
             about = {
@@ -69,7 +72,7 @@ def run_pretrain(data: Path, out: Path, settings: Settings, device: str = "cpu")
 
 
 def run_sets(
-    data: Path, out: Path, settings: Settings, device: str = "cpu", virtual: bool = False
+    data: Path, out: Path, settings: TrainingSettings, device: str = "cpu", virtual: bool = False
 ) -> TrainReport:
     """Initialise and train the aggregator, end to end or on descriptors; writes ``network.safetensors``.
 
@@ -80,15 +83,15 @@ def run_sets(
     device = own_device(device)
     backbone = _backbone(out, settings)
     source = open_source(data, backbone, settings, virtual)
-    network = _network(backbone, settings)
-    with processes(device) as group:
+    network = new_network(backbone, settings)
+    with process_group(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
         is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
         if group.rank == 0 and is_new:  # else a whitening added since would be lost
             network.cpu()
             about = {"trained on": source.where, "people": source.people, "steps": report.steps}
-            if learnt_p(network):
-                about["p"] = [round(p, 4) for p in learnt_p(network)]
+            if learned_exponents(network):
+                about["p"] = [round(p, 4) for p in learned_exponents(network)]
             save_network(out / "network.safetensors", network, settings, about)
     return report
 
@@ -104,7 +107,7 @@ class WhitenReport:
 
 
 def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01) -> WhitenReport:
-    """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) anew."""
+    """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) again."""
     stored = load_network(out / "network.safetensors")
     network, settings = stored.network, stored.settings
     source = open_source(data, network.backbone, settings)
@@ -145,14 +148,16 @@ def whiten(
     return len(vectors)
 
 
-def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Exported:
+def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> ExportedNetwork:
     """Write the trained network of a run to ``export/``: ONNX backbone and safetensors head."""
     stored = load_network(out / "network.safetensors")
     about = {"settings": stored.settings.as_dict()} | stored.about
     return export_network(stored.network, out / "export", name, descriptor, about, bits)
 
 
-def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: bool = False) -> AnySource:
+def open_source(
+    data: Path, backbone: Backbone, settings: TrainingSettings, virtual: bool = False
+) -> AnySource:
     """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it."""
     if backbone.spec is not None:
         if virtual or data.suffix == ".npz":
@@ -167,11 +172,11 @@ def open_source(data: Path, backbone: Backbone, settings: Settings, virtual: boo
                 f"{data}: descriptors of {known.dim} dimensions, the settings say backbone.dim={backbone.dim}"
             )
         source = VirtualSource.fit(known) if virtual else known
-    _say_skipped(source)
+    _log_skipped(source)
     return source
 
 
-def _backbone(out: Path, settings: Settings) -> Backbone:
+def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if settings.backbone.name == "descriptors":
         return Descriptors(settings.backbone.dim)
     if settings.backbone.name not in BACKBONES:
@@ -182,12 +187,7 @@ def _backbone(out: Path, settings: Settings) -> Backbone:
     return load_backbone(stored, settings)
 
 
-def _network(backbone: Backbone, settings: Settings) -> SetNetwork:
-    wanted = settings.aggregator
-    return SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
-
-
-def _say_skipped(source: AnySource) -> None:
+def _log_skipped(source: AnySource) -> None:
     skipped = getattr(source, "skipped", 0)
     if skipped:
-        print(f"{source.where}: {skipped} people with one face left out", file=sys.stderr)
+        logger.info("%s: %s people with one face left out", source.where, skipped)

@@ -1,4 +1,4 @@
-"""The networks that section 5 of the paper compares, trained alike from one pre-trained backbone."""
+"""The networks that section 5 of the paper compares, all trained from one pre-trained backbone."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 
 from setnet.errors import TrainingError
 from setnet.learn.data.face_source import FaceSource
-from setnet.learn.models.model_file import load_backbone, load_network, save_network
-from setnet.learn.models.network import SetNetwork, make_aggregator
-from setnet.learn.training.set_training import start_network, train_sets
-from setnet.learn.training.settings import Settings
+from setnet.learn.models.model_file import load_backbone, load_network, new_network, save_network
+from setnet.learn.models.network import SetNetwork
+from setnet.learn.training.set_training import initialise_network, train_sets
+from setnet.learn.training.training_settings import TrainingSettings
 
 __all__ = ["VARIANTS", "Variant", "trained_variant"]
 
@@ -48,7 +48,7 @@ VARIANTS = (
 
 
 def trained_variant(
-    variant: Variant, backbone_file: Path, source: FaceSource, settings: Settings, out: Path
+    variant: Variant, backbone_file: Path, source: FaceSource, settings: TrainingSettings, out: Path
 ) -> SetNetwork:
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
@@ -66,10 +66,9 @@ def trained_variant(
         return known.network
     torch.manual_seed(settings.seed)
     backbone = load_backbone(backbone_file, settings)
-    wanted = own.aggregator
-    network = SetNetwork(backbone, make_aggregator(wanted.name, backbone, wanted.dim, wanted.clusters))
+    network = new_network(backbone, own)
     if variant.size is None:
-        start_network(network, source, own)
+        initialise_network(network, source, own)
     else:
         train_sets(network, source, own, folder)
     network.eval()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.store.paths import shown
 
-__all__ = ["read_descriptors", "refuse_place", "write_descriptor_file"]
+__all__ = ["read_arrays", "read_descriptors", "refuse_place", "write_descriptor_file"]
 
 
 def refuse_place(path: Path) -> None:
@@ -53,14 +53,10 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
         raise InvalidInputError(
             f"{path}: no such descriptor file; expected an .npz with 'descriptors' and 'labels'"
         )
+    found, labels = read_arrays(path, ("descriptors", "labels"))
     try:
-        with np.load(path, allow_pickle=False) as file:
-            descriptors, labels = np.asarray(file["descriptors"], dtype=np.float32), file["labels"]
-    except KeyError as error:
-        raise InvalidInputError(
-            f"{path}: {error.args[0]}; expected arrays 'descriptors' and 'labels'"
-        ) from error
-    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        descriptors = np.asarray(found, dtype=np.float32)
+    except ValueError as error:
         raise InvalidInputError(f"{path}: not a readable descriptor file ({error})") from error
     if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
         raise InvalidInputError(
@@ -70,3 +66,15 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
         bad = int(np.flatnonzero(~np.isfinite(descriptors).all(1))[0])
         raise InvalidInputError(f"{path}: row {bad} holds NaN or infinity; remove it")
     return descriptors, labels.astype(np.str_)
+
+
+def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
+    """Return the arrays called ``names`` of an ``.npz`` file; no pickle is read."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return [file[name] for name in names]
+    except KeyError as error:
+        wanted = " and ".join(f"'{name}'" for name in names)
+        raise InvalidInputError(f"{path}: {error.args[0]}; expected arrays {wanted}") from error
+    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise InvalidInputError(f"{path}: not a readable .npz file ({error})") from error

@@ -1,1 +1,1 @@
-"""Set aggregators: NetVLAD, the paper's baselines, and untrained rivals."""
+"""Set aggregators: NetVLAD, the paper's baselines, and untrained alternatives."""

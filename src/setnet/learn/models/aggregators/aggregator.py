@@ -1,4 +1,4 @@
-"""What every trainable aggregator offers: a set of elements becomes one unit vector."""
+"""The interface of trainable aggregators: a set of elements becomes one unit vector."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, segment_sum, set_numbers, unit
+from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, set_numbers, unit
 
 __all__ = ["Muvera"]
 
@@ -44,14 +44,14 @@ class Muvera(Aggregator):
         for plane in self.hyperplanes:
             distance = self._distances(elements, plane)  # (n, buckets) in bits
             own = (distance == 0).to(elements.dtype)
-            sums = segment_sum(own[:, :, None] * elements[:, None, :], counts)
-            sizes = segment_sum(own, counts)
+            sums = ragged_sum(own[:, :, None] * elements[:, None, :], counts)
+            sizes = ragged_sum(own, counts)
             best = torch.full_like(sizes, torch.inf).scatter_reduce(
                 0, numbers[:, None].expand_as(distance), distance, "amin"
             )
             near = (distance == best[numbers]).to(elements.dtype)
-            fill = segment_sum(near[:, :, None] * elements[:, None, :], counts)
-            fill = fill / segment_sum(near, counts).clamp_min(1)[:, :, None]
+            fill = ragged_sum(near[:, :, None] * elements[:, None, :], counts)
+            fill = fill / ragged_sum(near, counts).clamp_min(1)[:, :, None]
             mean = sums / sizes.clamp_min(1)[:, :, None]
             blocks.append(torch.where(sizes[:, :, None] > 0, mean, fill).flatten(1))
         return unit(torch.cat(blocks, 1) @ self.projection)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, segment_sum, unit
+from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, unit
 
 __all__ = ["NetVLAD", "NetVLADAggregator"]
 
@@ -35,7 +35,7 @@ class NetVLAD(nn.Module):
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the L2-normalised sum of the contributions of each set."""
         check_counts(elements, counts)
-        return unit(segment_sum(self.contributions(elements), counts))
+        return unit(ragged_sum(self.contributions(elements), counts))
 
 
 class NetVLADAggregator(Aggregator):

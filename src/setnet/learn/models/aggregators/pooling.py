@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, segment_mean, segment_sum, unit
+from setnet.learn.models.aggregators.ragged import check_counts, ragged_mean, ragged_sum, unit
 
 __all__ = ["Average", "AverageBeforeFC", "GeneralisedMean", "Sum"]
 
@@ -20,7 +20,7 @@ class Average(Aggregator):
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit mean of each set."""
         check_counts(elements, counts)
-        return unit(segment_mean(elements, counts))
+        return unit(ragged_mean(elements, counts))
 
 
 class Sum(Average):
@@ -29,7 +29,7 @@ class Sum(Average):
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the sum of each set's elements."""
         check_counts(elements, counts)
-        return segment_sum(elements, counts)
+        return ragged_sum(elements, counts)
 
 
 class AverageBeforeFC(Aggregator):
@@ -48,11 +48,11 @@ class AverageBeforeFC(Aggregator):
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit image, under the last layer, of each set's mean feature."""
         check_counts(elements, counts)
-        return unit(self.fc(segment_mean(unit(elements), counts)))
+        return unit(self.fc(ragged_mean(unit(elements), counts)))
 
 
 class GeneralisedMean(Aggregator):
-    """``(mean |x|^p)^(1/p)`` and L2, with p learnt: one for all dimensions or one per dimension.
+    """``(mean |x|^p)^(1/p)`` and L2, with p learned: one for all dimensions or one per dimension.
 
     Signs are lost, so whitening can only follow the aggregation (section 5.2).
     """
@@ -66,4 +66,4 @@ class GeneralisedMean(Aggregator):
         check_counts(elements, counts)
         # The floor keeps the logarithm in x^p's derivative finite at 0.
         powers = elements.abs().clamp_min(1e-6) ** self.p
-        return unit(segment_mean(powers, counts) ** (1.0 / self.p))
+        return unit(ragged_mean(powers, counts) ** (1.0 / self.p))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["check_counts", "segment_mean", "segment_sum", "set_numbers", "unit"]
+__all__ = ["check_counts", "ragged_mean", "ragged_sum", "set_numbers", "unit"]
 
 
 def check_counts(elements: Tensor, counts: Tensor) -> None:
@@ -31,15 +31,15 @@ def set_numbers(counts: Tensor) -> Tensor:
     return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
 
 
-def segment_sum(values: Tensor, counts: Tensor) -> Tensor:
+def ragged_sum(values: Tensor, counts: Tensor) -> Tensor:
     """Return the sum of each set's rows, (N, ...)."""
     out = values.new_zeros((len(counts), *values.shape[1:]))
     return out.index_add(0, set_numbers(counts), values)
 
 
-def segment_mean(values: Tensor, counts: Tensor) -> Tensor:
+def ragged_mean(values: Tensor, counts: Tensor) -> Tensor:
     """Return the mean of each set's rows, (N, ...)."""
-    return segment_sum(values, counts) / counts.to(values.dtype)[:, None]
+    return ragged_sum(values, counts) / counts.to(values.dtype)[:, None]
 
 
 def unit(x: Tensor) -> Tensor:

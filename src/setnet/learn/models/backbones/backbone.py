@@ -1,4 +1,4 @@
-"""What every backbone offers: faces become features, features become descriptors."""
+"""The interface of backbones: faces become features, features become descriptors."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def make_backbone(
     if name == "descriptors":
         return Descriptors(dim)
     if name == "mobile":
-        from setnet.learn.models.backbones.mobilefacenet import Mobile
+        from setnet.learn.models.backbones.mobilefacenet import MobileFaceNet
 
-        return Mobile(dim, size=size, width=width)
+        return MobileFaceNet(dim, size=size, width=width)
     if name in ("resnet50", "senet50"):
         from setnet.learn.models.backbones.resnet import ResNet50
 

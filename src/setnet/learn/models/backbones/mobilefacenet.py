@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from setnet.learn.models.backbones.backbone import Backbone, InputSpec
 
-__all__ = ["Mobile"]
+__all__ = ["MobileFaceNet"]
 
 # expansion, width, repeats, stride of the inverted-residual stages (table 1 of the MobileFaceNet paper)
 STAGES = ((2, 64, 5, 2), (4, 128, 1, 2), (2, 128, 6, 1), (4, 128, 1, 2), (2, 128, 2, 1))
@@ -40,7 +40,7 @@ class _Bottleneck(nn.Module):
         return x + out if self.skip else out
 
 
-class Mobile(Backbone):
+class MobileFaceNet(Backbone):
     """Inverted residuals and a global depthwise convolution; about a million weights at width 1.
 
     `size` is the side of the square face crop (112 in the original); `width` scales all channel counts.

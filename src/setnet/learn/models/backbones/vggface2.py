@@ -60,7 +60,7 @@ def from_vggface2(state: dict[str, Tensor], dim: int | None = None, source: str 
     width = dim if last is None else last.shape[0]
     assert width is not None
     if last is not None and dim is not None and dim != width:
-        raise ModelError(f"{source}: descriptors of {width} dimensions, {dim} were asked for")
+        raise ModelError(f"{source}: descriptors of {width} dimensions, {dim} expected")
     net = ResNet50(width, squeeze=squeeze, bias=last is None or bias is not None)
     if last is not None:
         state["reduce.weight"] = last.flatten(1)

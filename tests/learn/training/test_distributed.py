@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.learn.training.processes import own_device
+from setnet.learn.training.distributed import own_device
 
 SCRIPT = """
 import json, sys
@@ -25,9 +25,9 @@ from setnet.learn.data.face_source import FaceArray
 from setnet.learn.models.model_file import new_backbone
 from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.training.pretrain import pretrain
-from setnet.learn.training.processes import processes
+from setnet.learn.training.distributed import process_group
 from setnet.learn.training.set_training import train_sets
-from setnet.learn.training.settings import load_settings
+from setnet.learn.training.training_settings import load_settings
 
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)  # float32 would show rounding, grown step by step, and hide mistakes
@@ -48,7 +48,7 @@ torch.manual_seed(0)
 backbone = new_backbone(settings)
 crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
 source = Faces(crops, np.repeat(np.arange(10), 3), [], backbone.spec, settings.augment)
-with processes() as group:
+with process_group() as group:
     first = pretrain(backbone, source, settings, out / "p", group)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 12, 2))
     second = train_sets(network, source, settings, out / "s", group)
@@ -66,7 +66,7 @@ def run(folder: Path, number: int) -> list[object]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     started = []
     for rank in range(number):
         place = {

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.learn.models.aggregators.ragged import check_counts, segment_mean, segment_sum, unit
+from setnet.learn.models.aggregators.ragged import check_counts, ragged_mean, ragged_sum, unit
 
 
 @settings(max_examples=30, deadline=None)
@@ -15,7 +15,7 @@ def test_sums_and_means_are_those_of_each_set_alone(counts: list[int], seed: int
     rows = torch.randn(sum(counts), 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     sizes = torch.tensor(counts)
     for one, total, mean in zip(
-        rows.split(counts), segment_sum(rows, sizes), segment_mean(rows, sizes), strict=True
+        rows.split(counts), ragged_sum(rows, sizes), ragged_mean(rows, sizes), strict=True
     ):
         torch.testing.assert_close(total, one.sum(0))
         torch.testing.assert_close(mean, one.mean(0))

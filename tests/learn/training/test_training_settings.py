@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.learn.training.settings import Settings, load_settings, presets
+from setnet.learn.training.training_settings import TrainingSettings, load_settings, presets
 
 
 def test_the_paper_preset_is_the_paper() -> None:
@@ -18,7 +18,7 @@ def test_the_paper_preset_is_the_paper() -> None:
 @pytest.mark.parametrize("name", presets())
 def test_presets_survive_being_stored(name: str) -> None:
     settings = load_settings(name)
-    assert Settings.from_dict(settings.as_dict()) == settings
+    assert TrainingSettings.from_dict(settings.as_dict()) == settings
 
 
 def test_overrides_are_typed() -> None:

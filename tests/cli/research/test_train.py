@@ -7,13 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from learn_people import descriptors, photo_folder
 from typer.testing import CliRunner
 
+from learn_people import descriptors, photo_folder
 from setnet.cli.research.calibrate import app as calibrate_app
 from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.sets import SetNet
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 SMALL = [
     "backbone.size=32",
@@ -105,7 +107,7 @@ def test_descriptors_of_another_width_are_refused(tmp_path: Path) -> None:
         run("sets", tmp_path / "faces.npz", "--out", tmp_path / "run")
 
 
-def test_a_fixed_batch_is_learnt(tmp_path: Path) -> None:
+def test_a_fixed_batch_is_overfitted(tmp_path: Path) -> None:
     small = [*SMALL, "sets.rate=0.01", "sets.freeze_norm=false"]
     said = run("trial", "--backbone", "mobile", "--preset", "tiny", "--steps", 8, *changes(small), "--json")
     for phase in ("pretrain", "sets"):

@@ -17,11 +17,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = ["Processes", "own_device", "processes", "synchronise_norms"]
+__all__ = ["ProcessGroup", "own_device", "process_group", "synchronise_norms"]
 
 
 @dataclass(frozen=True)
-class Processes:
+class ProcessGroup:
     """How many processes train together and which one this is."""
 
     rank: int = 0
@@ -62,14 +62,14 @@ def own_device(device: str) -> str:
 
 
 @contextmanager
-def processes(device: str = "cpu") -> Iterator[Processes]:
+def process_group(device: str = "cpu") -> Iterator[ProcessGroup]:
     """Join the processes that `torchrun` started (gloo on CPU, nccl on GPU), or be the only one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
-        yield Processes()
+        yield ProcessGroup()
         return
     dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        yield Processes(dist.get_rank(), dist.get_world_size())
+        yield ProcessGroup(dist.get_rank(), dist.get_world_size())
     finally:
         dist.destroy_process_group()
 
@@ -129,7 +129,7 @@ class _SynchronisedNorm(nn.BatchNorm2d):
         return centred * scale[None, :, None, None] + self.bias[None, :, None, None]
 
 
-def synchronise_norms(module: nn.Module, group: Processes) -> None:
+def synchronise_norms(module: nn.Module, group: ProcessGroup) -> None:
     """Make all 2-D batch norms of `module` use the statistics of the whole batch."""
     if group.number > 1:
         for part in module.modules():

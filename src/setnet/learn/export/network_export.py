@@ -25,11 +25,11 @@ from setnet.learn.models.network import SetNetwork
 from setnet.learn.models.whitening import Whitening
 from setnet.sets import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
 
-__all__ = ["Exported", "export_backbone", "export_network", "head_of"]
+__all__ = ["ExportedNetwork", "export_backbone", "export_network", "head_of"]
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedNetwork:
     """The files written; `backbone` and `entry` are None for a network on descriptors already computed."""
 
     head: Path
@@ -128,7 +128,7 @@ def head_of(
 
 def export_network(
     network: SetNetwork, folder: Path, name: str, descriptor: str, about: Mapping[str, Any], bits: int = 32
-) -> Exported:
+) -> ExportedNetwork:
     """Write ``folder/name.safetensors`` and, for a network with a backbone, ``folder/name-faces.onnx``."""
     folder.mkdir(parents=True, exist_ok=True)
     backbone, entry = None, None
@@ -138,7 +138,7 @@ def export_network(
         entry = export_backbone(network.backbone, backbone, descriptor)
     head = folder / f"{name}.safetensors"
     head_of(network, name, descriptor, about, bits).save(head, half=False)
-    return Exported(head, backbone, entry)
+    return ExportedNetwork(head, backbone, entry)
 
 
 def _folded(aggregator: NetVLADAggregator) -> Affine:

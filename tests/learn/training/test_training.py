@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern, photo_folder
 
+from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import TrainingError
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceArray, FaceFolder
@@ -24,8 +24,8 @@ from setnet.learn.training.checkpoint import latest_checkpoint
 from setnet.learn.training.loop import TrainReport
 from setnet.learn.training.pretrain import batch_of_step, pretrain
 from setnet.learn.training.set_training import calibrate_network, train_sets
-from setnet.learn.training.settings import Settings, load_settings
 from setnet.learn.training.stages import run_sets, run_whiten
+from setnet.learn.training.training_settings import TrainingSettings, load_settings
 
 HEAD = [
     "backbone.dim=32",
@@ -58,7 +58,7 @@ FACES = [
 
 
 def train_head(
-    folder: Path, settings: Settings, stop_at: int | None = None
+    folder: Path, settings: TrainingSettings, stop_at: int | None = None
 ) -> tuple[SetNetwork, TrainReport]:
     torch.manual_seed(settings.seed)
     backbone = make_backbone("descriptors", 32)
@@ -77,7 +77,7 @@ def test_a_finished_run_repeated_keeps_the_whitening_added_since(tmp_path: Path)
     assert load_network(tmp_path / "network.safetensors").network.after is not None
 
 
-def faces(settings: Settings) -> FaceArray:
+def faces(settings: TrainingSettings) -> FaceArray:
     backbone = new_backbone(settings)
     assert backbone.spec is not None
     crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
@@ -225,7 +225,7 @@ def test_few_faces_calibrate_a_network_too() -> None:
     assert -0.9 * network.w.item() < network.b.item() < 0
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Stopped(DescriptorSource):
         def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
             raise KeyboardInterrupt
@@ -233,9 +233,9 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, capsys: pytest.Cap
     settings = load_settings("default", HEAD)
     backbone = make_backbone("descriptors", 32)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 24, 4))
-    with pytest.raises(KeyboardInterrupt):
+    with caplog.at_level("INFO"), pytest.raises(KeyboardInterrupt):
         train_sets(network, Stopped(*descriptors(80, 4)), settings, tmp_path)
-    assert "the same command goes on" in capsys.readouterr().err
+    assert "the same command goes on" in caplog.text
 
 
 def test_generalised_mean_learns_p(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from learn_people import descriptors
 
+from learn_people import descriptors
 from setnet.errors import InvalidInputError
 from setnet.learn.export.calibration import calibrate_elements, fit_logistic
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from learn_people import descriptors
 
+from learn_people import descriptors
 from setnet.errors import InvalidInputError
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.virtual_people import VirtualPeople

@@ -19,7 +19,7 @@ __all__ = [
     "PretrainSettings",
     "Schedule",
     "SetSettings",
-    "Settings",
+    "TrainingSettings",
     "load_settings",
     "presets",
 ]
@@ -97,7 +97,7 @@ class SetSettings(Schedule):
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainingSettings:
     """Everything that decides a training run, its data aside."""
 
     preset: str
@@ -117,7 +117,7 @@ class Settings:
         return {"seed": self.seed} | {name: asdict(getattr(self, name)) for name in sections}
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Settings:
+    def from_dict(cls, values: Mapping[str, Any]) -> TrainingSettings:
         """Return the settings of nested plain values; unknown names are errors."""
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
@@ -125,7 +125,7 @@ class Settings:
         parts = {name: _typed(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
         return cls(preset=str(values.get("preset", "")), seed=int(values.get("seed", 0)), **parts)
 
-    def override(self, changes: Sequence[str]) -> Settings:
+    def override(self, changes: Sequence[str]) -> TrainingSettings:
         """Return the settings with changes such as ``sets.steps=100`` applied."""
         out = self
         for change in changes:
@@ -178,8 +178,8 @@ def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
     return kind(**made)
 
 
-# Of these, nought has a meaning: no steps, no decay, no clipping, alpha from the data.
-_MAY_BE_NOUGHT = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
+# Zero has a meaning for these: no steps, no decay, no clipping, alpha from the data.
+_MAY_BE_ZERO = {"steps", "momentum", "weight_decay", "clip", "alpha", "rotation"}
 
 
 def _check(name: str, value: Any) -> None:
@@ -190,8 +190,8 @@ def _check(name: str, value: Any) -> None:
     if key == "drops" and not all(isinstance(share, int | float) and 0 <= share <= 1 for share in value):
         raise InvalidInputError(f"setting {name} must be a list of shares from 0 to 1, got {list(value)!r}")
     if isinstance(value, int | float) and not isinstance(value, bool):
-        least = "0 or more" if key in _MAY_BE_NOUGHT else "more than 0"
-        if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_NOUGHT):
+        least = "0 or more" if key in _MAY_BE_ZERO else "more than 0"
+        if not math.isfinite(value) or value < 0 or (value == 0 and key not in _MAY_BE_ZERO):
             raise InvalidInputError(f"setting {name} must be {least}, got {value!r}")
 
 
@@ -205,7 +205,7 @@ def presets() -> list[str]:
     return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".toml"))
 
 
-def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Settings:
+def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> TrainingSettings:
     """Return a preset's settings with overrides applied.
 
     >>> load_settings("paper", ["sets.sizes=[3]"]).sets.sizes
@@ -216,4 +216,4 @@ def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Set
     text = (resources.files("setnet.learn.training") / "presets" / f"{preset}.toml").read_text(
         encoding="utf-8"
     )
-    return Settings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)
+    return TrainingSettings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)

@@ -5,16 +5,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern
 
+from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
-from setnet.learn.export.export import export_network, head_of
+from setnet.learn.export.network_export import export_network, head_of
 from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import make_backbone
 from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.network_aggregator import NetworkAggregator
-from setnet.learn.training.initialise import start_aggregator
+from setnet.learn.training.initialise import initialise_aggregator
 from setnet.learn.training.stages import whiten
 from setnet.sets import SetNet
 
@@ -26,7 +26,7 @@ def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.nd
     backbone = make_backbone("descriptors", 32)
     made = SetNetwork(backbone, make_aggregator(name, backbone, 24, 4), w=12.0, b=-4.0).eval()
     if name == "netvlad":
-        start_aggregator(made.aggregator, elements, labels.astype(int), number=500)  # type: ignore[arg-type]
+        initialise_aggregator(made.aggregator, elements, labels.astype(int), number=500)  # type: ignore[arg-type]
         made.aggregator.norm.bias.data.normal_()  # type: ignore[union-attr, operator]
     if place is not None:
         whiten(made, elements, labels.astype(int), (1, 2, 3), place)

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from learn_people import descriptors, pattern, photo_folder
 from PIL import Image
 
+from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import InvalidInputError, PhotoError, TrainingError
 from setnet.learn.data.augment import centre_crop, random_crop
 from setnet.learn.data.descriptor_source import DescriptorSource
@@ -15,7 +15,7 @@ from setnet.learn.data.face_source import FaceArray, FaceFolder
 from setnet.learn.data.source import stream
 from setnet.learn.models.backbones.backbone import InputSpec
 from setnet.learn.training.set_training import set_sizes
-from setnet.learn.training.settings import AugmentSettings
+from setnet.learn.training.training_settings import AugmentSettings
 
 SPEC = InputSpec(32, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
 AUGMENT = AugmentSettings(short_side=36)
