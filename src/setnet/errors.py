@@ -9,6 +9,7 @@ __all__ = [
     "LockedError",
     "ModelError",
     "NotAnIndexError",
+    "OutcomeUnknownError",
     "PhotoError",
     "SetNetError",
     "StorageError",
@@ -37,6 +38,10 @@ class VersionError(SetNetError):
 
 class StorageError(SetNetError):
     """The disk refused, or a stored file is damaged; nothing already stored was changed."""
+
+
+class OutcomeUnknownError(StorageError):
+    """The disk failed while a change was being stored: it may be there or not, and can be repeated."""
 
 
 class LockedError(SetNetError):

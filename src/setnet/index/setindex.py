@@ -11,7 +11,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
@@ -22,8 +23,8 @@ from setnet.index.search.query import QueryLike
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
 from setnet.index.settings import Settings, chosen_head, head_named
-from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.check import check_index
+from setnet.index.storage.creation import create_files
 from setnet.index.storage.shape import SetSpec, Shape
 from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
@@ -101,16 +102,9 @@ class SetIndex:
         root = Path(path)
         made = chosen_head(head, dim, set_dim, set_bits)
         settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
-        if root.exists() and (not root.is_dir() or any(root.iterdir())):
-            raise InvalidInputError(
-                f"{root} exists already: open it with SetIndex.open, or choose another path"
-            )
-        try:
-            (root / "segments").mkdir(parents=True)
-            Catalog.create(root / "catalog.sqlite", settings.meta())
-        except OSError as error:
-            raise StorageError(f"cannot create an index at {root}: {error.strerror or error}") from error
-        return cls(root, read_only=False, head=made)
+        with storage_errors(root, "cannot create an index: "):
+            create_files(root, settings.meta())
+            return cls(root, read_only=False, head=made)
 
     @classmethod
     def open(
@@ -123,17 +117,20 @@ class SetIndex:
             raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
         if isinstance(head, str):
             head = head_named(head, 0, 32)
-        return cls(root, read_only, head)
+        with storage_errors(root):
+            return cls(root, read_only, head)
 
     @staticmethod
     def destroy(path: str | Path) -> None:
         """Delete an index and all its files; refuses a folder that is none."""
         SetIndex.open(path).close()
-        shutil.rmtree(path)
+        with storage_errors(Path(path)):
+            shutil.rmtree(path)
 
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""
-        (self._editor or self._reader).close()
+        with storage_errors(self.path):
+            (self._editor or self._reader).close()
 
     def __enter__(self) -> SetIndex:
         return self
@@ -189,15 +186,18 @@ class SetIndex:
         set_vectors
             (len(ids), set_dim) when the caller makes them; otherwise the head does.
         """
-        self._writable().add(ids, elements, counts, attributes, set_vectors)
+        with storage_errors(self.path):
+            self._writable().add(ids, elements, counts, attributes, set_vectors)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; an id that is not stored is an error, and then nothing is deleted."""
-        self._writable().delete(ids)
+        with storage_errors(self.path):
+            self._writable().delete(ids)
 
     def compact(self) -> None:
         """Merge all segments into one and drop deleted items from the disk, for good."""
-        self._writable().compact()
+        with storage_errors(self.path):
+            self._writable().compact()
 
     def tag(self, gallery: Mapping[str, ArrayLike], threshold: float = 0.5) -> int:
         """Recognise known vectors in all items and write an inverted index for ``mode="tags"``.
@@ -206,7 +206,8 @@ class SetIndex:
         when sigmoid(w s + b) reaches ``threshold``. Replaces earlier tags; items added later have none until
         the next call. Returns the number of (name, item) entries.
         """
-        return self._writable().tag(gallery, threshold)
+        with storage_errors(self.path):
+            return self._writable().tag(gallery, threshold)
 
     def _writable(self) -> IndexEditor:
         if self._editor is None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, StorageError, VersionError
-from setnet.transaction import transaction
 
 __all__ = ["VERSION", "Catalog", "TagEntry"]
 
@@ -85,7 +85,6 @@ class Catalog:
         """Make a new database with its settings."""
         db = sqlite3.connect(path, isolation_level=None)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
             db.execute("BEGIN")
             for statement in ";".join(MIGRATIONS).split(";"):
                 db.execute(statement)
@@ -95,6 +94,7 @@ class Catalog:
             )
             db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
+            db.execute("PRAGMA journal_mode = WAL")  # last: all of it is in the one file that is renamed
         except sqlite3.Error as error:
             raise StorageError(f"cannot create {path}: {error}") from error
         finally:

@@ -13,6 +13,7 @@ from setnet.errors import SetNetError
 from setnet.index.results import Report
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.commit_log import CommitLog, Committed
 from setnet.index.storage.segment import Segment
 from setnet.index.storage.segment_file import SegmentFile
 from setnet.index.storage.segment_folder import segment_path
@@ -24,21 +25,44 @@ ROWS = 8192
 
 
 def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
-    """Return all problems found; a damaged file is named."""
+    """Return all problems found, as of one commit; a damaged file is named."""
     problems = [problem for problem in [catalog_checksum.broken(catalog.path)] if problem]
     try:
-        rows = catalog.db.execute("PRAGMA integrity_check").fetchall()
-        problems += [f"{catalog.path}: {row[0]}" for row in rows if row[0] != "ok"]
-        settings = catalog.get("settings")
-        if zlib.crc32(json.dumps(settings, sort_keys=True).encode()) != catalog.get("settings_crc"):
-            problems.append(f"{catalog.path} is damaged: the checksum of its settings does not fit")
-        segments, found = _segments(catalog, root, shape)
-        problems += found
-        if not problems:
-            problems += _disagreements(catalog, segments)
-    except (sqlite3.DatabaseError, SetNetError, ValueError) as error:
+        logged = CommitLog(root).read()  # before the catalogue: a writer beside us only moves on
+        while True:
+            with catalog.reading():
+                found = _log_problems(catalog, logged) + _catalog_problems(catalog)
+                segments, damage = _segments(catalog, root, shape)
+                if not found and not damage:
+                    found = _disagreements(catalog, segments)
+                generation = catalog.get("generation")
+            if not damage or generation == catalog.get("generation"):
+                break  # else a merge has removed files since: look at the new ones
+        problems += found + damage
+    except (OSError, sqlite3.DatabaseError, SetNetError, ValueError) as error:
         problems.append(f"{catalog.path} is damaged: {error}")
     return Report(not problems, problems)
+
+
+def _log_problems(catalog: Catalog, logged: Committed | None) -> list[str]:
+    if logged is None:  # an index of an earlier version, not yet opened for writing
+        return []
+    problems = [logged.damage] if logged.damage else []
+    if logged.generation > catalog.get("generation"):
+        problems.append(
+            f"{catalog.path} has lost {logged.generation - catalog.get('generation')} stored changes: its "
+            "write-ahead log was damaged"
+        )
+    return problems
+
+
+def _catalog_problems(catalog: Catalog) -> list[str]:
+    rows = catalog.db.execute("PRAGMA integrity_check").fetchall()
+    problems = [f"{catalog.path}: {row[0]}" for row in rows if row[0] != "ok"]
+    settings = catalog.get("settings")
+    if zlib.crc32(json.dumps(settings, sort_keys=True).encode()) != catalog.get("settings_crc"):
+        problems.append(f"{catalog.path} is damaged: the checksum of its settings does not fit")
+    return problems
 
 
 def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment], list[str]]:

@@ -19,6 +19,7 @@ from setnet.sets import Aggregator, codec
 __all__ = ["ID_LIMIT", "check_ids", "checked_batch"]
 
 ID_LIMIT = 512  # bytes
+MOST_ELEMENTS = 2**31 - 1  # of one item
 CHECKED_AT_ONCE = 65536  # rows: keeps temporaries small
 
 
@@ -76,6 +77,10 @@ def _counts(counts: ArrayLike, ids: list[str]) -> NDArray[np.int64]:
         )
     if sizes.size and not np.issubdtype(sizes.dtype, np.integer):
         raise InvalidInputError(f"counts must be whole numbers, not {sizes.dtype}")
+    if sizes.size and sizes.max() > MOST_ELEMENTS:
+        raise InvalidInputError(
+            f"count {sizes.max()} of id {ids[int(sizes.argmax())]!r} is more than {MOST_ELEMENTS} elements"
+        )
     if sizes.size and sizes.min() < 0:
         raise InvalidInputError(f"count {sizes.min()} of id {ids[int(sizes.argmin())]!r} is negative")
     return sizes.astype(np.int64)

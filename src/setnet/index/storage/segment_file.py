@@ -45,7 +45,8 @@ class SegmentFileWriter:
         self.path = path
         self._arrays: dict[str, dict[str, Any]] = {}
         try:
-            self._file = open(path, "xb", buffering=0)  # noqa: SIM115 - closed in __exit__
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            self._file = open(handle, "wb", buffering=0)  # noqa: SIM115 - closed in __exit__
             self._at, self._block = 0, bytearray()
             self._write(HEAD)
         except OSError as error:

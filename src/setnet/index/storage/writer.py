@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from setnet.errors import LockedError, StorageError
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.batch import Batch
 from setnet.index.storage.catalog import Catalog, TagEntry
+from setnet.index.storage.commit_log import CommitLog
 from setnet.index.storage.segment import Segment
 from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
 from setnet.index.storage.segment_writer import Source, write_segment
@@ -40,14 +41,16 @@ class Writer:
             ) from None
         self.catalog_path = root / "catalog.sqlite"
         self.folder = SegmentFolder(root)
+        self._log = CommitLog(root)
+        self._changed = False
         try:
             self.catalog = Catalog(self.catalog_path, read_only=False)
             self.catalog.db.execute("PRAGMA synchronous = FULL")
+            self._compare_log()
             self._put_aside()
         except BaseException:
             self._lock.close()
             raise
-        self._changed = False
 
     def close(self) -> None:
         """Empty the write-ahead log, write the catalogue's checksum and give the lock back."""
@@ -60,6 +63,43 @@ class Writer:
         finally:
             self.catalog.close()
             self._lock.close()
+
+    def _compare_log(self) -> None:
+        """Refuse a catalogue that has forgotten acknowledged changes; bring a log up to date that lags."""
+        with self.catalog.reading():
+            generation = self.catalog.get("generation")
+        logged = self._log.read()
+        if logged is not None and logged.generation > generation:
+            raise StorageError(
+                f"{self.catalog_path} is at change {generation}, but {logged.generation} were stored: its "
+                "write-ahead log was damaged. Nothing was changed; repair the index to get them back"
+            )
+        self._log_lags = (
+            logged is None or logged.generation < generation or bool(logged.damage) or not logged.is_tidy
+        )
+        if self._log_lags:
+            self._begin()
+            self._acknowledge()
+
+    def _acknowledge(
+        self,
+        added: Iterable[int] = (),
+        dropped: Iterable[int] = (),
+        deleted: Mapping[int, Iterable[int]] | None = None,
+    ) -> None:
+        """Make a committed change known to the log: only then may the caller hear that it is stored."""
+        lags, self._log_lags = self._log_lags, True
+        with self.catalog.reading():
+            generation = self.catalog.get("generation")
+            if lags:
+                settings = self.catalog.get("settings")
+                alive = {number: items for number, items, *_ in self.catalog.segments()}
+                dead = {number: self.catalog.dead_rows(number, items) for number, items in alive.items()}
+                rows = {n: np.flatnonzero(bits).tolist() for n, bits in dead.items() if bits is not None}
+                self._log.rewrite(generation, settings, alive, rows)
+            else:
+                self._log.append(generation, added, dropped, deleted)
+        self._log_lags = False
 
     def _put_aside(self) -> None:
         """Quarantine files that a killed or failed change left and no committed row names."""
@@ -85,26 +125,35 @@ class Writer:
         with self.catalog.writing():
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
-            self._bury(snapshot, replaced)
+            dead = self._bury(snapshot, replaced)
             self.catalog.clear_details([(int(s),) for s in replaced])
             if details:
                 self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
-            self._write([(batch, np.arange(len(seq)))], snapshot)
+            number = self._write([(batch, np.arange(len(seq)))], snapshot)
+        self._acknowledge([number], deleted=dead)
 
     def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
         """Delete items; their vectors leave the disk at the next merge or `compact`."""
         self._begin()
         with self.catalog.writing():
-            self._bury(snapshot, seqs)
+            dead = self._bury(snapshot, seqs)
             self.catalog.remove(seqs.tolist())
+        self._acknowledge(deleted=dead)
 
-    def _bury(self, snapshot: Snapshot, seqs: NDArray[np.int64]) -> None:
+    def _bury(self, snapshot: Snapshot, seqs: NDArray[np.int64]) -> dict[int, list[int]]:
+        """Mark items as deleted; return their rows by segment."""
+        dead: dict[int, list[int]] = {}
         for s, rows in snapshot.find(np.sort(seqs)) if len(seqs) else []:
             segment = snapshot.segments[s]
             self.catalog.bury(segment.number, rows, int(segment.counts[rows].sum()))
+            dead[segment.number] = rows.tolist()
+        return dead
 
-    def _write(self, parts: Sequence[tuple[Source, NDArray[np.int64]]], snapshot: Snapshot) -> None:
-        """Write a segment and enter it; on an error its file stays, as the commit may have succeeded."""
+    def _write(self, parts: Sequence[tuple[Source, NDArray[np.int64]]], snapshot: Snapshot) -> int:
+        """Write a segment, enter it and return its number.
+
+        On an error its file stays: the commit may have succeeded.
+        """
         number = self.folder.free_number(self.catalog.get("next_segment"))
         self.catalog.set("next_segment", number + 1)
         path = segment_path(self.root, number)
@@ -113,6 +162,7 @@ class Writer:
         elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
         self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
         self.folder.sync()
+        return int(number)
 
     def merge(self, snapshot: Snapshot, which: Sequence[int]) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
@@ -122,8 +172,8 @@ class Writer:
             self.catalog.drop_segments([segment.number for segment in old])
             parts = [(snapshot.segments[s], snapshot.alive(s)) for s in which]
             parts = [(segment, rows) for segment, rows in parts if len(rows)]
-            if parts:
-                self._write(parts, snapshot)
+            made = [self._write(parts, snapshot)] if parts else []
+        self._acknowledge(made, [segment.number for segment in old])
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
@@ -131,7 +181,9 @@ class Writer:
         """Replace the tags; return the number of entries."""
         self._begin()
         with self.catalog.writing():
-            return self.catalog.replace_tags(names, rows, found)
+            entries = self.catalog.replace_tags(names, rows, found)
+        self._acknowledge()
+        return entries
 
     def change_settings(self, meta: dict[str, Any]) -> None:
         """Replace the settings of an index that holds nothing yet."""
@@ -140,6 +192,8 @@ class Writer:
             self.catalog.drop_segments([number for number, *_ in self.catalog.segments()])
             for key, value in meta.items():
                 self.catalog.set(key, value)
+        self._log_lags = True  # settings stand in the first line
+        self._acknowledge()
 
     def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
         """Return segments of like size that are due for a merge, smallest tier first."""
@@ -157,5 +211,5 @@ class Writer:
             self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._put_aside()
             self.folder.empty_quarantine()
-        except Exception as error:
+        except sqlite3.Error as error:
             raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error

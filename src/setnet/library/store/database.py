@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from setnet.durable import transaction
 from setnet.errors import LockedError, NotAnIndexError, StorageError
 from setnet.library.store.schema import migrate
-from setnet.transaction import transaction
 
 __all__ = ["Database"]
 

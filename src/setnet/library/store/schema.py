@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
-from setnet.transaction import transaction
 
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
 

@@ -1,0 +1,79 @@
+"""What makes a change durable and its failures readable: transactions, whole files, errors of our own.
+
+Every file below an index or a library is changed through here or through SQLite, so that a crash leaves the
+old state or the new one, and an error of the system reaches the caller as a `StorageError`.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from setnet.errors import OutcomeUnknownError, StorageError
+from setnet.system import sync_folder
+
+__all__ = ["replace_file", "storage_errors", "transaction"]
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
+    """Commit what the block does, or roll it back on any exception, an interrupt included.
+
+    Raises `OutcomeUnknownError` when the log could not be forced to disk: SQLite rolls back, but a crash
+    soon after may still bring the change back.
+
+    >>> db = sqlite3.connect(":memory:", isolation_level=None)
+    >>> with transaction(db):
+    ...     _ = db.execute("CREATE TABLE t (x)")
+    >>> db.in_transaction
+    False
+    """
+    if db.in_transaction:  # an interrupt struck between the BEGIN of an earlier call and its block
+        db.execute("ROLLBACK")
+    try:
+        db.execute(begin)
+        yield
+        _commit(db)
+    except BaseException:
+        if db.in_transaction:  # a COMMIT may have succeeded before the interrupt
+            db.execute("ROLLBACK")
+        raise
+
+
+def _commit(db: sqlite3.Connection) -> None:
+    try:
+        db.execute("COMMIT")
+    except sqlite3.OperationalError as error:
+        if not getattr(error, "sqlite_errorname", "").startswith("SQLITE_IOERR"):
+            raise
+        raise OutcomeUnknownError(
+            f"the disk failed while a change was being stored ({error}): whether it is stored shows when the "
+            "index is opened again; repeating it does no harm"
+        ) from error
+
+
+@contextmanager
+def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
+    """Turn errors of the system and of SQLite into `StorageError`, naming the file."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename if isinstance(error.filename, str) else path
+        raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
+    except sqlite3.Error as error:
+        raise StorageError(f"{doing}{path}: {error}") from error
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a file so that a crash at any moment leaves the old one or the new one, whole."""
+    temporary = path.with_name(f"{path.name}.new")
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(opened, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)

@@ -1,0 +1,116 @@
+"""The commit log beside the segments: what was acknowledged, and what else only the catalogue knows.
+
+One line per acknowledged change: a CRC-32 and a JSON record. It is appended and synced after the catalogue's
+commit and before the caller hears of it, so the catalogue is never older than the log unless SQLite's own log
+was damaged. A repair takes the settings, the living segments and the deleted rows from here; ids and vectors
+are in the segments, never in this log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from setnet.durable import replace_file
+
+__all__ = ["CommitLog", "Committed"]
+
+Rows = Mapping[int, Iterable[int]]
+LONGEST = 1 << 18  # bytes: a longer log is rewritten as one line when the index is opened
+
+
+@dataclass
+class Committed:
+    """The state that the lines of a commit log add up to."""
+
+    generation: int = 0
+    settings: dict[str, Any] | None = None
+    segments: set[int] = field(default_factory=set)
+    deleted: dict[int, set[int]] = field(default_factory=dict)
+    damage: str | None = None
+    is_tidy: bool = True
+
+    def apply(self, record: Mapping[str, Any]) -> None:
+        """Take in one record."""
+        self.generation = int(record["generation"])
+        self.settings = record.get("settings", self.settings)
+        self.segments |= set(record.get("added", ()))
+        for number in record.get("dropped", ()):
+            self.segments.discard(number)
+            self.deleted.pop(number, None)
+        for number, rows in record.get("deleted", {}).items():
+            self.deleted.setdefault(int(number), set()).update(rows)
+
+
+class CommitLog:
+    """The commit log of one index; only its writer appends."""
+
+    def __init__(self, root: Path) -> None:
+        self.path = root / "commits.log"
+
+    def read(self) -> Committed | None:
+        """Return what the log adds up to; None where there is none, as in an older index.
+
+        A last line that was cut short belongs to a change that was never acknowledged. Any other bad line is
+        damage, and what follows it is not believed.
+        """
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        *lines, rest = data.split(b"\n")
+        state = Committed(is_tidy=not rest and len(data) <= LONGEST)
+        for number, line in enumerate(lines, 1):
+            record = _parsed(line)
+            if record is None:
+                state.damage = f"{self.path} is damaged at line {number}"
+                break
+            state.apply(record)
+        return state
+
+    def append(
+        self,
+        generation: int,
+        added: Iterable[int] = (),
+        dropped: Iterable[int] = (),
+        deleted: Rows | None = None,
+    ) -> None:
+        """Record an acknowledged change: segments that came and went, and rows that were deleted."""
+        changes = {"added": sorted(added), "dropped": sorted(dropped), "deleted": _listed(deleted or {})}
+        file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+        try:
+            line = _line(generation, {key: value for key, value in changes.items() if value})
+            while line:
+                line = line[os.write(file, line) :]
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+    def rewrite(
+        self, generation: int, settings: Mapping[str, Any], segments: Iterable[int], deleted: Rows
+    ) -> None:
+        """Replace the log by one line that says the same."""
+        state = {"settings": dict(settings), "added": sorted(segments), "deleted": _listed(deleted)}
+        replace_file(self.path, _line(generation, state))
+
+
+def _listed(rows: Rows) -> dict[str, list[int]]:
+    return {str(number): sorted(int(row) for row in some) for number, some in rows.items()}
+
+
+def _line(generation: int, changes: Mapping[str, Any]) -> bytes:
+    text = json.dumps({"generation": generation, **changes}, sort_keys=True).encode()
+    return b"%08x %s\n" % (zlib.crc32(text), text)
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    crc, _, text = line.partition(b" ")
+    if b"%08x" % zlib.crc32(text) != crc:
+        return None
+    record: dict[str, Any] = json.loads(text)
+    return record

@@ -1,0 +1,40 @@
+"""Makes the files of a new index, so that a kill at any moment leaves a folder where it can be made again."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from setnet.errors import InvalidInputError
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.commit_log import CommitLog
+from setnet.system import sync_folder
+
+__all__ = ["create_files"]
+
+UNFINISHED = "catalog.sqlite.new"
+
+
+def create_files(root: Path, meta: dict[str, Any]) -> None:
+    """Make an empty index in a folder that is new, empty, or holds what a killed attempt left."""
+    if root.exists() and (not root.is_dir() or not _is_free(root)):
+        raise InvalidInputError(f"{root} exists already: open it with SetIndex.open, or choose another path")
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (root / "segments").mkdir(mode=0o700, exist_ok=True)
+    CommitLog(root).rewrite(0, meta["settings"], [], {})
+    unfinished = root / UNFINISHED
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        unfinished.with_name(UNFINISHED + suffix).unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
+    Catalog.create(unfinished, meta)
+    os.replace(unfinished, root / "catalog.sqlite")  # from here on there is an index
+    sync_folder(root)
+    sync_folder(root.parent)
+
+
+def _is_free(root: Path) -> bool:
+    names = {path.name for path in root.iterdir()}
+    own = {name for name in names if name.startswith((UNFINISHED, "commits.log"))} | {"segments"}
+    segments = root / "segments"
+    return names <= own and (not segments.exists() or (segments.is_dir() and not any(segments.iterdir())))

@@ -1,0 +1,67 @@
+"""Builds the shim and runs trials in a server process that forks one child per fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["KINDS", "Outcome", "Trials", "build_shim"]
+
+HERE = Path(__file__).parent
+KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended: done, refused (an error of ours), interrupted, foreign or crashed."""
+
+    calls: int
+    ended: str
+    text: str
+
+
+def build_shim(folder: Path) -> Path | None:
+    """Compile the shim; None where there is no compiler or no such thing as preloading."""
+    target = folder / "shim.so"
+    if not sys.platform.startswith("linux") or not shutil.which("cc"):
+        return None
+    command = ["cc", "-shared", "-fPIC", "-O1", "-o", str(target), str(HERE / "shim.c"), "-ldl"]
+    subprocess.run(command, check=True, capture_output=True)
+    return target
+
+
+class Trials:
+    """A server of trials; use as a context manager."""
+
+    def __init__(self, shim: Path, *warm: str) -> None:
+        environment = os.environ | {"LD_PRELOAD": str(shim), "OPENBLAS_NUM_THREADS": "1"}
+        self._server = subprocess.Popen(
+            [sys.executable, str(HERE / "fork_server.py"), *warm],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def run(
+        self, root: Path, scenario: str, *, at: int = 0, kind: int = 0, go_on: bool = False, trace: str = ""
+    ) -> Outcome:
+        """Run a scenario's change in a child of its own, with a fault at its call number ``at``."""
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
+        request = {"root": str(root), "scenario": scenario, "at": at, "kind": kind, "go_on": go_on, "trace": trace}
+        self._server.stdin.write(json.dumps(request) + "\n")
+        self._server.stdin.flush()
+        return Outcome(**json.loads(self._server.stdout.readline()))
+
+    def __enter__(self) -> Trials:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._server.communicate(timeout=30)

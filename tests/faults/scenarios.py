@@ -1,0 +1,148 @@
+"""The changes that faults are injected into: what is there before, what is done, what is there now.
+
+A change is atomic: whatever happens, `contents` is that of before or that of after, and doing it again leads
+to after.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setnet import SetIndex
+from setnet.errors import NotAnIndexError
+
+__all__ = ["SCENARIOS", "Scenario"]
+
+DIM = 4
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """How to make the base in an empty folder, how to change it, and what it holds."""
+
+    make: Callable[[Path], None]
+    change: Callable[[Path], None]
+    contents: Callable[[Path], Any]
+
+
+# -- the engine ----------------------------------------------------------------------------------------
+
+
+def elements(seed: int, count: int = 2) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
+
+
+def make_index(root: Path) -> None:
+    """Make seven segments of two items each, one of them deleted: the next add merges them."""
+    with SetIndex.create(root / "index", DIM) as index:
+        for n in range(7):
+            rows = np.concatenate([elements(2 * n), elements(2 * n + 1)])
+            index.add([f"i{2 * n}", f"i{2 * n + 1}"], rows, [2, 2], attributes=[{"n": n}, None])
+        index.delete(["i13"])
+
+
+def index_contents(root: Path) -> dict[str, tuple[bytes, tuple[tuple[str, object], ...]]]:
+    """Return what an index holds, byte for byte; raise when a check finds damage."""
+    with SetIndex.open(root / "index") as index:
+        assert index.check().problems == []
+        held = {
+            item.id: (index.elements(item.id).tobytes(), tuple(sorted(item.attributes.items())))
+            for item in index.items()
+        }
+        index.compact()
+        assert {item.id for item in index.items()} == set(held)
+    aside = root / "index" / "quarantine"
+    assert not aside.exists() or not os.listdir(aside), "deleted means gone"
+    return held
+
+
+def on_index(change: Callable[[SetIndex], object]) -> Scenario:
+    def changed(root: Path) -> None:
+        with SetIndex.open(root / "index") as index:
+            change(index)
+
+    return Scenario(make_index, changed, index_contents)
+
+
+def create(root: Path) -> None:
+    try:
+        SetIndex.create(root / "index", DIM).close()
+    except NotAnIndexError:
+        raise
+    except ValueError:  # made by an attempt before this one
+        SetIndex.open(root / "index").close()
+
+
+def created(root: Path) -> dict[str, Any]:
+    create(root)  # wherever it was cut short, it can be made or opened
+    return dict(index_contents(root))
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "add": on_index(lambda index: index.add(["new"], elements(50), [2], attributes=[{"n": 50}])),
+    "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
+    "delete": on_index(lambda index: index.delete(["i5", "i6"])),
+    "compact": on_index(lambda index: index.compact()),
+    "tag": on_index(lambda index: index.tag({"Anna": elements(3)[0]})),
+    "open": on_index(lambda index: None),
+    "create": Scenario(lambda root: None, create, created),
+}
+
+
+# -- the library ---------------------------------------------------------------------------------------
+
+
+def make_library(root: Path) -> None:
+    """Make a library of three photos and one person; the photos lie beside the folder under test."""
+    from setnet.library import Library
+
+    photos = photos_of(root)
+    with Library.create(root / "library") as library:
+        library.index([photos / "old"], workers=0)
+        library.add_person("Anna", [str(photos / "old" / "a.jpg")])
+
+
+def photos_of(root: Path) -> Path:
+    """Return the folder with the photos of the scenarios, `old` and `new`."""
+    return Path(os.environ["SETNET_FAULT_PHOTOS"])
+
+
+def library_contents(root: Path) -> dict[str, Any]:
+    """Return what a library knows, and that all its files are sound."""
+    from setnet.library import Library
+
+    with Library.open(root / "library") as library:
+        library.index([photos_of(root) / "old"], workers=0)  # finishes what was cut short
+        assert library.check() == []
+        photos = {
+            photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
+            for photo in library.catalog.all_photos()
+        }
+        return {"photos": photos, "people": [p.name for p in library.people]}
+
+
+def on_library(change: Callable[[Any, Path], object]) -> Scenario:
+    def changed(root: Path) -> None:
+        from setnet.library import Library
+
+        with Library.open(root / "library") as library:
+            change(library, photos_of(root))
+
+    return Scenario(make_library, changed, library_contents)
+
+
+SCENARIOS |= {
+    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
+    "library-forget": on_library(lambda library, photos: library.forget([photos / "old" / "b.jpg"])),
+    "library-person": on_library(
+        lambda library, photos: library.add_person("Ben", [str(photos / "old" / "b.jpg")])
+    ),
+    "library-rename": on_library(lambda library, photos: library.people.rename("Anna", "Anne")),
+    "library-remove": on_library(lambda library, photos: library.people.remove("Anna")),
+}
