@@ -242,7 +242,7 @@ def test_a_flipped_byte_is_found_wherever_it_is(stored):
     assert damage_report(stored) == ""
     rng = np.random.default_rng(0)
     kinds = files_of(stored)
-    assert {p.suffix for p in kinds} == {".sqlite", ".seal", ".seg"}
+    assert {p.suffix for p in kinds} == {".log", ".seal", ".seg", ".sqlite"}
     for path in kinds:
         whole = path.read_bytes()
         for at in {0, len(whole) - 1, len(whole) // 2, *rng.integers(0, len(whole), 12).tolist()}:
