@@ -53,6 +53,8 @@ class FileLock:
     """
 
     def __init__(self, path: Path) -> None:
+        self.path = path
+        self._process = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             _lock(self._file)
@@ -65,6 +67,29 @@ class FileLock:
     def close(self) -> None:
         """Give the lock back."""
         os.close(self._file)
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this process took the lock, and was not forked from the one that did."""
+        return os.getpid() == self._process
+
+    def verify(self) -> None:
+        """Raise `LockedError` when the lock no longer keeps others out: after a fork, or without its file."""
+        if not self.is_ours:
+            raise LockedError(
+                f"{self.path} is locked by process {self._process}, from which this one was forked: open it "
+                "again in this process"
+            )
+        try:
+            on_disk = os.stat(self.path)
+        except FileNotFoundError:
+            on_disk = None
+        held = os.fstat(self._file)
+        if on_disk is None or (on_disk.st_dev, on_disk.st_ino) != (held.st_dev, held.st_ino):
+            raise LockedError(
+                f"{self.path} was deleted or replaced while it was locked: another process may be writing. "
+                "Close and open again"
+            )
 
 
 def _lock(file: int) -> None:

@@ -70,7 +70,9 @@ def main() -> None:
         with os.fdopen(reader, "rb") as pipe:
             answer = pipe.read()
         status = os.waitpid(child, 0)[1]
-        print(answer.decode() or json.dumps({"calls": 0, "ended": "crashed", "text": str(status)}), flush=True)
+        print(
+            answer.decode() or json.dumps({"calls": 0, "ended": "crashed", "text": str(status)}), flush=True
+        )
 
 
 main()

@@ -55,7 +55,14 @@ class Trials:
         """Run a scenario's change in a child of its own, with a fault at its call number ``at``."""
         assert self._server.stdin is not None
         assert self._server.stdout is not None
-        request = {"root": str(root), "scenario": scenario, "at": at, "kind": kind, "go_on": go_on, "trace": trace}
+        request = {
+            "root": str(root),
+            "scenario": scenario,
+            "at": at,
+            "kind": kind,
+            "go_on": go_on,
+            "trace": trace,
+        }
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
         return Outcome(**json.loads(self._server.stdout.readline()))

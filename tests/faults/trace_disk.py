@@ -74,7 +74,11 @@ class Disk:
             self.files[inode].pending.append((offset, None))
         elif op == "S" and inode in self.folders:
             folder = self.folders[inode] + "/"
-            inside = {n for n in {*self.names, *self.durable} if n.startswith(folder) and "/" not in n[len(folder) :]}
+            inside = {
+                n
+                for n in {*self.names, *self.durable}
+                if n.startswith(folder) and "/" not in n[len(folder) :]
+            }
             for name in inside:
                 self._settle(name)
         elif op == "S":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ class IndexReader:
     def __init__(self, path: Path, head: Aggregator | None) -> None:
         self.path = path
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._snapshot: Snapshot | None = None
         self._catalog: Catalog | None = Catalog(path / "catalog.sqlite", read_only=True)
         with self._catalog.reading():
@@ -37,7 +39,10 @@ class IndexReader:
         """Close the catalogue; searches still running end on what they hold."""
         with self._lock:
             if self._catalog is not None:
-                self._catalog.close()
+                if self._process == os.getpid():
+                    self._catalog.close()
+                else:
+                    self._catalog.abandon()
             self._catalog = None
             self._snapshot = None
 
@@ -52,6 +57,9 @@ class IndexReader:
         with self._lock:
             if self._catalog is None:
                 raise InvalidInputError(f"the index {self.path} is closed: open it again with SetIndex.open")
+            if self._process != os.getpid():  # SQLite's connections do not survive a fork
+                self._catalog.abandon()
+                self._catalog, self._process = Catalog(self._catalog.path, read_only=True), os.getpid()
             yield self._catalog
 
     @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.errors import StorageError
+from setnet.errors import LockedError, StorageError
 from setnet.index.storage import writer as writers
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -108,3 +109,53 @@ def test_a_commit_that_comes_back_after_an_error_finds_its_segment(tmp_path):
         assert index.check().ok
         index.compact()
     assert not list((tmp_path / "i" / "quarantine").iterdir())
+
+
+def in_a_fork(work: Callable[[], str]) -> str:
+    """Return what the function says in a forked process."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, work().encode())
+        except BaseException as error:
+            os.write(writer, f"{type(error).__name__}: {error}".encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    with os.fdopen(reader, "rb") as pipe:
+        return pipe.read().decode()
+
+
+def test_a_forked_process_may_search_but_not_write(tmp_path):
+    small_index(tmp_path / "i")
+    with SetIndex.open(tmp_path / "i") as index:
+        before = index.search(ROWS[:1], k=9)
+        assert "forked" in in_a_fork(lambda: str(index.add(["fork"], ROWS[:1], [1])))
+
+        def search_and_close() -> str:
+            found = len(index.search(ROWS[:1], k=9))
+            index.close()
+            return str(found)
+
+        assert in_a_fork(search_and_close) == "3"
+        index.add(["parent"], ROWS[:1], [1])
+        assert len(index) == 4
+        assert index.check().ok
+    with SetIndex.open(tmp_path / "i") as index:
+        assert {hit.id for hit in index.search(ROWS[:1], k=9)} == {hit.id for hit in before} | {"parent"}
+
+
+def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path):
+    small_index(tmp_path / "i")
+    first = SetIndex.open(tmp_path / "i")
+    (tmp_path / "i" / "lock").unlink()
+    second = SetIndex.open(tmp_path / "i")
+    with pytest.raises(LockedError, match="deleted or replaced"):
+        first.add(["first"], ROWS[:1], [1])
+    second.add(["second"], ROWS[:1], [1])
+    first.close()
+    second.close()
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert {item.id for item in index.items()} == {"a", "b", "c", "second"}

@@ -41,6 +41,7 @@ MIGRATIONS = [
     """,
 ]
 VERSION = len(MIGRATIONS)
+_ABANDONED: list[sqlite3.Connection] = []
 PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
 
 
@@ -103,6 +104,10 @@ class Catalog:
     def close(self) -> None:
         """Close the connection."""
         self.db.close()
+
+    def abandon(self) -> None:
+        """Leave the connection alone for good: closing one that a fork inherited could delete the log."""
+        _ABANDONED.append(self.db)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

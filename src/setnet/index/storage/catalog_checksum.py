@@ -13,6 +13,7 @@ from pathlib import Path
 
 from setnet.durable import replace_file
 from setnet.index.storage.commit_log import CommitLog
+from setnet.system import sync_folder
 
 __all__ = ["broken", "remove", "write"]
 
@@ -25,8 +26,10 @@ def write(catalog: Path) -> None:
 
 
 def remove(catalog: Path) -> None:
-    """Remove the checksums, before the first write."""
-    _checksum_file(catalog).unlink(missing_ok=True)
+    """Remove the checksums, for good before the first write: they must not come back beside changed files."""
+    if _checksum_file(catalog).exists():
+        _checksum_file(catalog).unlink()
+        sync_folder(catalog.parent)
 
 
 def broken(catalog: Path) -> str | None:

@@ -54,6 +54,9 @@ class Writer:
 
     def close(self) -> None:
         """Empty the write-ahead log, write the catalogue's checksum and give the lock back."""
+        if not self._lock.is_ours:  # all of it belongs to the process this one was forked from
+            self.catalog.abandon()
+            return
         try:
             if self._changed:
                 with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
@@ -115,6 +118,7 @@ class Writer:
         self.folder.empty_quarantine(KEPT_SECONDS)
 
     def _begin(self) -> None:
+        self._lock.verify()
         if not self._changed:
             catalog_checksum.remove(self.catalog_path)
             self._changed = True
