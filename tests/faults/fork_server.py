@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from scenarios import SCENARIOS  # type: ignore[import-not-found]
+from scenarios import SCENARIOS
 
 from setnet.errors import SetNetError
 
@@ -68,11 +68,10 @@ def main() -> None:
             os._exit(0)  # as a kill would: nothing is closed that the trial left open
         os.close(writer)
         with os.fdopen(reader, "rb") as pipe:
-            answer = pipe.read()
+            said = pipe.read().decode()
         status = os.waitpid(child, 0)[1]
-        print(
-            answer.decode() or json.dumps({"calls": 0, "ended": "crashed", "text": str(status)}), flush=True
-        )
+        crashed = json.dumps({"calls": 0, "ended": "crashed", "text": str(status)})
+        print(said or crashed, flush=True)
 
 
 main()

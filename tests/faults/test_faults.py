@@ -114,18 +114,20 @@ def inject(bench: Bench, kind: str, step: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ENGINE)
-def test_a_fault_at_any_call_loses_nothing(trials, tmp_path, name, kind):
+def test_a_fault_at_any_call_loses_nothing(trials: Trials, tmp_path: Path, name: str, kind: str) -> None:
     inject(Bench(trials, name, tmp_path), kind, 1 if SOAK else 23)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LIBRARY)
-def test_a_fault_at_any_call_loses_nothing_of_a_library(library_trials, tmp_path, name, kind):
+def test_a_fault_at_any_call_loses_nothing_of_a_library(
+    library_trials: Trials, tmp_path: Path, name: str, kind: str
+) -> None:
     inject(Bench(library_trials, name, tmp_path), kind, 2 if SOAK else 61)
 
 
 @pytest.mark.parametrize("name", ENGINE)
-def test_a_power_cut_at_any_moment_loses_nothing(trials, tmp_path, name):
+def test_a_power_cut_at_any_moment_loses_nothing(trials: Trials, tmp_path: Path, name: str) -> None:
     bench = Bench(trials, name, tmp_path)
     trace = tmp_path / "trace"
     with bench.copy():

@@ -131,7 +131,12 @@ def test_a_forked_process_may_search_but_not_write(tmp_path):
     small_index(tmp_path / "i")
     with SetIndex.open(tmp_path / "i") as index:
         before = index.search(ROWS[:1], k=9)
-        assert "forked" in in_a_fork(lambda: str(index.add(["fork"], ROWS[:1], [1])))
+
+        def add() -> str:
+            index.add(["fork"], ROWS[:1], [1])
+            return "added"
+
+        assert "forked" in in_a_fork(add)
 
         def search_and_close() -> str:
             found = len(index.search(ROWS[:1], k=9))
