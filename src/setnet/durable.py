@@ -67,7 +67,7 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{path}: {error}") from error
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes | memoryview) -> None:
     """Replace a file so that a crash at any moment leaves the old one or the new one, whole."""
     temporary = path.with_name(f"{path.name}.new")
     opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

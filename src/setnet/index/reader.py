@@ -91,18 +91,29 @@ class IndexReader:
 
     def view(self, where: Mapping[str, Any] | None) -> tuple[Snapshot, Allowed]:
         """Return the latest snapshot and the rows that satisfy the conditions, from one transaction."""
+        with self.consistent() as (catalog, snapshot):
+            return snapshot, snapshot.allowed(catalog, where) if where else None
+
+    @contextmanager
+    def consistent(self) -> Iterator[tuple[Catalog, Snapshot]]:
+        """Yield the catalogue and the snapshot of the latest commit, in the transaction that read both."""
         for attempt in range(5):
-            try:
-                with self.reading() as catalog:
-                    if self._snapshot is None or self._snapshot.generation != catalog.get("generation"):
-                        self.settings = Settings.of_json(catalog.get("settings"))
-                        known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
-                        self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known)
-                    return self._snapshot, self._snapshot.allowed(catalog, where) if where else None
-            except FileNotFoundError as error:  # a merge removed it since the catalogue was read
-                if attempt == 4:
+            with self.reading() as catalog:
+                try:
+                    snapshot = self._latest(catalog)
+                except FileNotFoundError as error:  # a merge removed it since the catalogue was read
+                    if attempt < 4:
+                        continue
                     raise StorageError(f"{error.filename} is missing; run check() on the index") from error
-        raise AssertionError("unreachable")
+                yield catalog, snapshot
+                return
+
+    def _latest(self, catalog: Catalog) -> Snapshot:
+        if self._snapshot is None or self._snapshot.generation != catalog.get("generation"):
+            self.settings = Settings.of_json(catalog.get("settings"))
+            known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
+            self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known)
+        return self._snapshot
 
     def snapshot(self) -> Snapshot:
         """Return the state of the latest commit."""

@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
 from setnet.index.reader import IndexReader
+from setnet.index.recovery.backup import BackupReport, back_up
+from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.search.options import MoreOptions, SearchOptions
 from setnet.index.search.query import QueryLike
@@ -113,6 +115,8 @@ class SetIndex:
         """Open an index; for writing unless ``read_only``, which never waits and never locks."""
         root = Path(path)
         if not (root / "catalog.sqlite").is_file():
+            if (root / "segments").is_dir():
+                raise NotAnIndexError(f"{root} has no catalogue: SetIndex.repair({str(root)!r}) rebuilds it")
             what = "does not exist" if not root.exists() else "holds no setnet index"
             raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
         if isinstance(head, str):
@@ -126,6 +130,40 @@ class SetIndex:
         SetIndex.open(path).close()
         with storage_errors(Path(path)):
             shutil.rmtree(path)
+
+    @staticmethod
+    def repair(path: str | Path, revive: bool = False) -> RepairReport:
+        """Rebuild a damaged index in place from its segments, and tell what could not be saved.
+
+        The old catalogue is kept in the folder ``quarantine`` until the next `compact`, or for a week. Items
+        that were deleted stay deleted: the commit log says which. Where neither log nor catalogue tells, as
+        in an index of an earlier version whose catalogue is lost, nothing is done unless ``revive`` is set.
+        """
+        with storage_errors(Path(path), "cannot repair: "):
+            return repair_index(Path(path), revive)
+
+    def backup(self, to: str | Path) -> BackupReport:
+        """Copy the index, as of the latest commit, into another folder while it is searched and written.
+
+        The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is an
+        index: open it where it is, or bring it back with `restore`.
+        """
+        with storage_errors(Path(to), "cannot back up: "), self._reader.consistent() as (catalog, snapshot):
+            return back_up(catalog, snapshot, Path(to))
+
+    @staticmethod
+    def restore(backup: str | Path, path: str | Path) -> BackupReport:
+        """Copy a backup to the folder ``path``, which is new or empty, and verify the copy."""
+        root = Path(path)
+        if root.exists() and any(root.iterdir()):
+            raise InvalidInputError(f"{root} is not empty: restore into a new folder, then rename it")
+        with SetIndex.open(backup, read_only=True) as index:
+            done = index.backup(root)
+        with SetIndex.open(root, read_only=True) as index:
+            report = index.check()
+        if not report.ok:
+            raise StorageError(f"the backup {backup} is damaged: {report.problems[0]}")
+        return done
 
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""

@@ -11,7 +11,7 @@ from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
 from setnet.system import sync_folder
 
-__all__ = ["create_files"]
+__all__ = ["UNFINISHED", "create_files", "empty_database"]
 
 UNFINISHED = "catalog.sqlite.new"
 
@@ -23,14 +23,18 @@ def create_files(root: Path, meta: dict[str, Any]) -> None:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     (root / "segments").mkdir(mode=0o700, exist_ok=True)
     CommitLog(root).rewrite(0, meta["settings"], [], {})
-    unfinished = root / UNFINISHED
-    for suffix in ("", "-journal", "-wal", "-shm"):
-        unfinished.with_name(UNFINISHED + suffix).unlink(missing_ok=True)
-    os.close(os.open(unfinished, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
-    Catalog.create(unfinished, meta)
-    os.replace(unfinished, root / "catalog.sqlite")  # from here on there is an index
+    empty_database(root / UNFINISHED)
+    Catalog.create(root / UNFINISHED, meta)
+    os.replace(root / UNFINISHED, root / "catalog.sqlite")  # from here on there is an index
     sync_folder(root)
     sync_folder(root.parent)
+
+
+def empty_database(path: Path) -> None:
+    """Make an empty file for a new database that only its owner may read, instead of any that was left."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
 
 
 def _is_free(root: Path) -> bool:

@@ -157,6 +157,11 @@ class SegmentFile:
         self._ready: set[str] = set()
         self._views: dict[str, NDArray[Any]] = {}
 
+    @property
+    def content(self) -> memoryview:
+        """All bytes of the file."""
+        return memoryview(self._map)
+
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 

@@ -18,6 +18,7 @@ from setnet.system import sync_folder
 
 __all__ = ["SegmentFolder", "segment_path"]
 
+QUARANTINE = "quarantine"
 KEPT_SECONDS = 7 * 24 * 3600.0
 
 
@@ -32,7 +33,7 @@ class SegmentFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._folder = root / "segments"
-        self._quarantine = root / "quarantine"
+        self._quarantine = root / QUARANTINE
 
     def free_number(self, least: int) -> int:
         """Return a number from ``least`` on that no file has, or had when it was put aside."""

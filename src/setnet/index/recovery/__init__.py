@@ -1,0 +1,1 @@
+"""When files are damaged or lost: repair from the segments, backups, restoring."""

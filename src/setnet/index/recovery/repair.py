@@ -1,0 +1,245 @@
+"""Rebuilds an index's catalogue from its segments and its commit log.
+
+Segments carry ids, counts, attributes and vectors; the log carries the settings, which segments are alive and
+which of their rows are deleted. Nothing is changed until the new catalogue is complete; what it replaces is
+put into the quarantine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
+from setnet.index.settings import Settings
+from setnet.index.storage import catalog_checksum
+from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.commit_log import CommitLog
+from setnet.index.storage.creation import UNFINISHED, empty_database
+from setnet.index.storage.segment import Segment
+from setnet.index.storage.segment_file import SegmentFile
+from setnet.index.storage.segment_folder import QUARANTINE, SegmentFolder, segment_path
+from setnet.system import FileLock, sync_folder
+
+__all__ = ["RepairReport", "repair_index"]
+
+ROWS = 8192  # entered at once
+
+
+@dataclass(frozen=True, slots=True)
+class RepairReport:
+    """What a repair saved, and what it could not.
+
+    Attributes
+    ----------
+    items, segments
+        How many are in the index now.
+    lost
+        One sentence per file or kind of data that could not be saved.
+    revived
+        How many items may have been deleted before, as nothing says which were.
+    """
+
+    items: int
+    segments: int
+    lost: tuple[str, ...]
+    revived: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report for JSON."""
+        return asdict(self)
+
+
+def repair_index(root: Path, revive: bool = False) -> RepairReport:
+    """Rebuild the catalogue of the index in ``root``; `setnet.index.SetIndex.repair` says what it means."""
+    if not (root / "segments").is_dir():
+        raise NotAnIndexError(f"{root} holds no segments: there is nothing to repair from")
+    lock = FileLock(root / "lock")
+    try:
+        return _Repair(root).run(revive)
+    finally:
+        lock.close()
+
+
+class _Repair:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.lost: list[str] = []
+        self.log = CommitLog(root).read()
+        self.old = _read_catalog(root / "catalog.sqlite")
+        if self.log is not None and self.log.damage:
+            self.lost.append(f"{self.log.damage}: deletions since then may be missing")
+
+    def run(self, revive: bool) -> RepairReport:
+        settings = self._settings()
+        segments = self._segments(Settings.of_json(settings))
+        doubtful = self._doubtful(segments)
+        if doubtful and not revive:
+            raise InvalidInputError(
+                f"nothing says which of {doubtful} items of {self.root} were deleted: repairing would bring "
+                "all of them back. Allow it with revive=True (`setnet repair --revive`)"
+            )
+        path = self.root / UNFINISHED
+        empty_database(path)
+        Catalog.create(path, Settings.of_json(settings).meta())
+        with closing(Catalog(path, read_only=False)) as catalog:
+            self._fill(catalog, segments)
+            catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            items = catalog.count("items")
+            dead = {s.number: catalog.dead_rows(s.number, len(s)) for s in segments}
+        self._put_in_place(path)
+        deleted = {n: np.flatnonzero(bits).tolist() for n, bits in dead.items() if bits is not None}
+        CommitLog(self.root).rewrite(self._generation(), settings, dead, deleted)
+        return RepairReport(items, len(segments), tuple(self.lost), doubtful)
+
+    def _settings(self) -> dict[str, Any]:
+        for settings in (self.log and self.log.settings, self.old.settings):
+            if settings:
+                return settings
+        raise StorageError(
+            f"{self.root} cannot be repaired: neither its commit log nor its catalogue tells its settings"
+        )
+
+    def _generation(self) -> int:
+        return max(self.log.generation if self.log else 0, self.old.generation) + 1
+
+    def _segments(self, settings: Settings) -> list[Segment]:
+        """Return the sound segments that are alive, newest first."""
+        folder = SegmentFolder(self.root)
+        if self.log is not None and not self.log.damage:
+            folder.bring_back(self.log.segments)
+        segments = []
+        for path in sorted((self.root / "segments").glob("*.seg"), reverse=True):
+            number = int(path.stem)
+            if self.log is not None and not self.log.damage and number not in self.log.segments:
+                continue  # replaced by a merge, or never acknowledged
+            try:
+                file = SegmentFile(path)
+                damage = file.damage()
+                if not damage:
+                    segments.append(Segment(number, file, settings.shape))
+            except (OSError, SetNetError, ValueError, KeyError) as error:
+                damage = [str(error)]
+            self.lost += [f"segment {number}: {text}" for text in damage]
+        missing = (self.log.segments if self.log else set()) - {s.number for s in segments}
+        missing = {n for n in missing if not segment_path(self.root, n).exists()}
+        self.lost += [f"segment {number} is missing" for number in sorted(missing)]
+        return segments
+
+    def _doubtful(self, segments: list[Segment]) -> int:
+        """Return how many items may have been deleted without a trace: none when log or catalogue tell."""
+        if (self.log is not None and not self.log.damage) or self.old.deleted is not None:
+            return 0
+        return sum(map(len, segments))
+
+    def _deleted(self, number: int) -> set[int]:
+        logged = self.log.deleted.get(number, set()) if self.log else set()
+        return logged | (self.old.deleted or {}).get(number, set())
+
+    def _fill(self, catalog: Catalog, segments: list[Segment]) -> None:
+        """Enter the rows of all segments; of two rows of one item the one in the newer segment counts."""
+        with catalog.writing():
+            for segment in segments:
+                file = segment.file
+                catalog.enter_segment(
+                    segment.number, len(segment), int(segment.offsets[-1]), file.bytes, file.crc
+                )
+                gone = [n for n in self._deleted(segment.number) if n < len(segment)]
+                dead = np.zeros(len(segment), bool)
+                dead[gone] = True
+                for at in range(0, len(segment), ROWS):
+                    rows = np.arange(at, min(at + ROWS, len(segment)))
+                    _enter(catalog, segment, rows[~dead[rows]], dead)
+                buried = np.flatnonzero(dead)
+                if len(buried):
+                    catalog.bury(segment.number, buried, int(segment.counts[buried].sum()))
+            last = max((int(s.seq[-1]) for s in segments if len(s)), default=0)
+            catalog.set("next_seq", last + 1)
+            catalog.set("next_segment", SegmentFolder(self.root).free_number(1))
+            catalog.set("generation", self._generation() - 1)  # leaving the block counts one up
+        if self.old.tags != 0:
+            self.lost.append("tags: make them again with SetIndex.tag")
+
+    def _put_in_place(self, path: Path) -> None:
+        """Replace the catalogue; a log of the old one must never be taken for one of the new one."""
+        aside = self.root / QUARANTINE
+        aside.mkdir(mode=0o700, exist_ok=True)
+        catalog = self.root / "catalog.sqlite"
+        catalog_checksum.remove(catalog)
+        for name in (f"{catalog.name}-wal", f"{catalog.name}-shm"):
+            with suppress(FileNotFoundError):
+                os.replace(self.root / name, aside / name)
+        with suppress(FileNotFoundError):
+            (aside / catalog.name).unlink(missing_ok=True)
+            os.link(catalog, aside / catalog.name)
+        os.replace(path, catalog)
+        sync_folder(self.root)
+
+
+def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: NDArray[np.bool_]) -> None:
+    """Enter those rows whose item is not there yet; mark the others in ``dead``."""
+    if not len(rows):
+        return
+    ids, seqs = segment.ids_of(rows), segment.seq[rows].tolist()
+    taken = catalog.seqs_of(ids)
+    low, high = seqs[0], seqs[-1]
+    used = {
+        row[0] for row in catalog.db.execute("SELECT seq FROM items WHERE seq BETWEEN ? AND ?", (low, high))
+    }
+    fresh = [n not in taken and seq not in used for n, seq in zip(ids, seqs, strict=True)]
+    dead[rows[~np.array(fresh)]] = True
+    texts = segment.attributes_of(rows)
+    chosen = [(seq, n, text) for seq, n, text, new in zip(seqs, ids, texts, fresh, strict=True) if new]
+    catalog.db.executemany("INSERT INTO items VALUES (?, ?)", [(seq, n) for seq, n, _ in chosen])
+    catalog.enter_attributes((seq, json.loads(text)) for seq, _, text in chosen if text)
+
+
+@dataclass
+class _OldCatalog:
+    """What can still be read from a damaged catalogue; None where it cannot."""
+
+    settings: dict[str, Any] | None = None
+    generation: int = 0
+    deleted: dict[int, set[int]] | None = None
+    tags: int | None = None
+
+
+def _read_catalog(path: Path) -> _OldCatalog:
+    found = _OldCatalog()
+    try:
+        catalog = Catalog(path, read_only=True)
+    except (SetNetError, OSError, sqlite3.Error):
+        found.settings = _settings_in(path)
+        return found
+    with closing(catalog):
+        with suppress(SetNetError, sqlite3.Error):
+            found.settings = catalog.get("settings")
+            found.generation = catalog.get("generation")
+        with suppress(SetNetError, sqlite3.Error, ValueError):
+            dead = {n: catalog.dead_rows(n, items) for n, items, *_ in catalog.segments()}
+            if catalog.damage() is None:
+                found.deleted = {n: set(np.flatnonzero(b).tolist()) for n, b in dead.items() if b is not None}
+            found.tags = catalog.count("tag_names")
+    found.settings = found.settings or _settings_in(path)
+    return found
+
+
+def _settings_in(path: Path) -> dict[str, Any] | None:
+    """Look for the settings in the bytes of a file that SQLite cannot read."""
+    with suppress(OSError):
+        for text in re.findall(
+            rb'\{"dim": \d+, "precision": .{0,400}?"set_logistic": \[[^\]]*\]\}', path.read_bytes()
+        ):
+            with suppress(ValueError):
+                settings: dict[str, Any] = json.loads(text)
+                return settings
+    return None
