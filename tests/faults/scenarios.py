@@ -84,6 +84,40 @@ def created(root: Path) -> dict[str, Any]:
     return index_contents(root)
 
 
+def make_damaged(root: Path) -> None:
+    make_index(root)
+    (root / "index" / "catalog.sqlite").write_bytes(b"no database any more")
+
+
+def repair(root: Path) -> None:
+    SetIndex.repair(root / "index")
+
+
+def repaired(root: Path) -> dict[str, Any]:
+    repair(root)  # wherever it was cut short, it can be done again
+    return index_contents(root)
+
+
+def make_backup(root: Path) -> None:
+    """Make an index and a backup of an earlier state of it."""
+    make_index(root)
+    with SetIndex.open(root / "index") as index:
+        index.backup(root / "backup")
+        index.add(["new"], elements(50), [2])
+        index.delete(["i0"])
+
+
+def back_up(root: Path) -> None:
+    with SetIndex.open(root / "index", read_only=True) as index:
+        index.backup(root / "backup")
+
+
+def backup_contents(root: Path) -> list[str]:
+    with SetIndex.open(root / "backup", read_only=True) as index:
+        assert index.check().problems == []
+        return [item.id for item in index.items()]
+
+
 SCENARIOS: dict[str, Scenario] = {
     "add": on_index(lambda index: index.add(["new"], elements(50), [2], attributes=[{"n": 50}])),
     "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
@@ -92,6 +126,8 @@ SCENARIOS: dict[str, Scenario] = {
     "tag": on_index(lambda index: index.tag({"Anna": elements(3)[0]})),
     "open": on_index(lambda index: None),
     "create": Scenario(lambda root: None, create, created),
+    "repair": Scenario(make_damaged, repair, repaired),
+    "backup": Scenario(make_backup, back_up, backup_contents),
 }
 
 
