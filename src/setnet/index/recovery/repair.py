@@ -127,7 +127,7 @@ class _Repair:
                 damage = file.damage()
                 if not damage:
                     segments.append(Segment(number, file, settings.shape))
-            except (SetNetError, ValueError, KeyError) as error:  # an OSError may pass: nothing is given up for it
+            except (SetNetError, ValueError, KeyError) as error:  # not OSError: a disk may read it next time
                 damage = [str(error)]
             self.lost += [f"segment {number}: {text}" for text in damage]
         missing = (self.log.segments if self.log else set()) - {s.number for s in segments}
