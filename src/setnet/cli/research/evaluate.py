@@ -24,7 +24,7 @@ from setnet.cli.research.evaluate_options import (
     Seed,
     World,
 )
-from setnet.cli.research.evaluate_output import print_result, show_experiment
+from setnet.cli.research.evaluate_output import experiment, print_result
 
 app = make_app()
 
@@ -39,13 +39,14 @@ def evaluate() -> None:
 
 
 @app.command()
+@experiment("stress")
 def stress(
     descriptors: Descriptors = None,
     people: People = None,
     json: Json = None,
     plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
+    methods: MethodNames = None,
+    heads: Heads = None,
     repeats: Repeats = 10,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
@@ -53,32 +54,17 @@ def stress(
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 100,
 ) -> None:
     """Section 5.1: nDCG of every method as the number of faces per set grows from 2 to 5."""
-    from setnet.evaluate import stress
-
-    with show_experiment("stress", json, plots) as shown:
-        shown.record = stress(
-            descriptors,
-            people=people,
-            difficulty=difficulty,
-            methods=method,
-            heads=head or (),
-            sets=sets,
-            queries=queries,
-            repeats=repeats,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()
+@experiment("retrieval")
 def retrieval(
     descriptors: Descriptors = None,
     people: People = None,
     json: Json = None,
     plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
+    methods: MethodNames = None,
+    heads: Heads = None,
     repeats: Repeats = 10,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
@@ -90,41 +76,25 @@ def retrieval(
     merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
 ) -> None:
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
-    from setnet.evaluate import retrieval
-
-    with show_experiment("retrieval", json, plots) as shown:
-        shown.record = retrieval(
-            descriptors,
-            people=people,
-            difficulty=difficulty,
-            world=world,
-            scale=scale,
-            items=items,
-            lists=lists,
-            methods=method,
-            heads=head or (),
-            queries=queries,
-            merging=merging,
-            repeats=repeats,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()
+@experiment("tradeoff")
 def tradeoff(
     descriptors: Descriptors = None,
     people: People = None,
     json: Json = None,
     plots: Plots = None,
-    method: Annotated[
+    methods: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help="Set vectors to try; repeatable [default: one head].", show_default=False
+            "--method",
+            metavar="NAME",
+            help="Set vectors to try; repeatable [default: one head].",
+            show_default=False,
         ),
     ] = None,
-    head: Heads = None,
+    heads: Heads = None,
     repeats: Repeats = 2,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
@@ -138,89 +108,42 @@ def tradeoff(
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
 ) -> None:
     """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
-    from setnet.evaluate import tradeoff
-
-    with show_experiment("tradeoff", json, plots) as shown:
-        shown.record = tradeoff(
-            descriptors,
-            people=people,
-            difficulty=difficulty,
-            world=world,
-            scale=scale,
-            items=items,
-            lists=lists,
-            methods=method,
-            heads=head or (),
-            baseline=baseline,
-            queries=queries,
-            timed=timed,
-            repeats=repeats,
-            work=work,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()
+@experiment("orthogonality")
 def orthogonality(
     descriptors: Descriptors = None,
     people: People = None,
     json: Json = None,
     plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
+    methods: MethodNames = None,
+    heads: Heads = None,
     repeats: Repeats = 10,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
 ) -> None:
     """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
-    from setnet.evaluate import orthogonality
-
-    with show_experiment("orthogonality", json, plots) as shown:
-        shown.record = orthogonality(
-            descriptors,
-            people=people,
-            difficulty=difficulty,
-            methods=method,
-            heads=head or (),
-            repeats=repeats,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()
+@experiment("identify")
 def identify(
     descriptors: Descriptors = None,
     people: People = None,
     json: Json = None,
     plots: Plots = None,
-    method: MethodNames = None,
-    head: Heads = None,
+    methods: MethodNames = None,
+    heads: Heads = None,
     repeats: Repeats = 10,
     seed: Seed = 0,
     difficulty: Difficulty = 1.7,
 ) -> None:
     """1:N identification of single faces and verification, the paper's check of its descriptor."""
-    from setnet.evaluate import identify
-
-    with show_experiment("identify", json, plots) as shown:
-        shown.record = identify(
-            descriptors,
-            people=people,
-            difficulty=difficulty,
-            methods=method,
-            heads=head or (),
-            repeats=repeats,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()
+@experiment("fit")
 def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],
     out: Annotated[Path | None, typer.Option(metavar="PEOPLE.npz", help="Write the parameters here.")] = None,
@@ -230,13 +153,10 @@ def fit(
     seed: Seed = 0,
 ) -> None:
     """Fit virtual people to real ones and show how alike the similarities are."""
-    from setnet.evaluate import fit
-
-    with show_experiment("fit", json, plots) as shown:
-        shown.record = fit(descriptors, half=half, out=out, seed=seed, json=json, progress=shown.progress)
 
 
 @app.command()
+@experiment("end_to_end")
 def photos(
     lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
     lists: Annotated[Path, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json.")],
@@ -250,20 +170,6 @@ def photos(
     seed: Seed = 0,
 ) -> None:
     """End-to-end, detector included: group photos composed of LFW pictures, indexed and searched."""
-    from setnet.evaluate import end_to_end
-
-    with show_experiment("photos", json, None) as shown:
-        shown.record = end_to_end(
-            lfw,
-            lists,
-            work,
-            count=count,
-            queries=queries,
-            repeats=repeats,
-            seed=seed,
-            json=json,
-            progress=shown.progress,
-        )
 
 
 @app.command()

@@ -47,11 +47,14 @@ Json = Annotated[
 Plots = Annotated[Path | None, typer.Option(metavar="DIR", help="Draw plots here, PNG and SVG.")]
 MethodNames = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="Only these; repeatable [default: all].", show_default=False),
+    typer.Option(
+        "--method", metavar="NAME", help="Only these; repeatable [default: all].", show_default=False
+    ),
 ]
 Heads = Annotated[
     list[str] | None,
     typer.Option(
+        "--head",
         metavar="FILE",
         help="A head's .safetensors, or a run's network.safetensors, to add; repeatable.",
         show_default=False,

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import typer
 
 if TYPE_CHECKING:
     from setnet.evaluate import Progress, Record, Table
 
-__all__ = ["print_result", "show_experiment", "show_record"]
+__all__ = ["experiment", "print_result", "show_experiment", "show_record"]
+
+P = ParamSpec("P")
 
 
-@dataclass
-class Shown:
-    """An experiment on the screen: takes its progress, and at the end its record."""
+def experiment(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Return the decorator for a command that runs ``setnet.evaluate.NAME`` with its own options."""
 
-    progress: Callable[[Progress], None]
-    record: Record | None = None
+    def decorated(command: Callable[P, None]) -> Callable[P, None]:
+        @wraps(command)
+        def run(*_: P.args, **options: P.kwargs) -> None:
+            import setnet.evaluate
+
+            show_experiment(command.__name__, getattr(setnet.evaluate, name), options)
+
+        return run
+
+    return decorated
 
 
-@contextmanager
-def show_experiment(name: str, path: Path | None, plots: Path | None) -> Iterator[Shown]:
-    """Show progress, then the table; after Ctrl-C the table of the finished rows."""
+def show_experiment(name: str, call: Callable[..., Record], options: dict[str, Any]) -> None:
+    """Run an experiment and show its progress, then its tables and plots; after Ctrl-C the finished rows."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
@@ -34,6 +41,7 @@ def show_experiment(name: str, path: Path | None, plots: Path | None) -> Iterato
     from setnet.cli.output import say
     from setnet.evaluate import Interrupted
 
+    plots, path = options.pop("plots", None), options["json"]
     columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
     stopped = False
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
@@ -44,18 +52,16 @@ def show_experiment(name: str, path: Path | None, plots: Path | None) -> Iterato
             if not bars.console.is_terminal:
                 say(now.doing)
 
-        shown = Shown(progress)
         try:
-            yield shown
+            record = call(**options, progress=progress)
         except Interrupted as interrupted:
-            shown.record, stopped = interrupted.record, True
-    assert shown.record is not None
-    show_record(shown.record, plots)
+            record, stopped = interrupted.record, True
+    show_record(record, plots)
     if stopped:
         kept = (
             f"kept in {path}; the same command goes on from there" if path else "not kept: give --json FILE"
         )
-        say(f"setnet: stopped after {len(shown.record.rows)} rows, {kept}")
+        say(f"setnet: stopped after {len(record.rows)} rows, {kept}")
         raise typer.Exit(130)
 
 

@@ -57,7 +57,7 @@ class Inputs:
     difficulty: float = PAPER_DIFFICULTY
     lists: Path | None = None
     people: Path | None = None
-    heads: Sequence[str] = ()
+    heads: Sequence[str] | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -88,7 +88,7 @@ class Inputs:
 
     def methods(self, halves: Halves, fitting_sets: int = 6000) -> Methods:
         """Return the methods, fitted on one half."""
-        return Methods(halves.train, self.seed, self.heads, fitting_sets)
+        return Methods(halves.train, self.seed, self.heads or (), fitting_sets)
 
     def items_of(self, halves: Halves) -> World:
         """Return the world; known people are those of the half to test on."""
@@ -119,7 +119,7 @@ class Inputs:
 
     def head_settings(self) -> dict[str, object]:
         """Return the fingerprints of the heads' files: a retrained head of the same name is another head."""
-        files = [name for name in self.heads if name.endswith(".safetensors")]
+        files = [name for name in self.heads or () if name.endswith(".safetensors")]
         return {"heads": [fingerprinted(Path(name)) for name in files]} if files else {}
 
     def _virtual(self) -> str:

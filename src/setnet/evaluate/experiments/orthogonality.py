@@ -52,7 +52,7 @@ def orthogonality(
     people: Path | None = None,
     difficulty: float = PAPER_DIFFICULTY,
     methods: Sequence[str] | None = None,
-    heads: Sequence[str] = (),
+    heads: Sequence[str] | None = None,
     repeats: int = 10,
     seed: int = 0,
     json: Path | None = None,

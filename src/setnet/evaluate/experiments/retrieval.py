@@ -40,7 +40,7 @@ def retrieval(
     items: int = 50_000,
     lists: Path | None = None,
     methods: Sequence[str] | None = None,
-    heads: Sequence[str] = (),
+    heads: Sequence[str] | None = None,
     queries: int = 1000,
     merging: bool = True,
     repeats: int = 10,

@@ -29,7 +29,7 @@ def stress(
     people: Path | None = None,
     difficulty: float = PAPER_DIFFICULTY,
     methods: Sequence[str] | None = None,
-    heads: Sequence[str] = (),
+    heads: Sequence[str] | None = None,
     sets: int = 64_000,
     queries: int = 100,
     repeats: int = 10,

@@ -75,7 +75,7 @@ def tradeoff(
     items: int = 50_000,
     lists: Path | None = None,
     methods: Sequence[str] | None = None,
-    heads: Sequence[str] = (),
+    heads: Sequence[str] | None = None,
     baseline: str = "mean +W",
     queries: int = 1000,
     timed: int = 100,

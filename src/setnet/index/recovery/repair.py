@@ -86,7 +86,7 @@ class _Repair:
         if doubtful and not revive:
             raise InvalidInputError(
                 f"nothing says which of {doubtful} items of {self.root} were deleted: repairing would bring "
-                "all of them back. Allow it with revive=True (`setnet repair --revive`)"
+                "all of them back. Allow it with revive=True"
             )
         path = self.root / UNFINISHED
         empty_database(path)
