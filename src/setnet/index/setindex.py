@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.errors import InvalidInputError, NotAnIndexError, one_of
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
@@ -30,6 +29,8 @@ from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 __all__ = ["SetIndex"]
+
+VERIFY = ("open", "full")
 
 
 class SetIndex:
@@ -50,13 +51,13 @@ class SetIndex:
     >>> index.close()
     """
 
-    def __init__(self, path: Path, read_only: bool, head: Aggregator | None) -> None:
+    def __init__(self, path: Path, read_only: bool, head: Aggregator | None, verify: str = "open") -> None:
         """Use `create` or `open` instead."""
         self.path = path
         self.read_only = read_only
         writer = None if read_only else Writer(path)
         try:
-            self._reader = IndexReader(path, head)
+            self._reader = IndexReader(path, head, verify)
         except BaseException:
             if writer:
                 writer.close()
@@ -108,9 +109,22 @@ class SetIndex:
 
     @classmethod
     def open(
-        cls, path: str | Path, read_only: bool = False, *, head: Aggregator | str | None = None
+        cls,
+        path: str | Path,
+        read_only: bool = False,
+        *,
+        head: Aggregator | str | None = None,
+        verify: str = "open",
     ) -> SetIndex:
-        """Open an index; for writing unless ``read_only``, which never waits and never locks."""
+        """Open an index; for writing unless ``read_only``, which never waits and never locks.
+
+        ``verify`` says how far its files are trusted. ``"open"`` (the default) verifies their structure and
+        every number that is used as a position, and maps them. ``"full"`` reads each array into memory when
+        it is first used and compares its checksum: for files of others, media that fail, and folders where
+        somebody may truncate a file that is being searched. It takes memory for what the searches read.
+        """
+        if verify not in VERIFY:
+            raise one_of("verify", verify, VERIFY)
         root = Path(path)
         if not (root / "catalog.sqlite").is_file():
             what = "does not exist" if not root.exists() else "holds no setnet index"
@@ -118,7 +132,7 @@ class SetIndex:
         if isinstance(head, str):
             head = head_named(head, 0, 32)
         with storage_errors(root):
-            return cls(root, read_only, head)
+            return cls(root, read_only, head, verify)
 
     @staticmethod
     def destroy(path: str | Path) -> None:
@@ -287,15 +301,10 @@ class SetIndex:
         for s, segment in enumerate(snapshot.segments):
             rows = snapshot.alive(s)
             for at in range(0, len(rows), 1024):
+                segment.file.ensure_whole()
                 part = rows[at : at + 1024]
-                texts = zip(
-                    segment.ids_of(part),
-                    segment.counts[part].tolist(),
-                    segment.attributes_of(part),
-                    strict=True,
-                )
-                for name, count, text in texts:
-                    yield Item(name, count, json.loads(text) if text else {})
+                values = segment.attribute_values_of(part)
+                yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
