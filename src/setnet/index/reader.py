@@ -61,6 +61,9 @@ class IndexReader:
             if self._process != os.getpid():  # SQLite's connections do not survive a fork
                 self._catalog.abandon()
                 self._catalog, self._process = Catalog(self._catalog.path, read_only=True), os.getpid()
+            if self._catalog.is_outdated and not self._catalog.db.in_transaction:
+                before, self._catalog = self._catalog, Catalog(self._catalog.path, read_only=True)
+                before.close()
             yield self._catalog
 
     @contextmanager
