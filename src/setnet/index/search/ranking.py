@@ -130,6 +130,8 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
         sims = wanted @ stored.T
+        if not np.isfinite(sims).all():
+            raise segment.not_finite()
         groups = [sims[a:z] for a, z in pairwise(query.first_row)]
         value = np.stack([_merge(logistic.probability(g), query.averages) for g in groups])
         pair = np.stack([_merge(g, query.averages) for g in groups])

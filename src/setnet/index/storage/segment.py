@@ -21,6 +21,7 @@ from setnet.sets import codec
 
 __all__ = ["Segment", "ragged"]
 
+CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales", "codes")
 ROWS = 65536  # elements looked at together by `problems`
 
 
@@ -105,7 +106,7 @@ class Segment:
         found = []
         for name in self._expected:
             try:
-                if name in self.file:
+                if name in self.file or name.startswith("id_") or (self.coded and name in CODE_ARRAYS):
                     self.array(name)
             except StorageError as error:
                 found.append(str(error))

@@ -81,14 +81,13 @@ def lane_fault(
     blocks, rest = divmod(len(lane_rows), LANES)
     if rest or len(row_start) != blocks + 1 or not 0 <= first_wide <= blocks:
         return f"{len(lane_rows)} lanes do not fit {len(row_start) - 1} blocks, {first_wide} of them narrow"
-    used = lane_rows >= 0
-    rows = lane_rows[used]
     if len(lane_rows) and (lane_rows.min() < -1 or lane_rows.max() >= len(counts)):
         return f"rows {lane_rows.min()} to {lane_rows.max()} are named of {len(counts)}"
-    if not np.array_equal(np.bincount(rows, minlength=len(counts)), counts > 0):
+    held = np.append(counts, 0)[lane_rows]  # an empty lane is -1: the last entry
+    placed = np.zeros(len(counts) + 1, bool)
+    placed[lane_rows] = True
+    if not np.array_equal(placed[:-1], counts > 0) or np.count_nonzero(lane_rows >= 0) != placed[:-1].sum():
         return "an item with elements is not in one lane"
-    held = np.zeros(len(lane_rows), np.int64)
-    held[used] = counts[rows]
     by_block = held.reshape(blocks, LANES)
     if (by_block[first_wide:, 1:] > 0).any():
         return "a wide item shares its block"
