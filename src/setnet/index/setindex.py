@@ -262,13 +262,14 @@ class SetIndex:
 
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        snapshot, allowed = self._reader.view(options.where)
-        head = self.head if options.mode in ("set", "fast") else None
-        searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
-        if options.mode == "tags":
-            with self._reader.reading() as catalog:
-                return searcher.tagged(catalog, queries)
-        return searcher.answers(queries)
+        with storage_errors(self.path):
+            snapshot, allowed = self._reader.view(options.where)
+            head = self.head if options.mode in ("set", "fast") else None
+            searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
+            if options.mode == "tags":
+                with self._reader.reading() as catalog:
+                    return searcher.tagged(catalog, queries)
+            return searcher.answers(queries)
 
     @renamed("people", "query")
     def rerank(
@@ -279,49 +280,53 @@ class SetIndex:
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits.
         """
-        options = SearchOptions(k, examples=examples)
-        seqs = self._reader.seqs_of(ids)
-        snapshot = self._reader.snapshot()
-        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
-        return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
+        with storage_errors(self.path):
+            options = SearchOptions(k, examples=examples)
+            seqs = self._reader.seqs_of(ids)
+            snapshot = self._reader.snapshot()
+            rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
+            return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
 
     # -- reading -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return catalog.living_items()
 
     def __contains__(self, item: object) -> bool:
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return isinstance(item, str) and bool(catalog.seqs_of([item]))
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
-        snapshot = self._reader.snapshot()
-        for s, segment in enumerate(snapshot.segments):
-            rows = snapshot.alive(s)
-            for at in range(0, len(rows), 1024):
-                segment.file.ensure_whole()
-                part = rows[at : at + 1024]
-                values = segment.attribute_values_of(part)
-                yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
+        with storage_errors(self.path):
+            snapshot = self._reader.snapshot()
+            for s, segment in enumerate(snapshot.segments):
+                rows = snapshot.alive(s)
+                for at in range(0, len(rows), 1024):
+                    segment.file.ensure_whole()
+                    part = rows[at : at + 1024]
+                    values = segment.attribute_values_of(part)
+                    yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
-        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
-        for s, rows in snapshot.find(seqs):
-            return snapshot.segments[s].elements_of(rows).astype(np.float32)
-        raise InvalidInputError(f"id {item!r} is not in the index")
+        with storage_errors(self.path):
+            seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+            for s, rows in snapshot.find(seqs):
+                return snapshot.segments[s].elements_of(rows).astype(np.float32)
+            raise InvalidInputError(f"id {item!r} is not in the index")
 
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
-        with self._reader.reading() as catalog:
-            rows = catalog.db.execute(
-                "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
-            ).fetchone()
-            items, tag_count = catalog.count("items"), catalog.count("tag_names")
-        files = sorted(p for p in self.path.rglob("*") if p.is_file())
-        sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
+        with storage_errors(self.path):
+            with self._reader.reading() as catalog:
+                rows = catalog.db.execute(
+                    "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
+                ).fetchone()
+                items, tag_count = catalog.count("items"), catalog.count("tag_names")
+            files = sorted(p for p in self.path.rglob("*") if p.is_file())
+            sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)
         return Stats(
             items=items, elements=int(rows[1] or 0), segments=rows[0], deleted=int(rows[2] or 0),
@@ -331,5 +336,5 @@ class SetIndex:
 
     def check(self) -> Report:
         """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return check_index(catalog, self.path, self.shape)
