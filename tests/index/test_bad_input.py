@@ -149,3 +149,10 @@ def test_a_vector_that_vanishes_in_float16_is_refused(tmp_path):
         with pytest.raises(SetNetError, match="infinity"):
             index.add(["x"], np.full((1, 4), 1e6), [1])
         assert len(index) == 0
+
+
+def test_a_condition_takes_a_list_of_any_length(index):
+    where = {"year": {"in": [*range(2, 300_000), "x", 2.5], "<": 100}}
+    assert [hit.id for hit in index.search(ONE, where=where)] == ["b"]
+    assert index.search(ONE, where={"year": []}) == []
+    assert index.search(ONE, where={"year": list(range(5, 300_000))}) == []

@@ -25,8 +25,9 @@ __all__ = ["IndexReader"]
 class IndexReader:
     """What every thread that searches shares; all access to the catalogue is under one lock."""
 
-    def __init__(self, path: Path, head: Aggregator | None) -> None:
+    def __init__(self, path: Path, head: Aggregator | None, verify: str = "open") -> None:
         self.path = path
+        self._verify = verify
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._snapshot: Snapshot | None = None
@@ -60,6 +61,9 @@ class IndexReader:
             if self._process != os.getpid():  # SQLite's connections do not survive a fork
                 self._catalog.abandon()
                 self._catalog, self._process = Catalog(self._catalog.path, read_only=True), os.getpid()
+            if self._catalog.is_outdated and not self._catalog.db.in_transaction:
+                before, self._catalog = self._catalog, Catalog(self._catalog.path, read_only=True)
+                before.close()
             yield self._catalog
 
     @contextmanager
@@ -112,7 +116,8 @@ class IndexReader:
         if self._snapshot is None or self._snapshot.generation != catalog.get("generation"):
             self.settings = Settings.of_json(catalog.get("settings"))
             known = {s.number: s for s in self._snapshot.segments} if self._snapshot else {}
-            self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known)
+            self._snapshot = Snapshot(catalog, self.path, self.settings.shape, known, self._verify)
+        self._snapshot.ensure_whole()
         return self._snapshot
 
     def snapshot(self) -> Snapshot:

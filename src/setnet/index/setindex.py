@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
@@ -33,6 +32,8 @@ from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 __all__ = ["SetIndex"]
 
+VERIFY = ("open", "full")
+
 
 class SetIndex:
     """An index of items, each a set of vectors ("elements"), that survives whatever happens to its process.
@@ -52,13 +53,13 @@ class SetIndex:
     >>> index.close()
     """
 
-    def __init__(self, path: Path, read_only: bool, head: Aggregator | None) -> None:
+    def __init__(self, path: Path, read_only: bool, head: Aggregator | None, verify: str = "open") -> None:
         """Use `create` or `open` instead."""
         self.path = path
         self.read_only = read_only
         writer = None if read_only else Writer(path)
         try:
-            self._reader = IndexReader(path, head)
+            self._reader = IndexReader(path, head, verify)
         except BaseException:
             if writer:
                 writer.close()
@@ -110,9 +111,22 @@ class SetIndex:
 
     @classmethod
     def open(
-        cls, path: str | Path, read_only: bool = False, *, head: Aggregator | str | None = None
+        cls,
+        path: str | Path,
+        read_only: bool = False,
+        *,
+        head: Aggregator | str | None = None,
+        verify: str = "open",
     ) -> SetIndex:
-        """Open an index; for writing unless ``read_only``, which never waits and never locks."""
+        """Open an index; for writing unless ``read_only``, which never waits and never locks.
+
+        ``verify`` says how far its files are trusted. ``"open"`` (the default) verifies their structure and
+        every number that is used as a position, and maps them. ``"full"`` reads each array into memory when
+        it is first used and compares its checksum: for files of others, media that fail, and folders where
+        somebody may truncate a file that is being searched. It takes memory for what the searches read.
+        """
+        if verify not in VERIFY:
+            raise one_of("verify", verify, VERIFY)
         root = Path(path)
         if not (root / "catalog.sqlite").is_file():
             if (root / "segments").is_dir():
@@ -122,7 +136,7 @@ class SetIndex:
         if isinstance(head, str):
             head = head_named(head, 0, 32)
         with storage_errors(root):
-            return cls(root, read_only, head)
+            return cls(root, read_only, head, verify)
 
     @staticmethod
     def destroy(path: str | Path) -> None:
@@ -286,13 +300,14 @@ class SetIndex:
 
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        snapshot, allowed = self._reader.view(options.where)
-        head = self.head if options.mode in ("set", "fast") else None
-        searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
-        if options.mode == "tags":
-            with self._reader.reading() as catalog:
-                return searcher.tagged(catalog, queries)
-        return searcher.answers(queries)
+        with storage_errors(self.path):
+            snapshot, allowed = self._reader.view(options.where)
+            head = self.head if options.mode in ("set", "fast") else None
+            searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
+            if options.mode == "tags":
+                with self._reader.reading() as catalog:
+                    return searcher.tagged(catalog, queries)
+            return searcher.answers(queries)
 
     @renamed("people", "query")
     def rerank(
@@ -303,54 +318,53 @@ class SetIndex:
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits.
         """
-        options = SearchOptions(k, examples=examples)
-        seqs = self._reader.seqs_of(ids)
-        snapshot = self._reader.snapshot()
-        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
-        return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
+        with storage_errors(self.path):
+            options = SearchOptions(k, examples=examples)
+            seqs = self._reader.seqs_of(ids)
+            snapshot = self._reader.snapshot()
+            rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
+            return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
 
     # -- reading -------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return catalog.living_items()
 
     def __contains__(self, item: object) -> bool:
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return isinstance(item, str) and bool(catalog.seqs_of([item]))
 
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
-        snapshot = self._reader.snapshot()
-        for s, segment in enumerate(snapshot.segments):
-            rows = snapshot.alive(s)
-            for at in range(0, len(rows), 1024):
-                part = rows[at : at + 1024]
-                texts = zip(
-                    segment.ids_of(part),
-                    segment.counts[part].tolist(),
-                    segment.attributes_of(part),
-                    strict=True,
-                )
-                for name, count, text in texts:
-                    yield Item(name, count, json.loads(text) if text else {})
+        with storage_errors(self.path):
+            snapshot = self._reader.snapshot()
+            for s, segment in enumerate(snapshot.segments):
+                rows = snapshot.alive(s)
+                for at in range(0, len(rows), 1024):
+                    segment.file.ensure_whole()
+                    part = rows[at : at + 1024]
+                    values = segment.attribute_values_of(part)
+                    yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
-        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
-        for s, rows in snapshot.find(seqs):
-            return snapshot.segments[s].elements_of(rows).astype(np.float32)
-        raise InvalidInputError(f"id {item!r} is not in the index")
+        with storage_errors(self.path):
+            seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+            for s, rows in snapshot.find(seqs):
+                return snapshot.segments[s].elements_of(rows).astype(np.float32)
+            raise InvalidInputError(f"id {item!r} is not in the index")
 
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
-        with self._reader.reading() as catalog:
-            rows = catalog.db.execute(
-                "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
-            ).fetchone()
-            items, tag_count = catalog.count("items"), catalog.count("tag_names")
-        files = sorted(p for p in self.path.rglob("*") if p.is_file())
-        sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
+        with storage_errors(self.path):
+            with self._reader.reading() as catalog:
+                rows = catalog.db.execute(
+                    "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
+                ).fetchone()
+                items, tag_count = catalog.count("items"), catalog.count("tag_names")
+            files = sorted(p for p in self.path.rglob("*") if p.is_file())
+            sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)
         return Stats(
             items=items, elements=int(rows[1] or 0), segments=rows[0], deleted=int(rows[2] or 0),
@@ -360,5 +374,5 @@ class SetIndex:
 
     def check(self) -> Report:
         """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
-        with self._reader.catalog() as catalog:
+        with storage_errors(self.path), self._reader.catalog() as catalog:
             return check_index(catalog, self.path, self.shape)

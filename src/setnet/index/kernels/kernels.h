@@ -96,16 +96,16 @@ static inline float quick_exp(float x) {
   float y = 1.0f + r * (1.0f + r * (0.5f + r * (1.0f / 6 + r * (1.0f / 24 + r * (1.0f / 120 + r * (1.0f / 720))))));
   union {
     float f;
-    int32_t i;
+    uint32_t i;
   } u = {y};
-  u.i += (int32_t)n << 23;
+  u.i += (uint32_t)(int32_t)n << 23; /* unsigned: the shift of a negative number is undefined */
   return u.f;
 }
 
 /* sigmoid(w * (similarity - threshold) + inflate) */
 static inline float probability(float similarity, float w, float threshold, float inflate) {
   float z = w * (similarity - threshold) + inflate;
-  if (z > 80.0f) z = 80.0f;
+  if (!(z <= 80.0f)) z = 80.0f; /* a NaN too: its bound must not be missed */
   if (z < -80.0f) z = -80.0f;
   return 1.0f / (1.0f + quick_exp(-z));
 }

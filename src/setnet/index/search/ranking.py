@@ -105,6 +105,8 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str =
             out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
             out.matched[part], out.unmatched[part], out.unwanted[part],
         )  # fmt: skip
+        if not np.isfinite(out.similarity_sum[part]).all():
+            raise segment.not_finite()
         out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         at = part.stop
     return _optimal(snapshot, out, query) if matching == "optimal" else out
@@ -128,6 +130,8 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         segment = snapshot.segments[scored.segment[i]]
         stored = segment.elements_of(scored.row[i : i + 1]).astype(np.float64)
         sims = wanted @ stored.T
+        if not np.isfinite(sims).all():
+            raise segment.not_finite()
         groups = [sims[a:z] for a, z in pairwise(query.first_row)]
         value = np.stack([_merge(logistic.probability(g), query.averages) for g in groups])
         pair = np.stack([_merge(g, query.averages) for g in groups])
@@ -156,10 +160,12 @@ def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     for s, which in rows:
         part = slice(at, at + len(which))
         segment = snapshot.segments[s]
-        stored, scales = segment.set_rows, segment.file.array("set_scales").reshape(-1)
+        stored, scales = segment.set_rows, segment.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(
             sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, examples, which, sims[part]
         )
+        if not np.isfinite(sims[part]).all():
+            raise segment.not_finite("set_rows")
         out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
         at += len(which)
     scores = query.logistic.probability(sims)

@@ -60,8 +60,8 @@ class ElementScan:
                 for bounds, query in zip(out, queries, strict=True):
                     bounds[offset : offset + len(segment.lane_rows)] = query.size + 1.0
                 return
-            codes, scales = segment.file.hot("high_codes"), segment.file.hot("scales")
-            row_start, wide = segment.file.array("row_start"), segment.file.info["first_wide"]
+            codes, scales = segment.hot("high_codes"), segment.hot("scales")
+            row_start, wide = segment.array("row_start"), segment.file.info["first_wide"]
             rows = max(1, task_bytes // (codes.shape[1] * 64))
             for first, last in lanes.block_ranges(row_start, rows):
                 yield high.task(4, codes, scales, row_start, wide, codes.shape[1], first, last, out, offset)
@@ -83,7 +83,7 @@ class ElementScan:
 
 def _whole_codes(segment: Segment, q: Codes) -> tuple[Any, ...]:
     """Return what the kernel needs to know of a segment's whole codes and of a query."""
-    codes = segment.file.array("codes")
+    codes = segment.array("codes")
     query = (q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold, q.inflate)
     return (codes, codes.shape[1] - 4, segment.offsets, *query)
 
@@ -107,7 +107,7 @@ class SetScan:
         task_bytes = _task_bytes(threads)
 
         def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
-            codes, scales = segment.file.hot("set_codes"), segment.file.hot("set_scales")
+            codes, scales = segment.hot("set_codes"), segment.hot("set_scales")
             blocks = len(codes)
             groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
             step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))

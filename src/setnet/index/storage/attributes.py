@@ -24,6 +24,8 @@ Value = str | int | float
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 OPERATORS = (*COMPARISONS, "in", "prefix")
 LAST = chr(0x10FFFF)
+IN = "value IN"
+MOST_VALUES = 20_000  # of one statement: below every build's limit
 
 
 def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Value]:
@@ -56,27 +58,40 @@ def _value(value: Any, where: str) -> Value:
 def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]:
     """Return the sequence numbers of the items that satisfy all conditions, in ascending order."""
     numbers = catalog.attribute_numbers()
-    queries, values = [], []
+    found: NDArray[np.int64] | None = None
     for name, condition in where.items():
         if name not in numbers:
             raise one_of("attribute", name, sorted(numbers) or ["(no item has any attribute)"])
-        sql, arguments = _clause(name, condition)
-        queries.append(f"SELECT seq FROM attributes WHERE name = ? AND {sql}")
-        values += [numbers[name], *arguments]
-    rows = catalog.db.execute(" INTERSECT ".join(queries), values).fetchall()
-    return np.sort(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+        for sql, values in _clauses(name, condition):
+            seqs = _seqs(catalog, numbers[name], sql, values)
+            found = seqs if found is None else np.intersect1d(found, seqs, assume_unique=True)
+    return np.empty(0, np.int64) if found is None else found
 
 
-def _clause(name: str, condition: Any) -> tuple[str, list[Value]]:
+def _seqs(catalog: Catalog, name: int, sql: str, values: list[Value]) -> NDArray[np.int64]:
+    """Return the items that satisfy one clause; a long list is cut, as a statement takes so many values."""
+    statements = [(sql, values)]
+    if sql == IN:
+        parts = [values[at : at + MOST_VALUES] for at in range(0, len(values), MOST_VALUES)]
+        statements = [(f"value IN ({','.join('?' * len(part))})", part) for part in parts]
+    select = "SELECT seq FROM attributes WHERE name = ? AND "
+    rows = [row for sql, part in statements for row in catalog.db.execute(select + sql, [name, *part])]
+    return np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+
+
+def _clauses(name: str, condition: Any) -> list[tuple[str, list[Value]]]:
+    """Return what must hold of one attribute, ranges in one clause."""
     where = f"condition on {name!r}"
-    if isinstance(condition, Mapping):
-        if not condition:
-            raise InvalidInputError(f"{where} is empty: give at least one of {', '.join(OPERATORS)}")
-        parts = [_operator(operator, operand, where) for operator, operand in condition.items()]
-        return " AND ".join(sql for sql, _ in parts), [v for _, values in parts for v in values]
     if isinstance(condition, (list, tuple, set, frozenset)):
-        return _operator("in", condition, where)
-    return _operator("=", condition, where)
+        condition = {"in": condition}
+    elif not isinstance(condition, Mapping):
+        condition = {"=": condition}
+    if not condition:
+        raise InvalidInputError(f"{where} is empty: give at least one of {', '.join(OPERATORS)}")
+    parts = [_operator(operator, operand, where) for operator, operand in condition.items()]
+    ranges = [part for part in parts if part[0] != IN]
+    together = (" AND ".join(sql for sql, _ in ranges), [v for _, values in ranges for v in values])
+    return [part for part in parts if part[0] == IN] + ([together] if ranges else [])
 
 
 def _operator(operator: str, operand: Any, where: str) -> tuple[str, list[Value]]:
@@ -88,8 +103,7 @@ def _operator(operator: str, operand: Any, where: str) -> tuple[str, list[Value]
     if operator == "in":
         if isinstance(operand, (str, bytes)) or not hasattr(operand, "__iter__"):
             raise InvalidInputError(f"{where}: 'in' takes a list of values, not {operand!r}")
-        values = [_value(v, where) for v in operand]
-        return f"value IN ({','.join('?' * len(values))})", values
+        return IN, [_value(v, where) for v in operand]
     if operator == "prefix":
         if not isinstance(operand, str):
             raise InvalidInputError(f"{where}: 'prefix' takes a string, not {operand!r}")

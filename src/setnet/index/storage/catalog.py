@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, StorageError, VersionError
+from setnet.index.storage.catalog_access import ReadAccess, connect
 
 __all__ = ["VERSION", "Catalog", "TagEntry"]
 
@@ -41,7 +41,7 @@ MIGRATIONS = [
     """,
 ]
 VERSION = len(MIGRATIONS)
-_ABANDONED: list[sqlite3.Connection] = []
+_ABANDONED: list[Catalog] = []
 PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
 
 
@@ -53,16 +53,9 @@ class Catalog:
 
     def __init__(self, path: Path, read_only: bool) -> None:
         self.path = path
-        # readers connect like writers, so that whoever closes last tidies the write-ahead log away
-        mode = "mode=rw" if not read_only or os.access(path.parent, os.W_OK) else "immutable=1"
         try:
-            self.db = sqlite3.connect(
-                f"{path.resolve().as_uri()}?{mode}",
-                uri=True,
-                isolation_level=None,
-                check_same_thread=False,
-                timeout=30,
-            )
+            self._access = ReadAccess(path) if read_only else None
+            self.db = self._access.db if self._access else connect(path, "mode=rw")
             if read_only:
                 self.db.execute("PRAGMA query_only = ON")
             self.db.execute("PRAGMA secure_delete = ON")
@@ -103,11 +96,16 @@ class Catalog:
 
     def close(self) -> None:
         """Close the connection."""
-        self.db.close()
+        (self._access or self.db).close()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the files have changed in a way that this connection cannot see: open another."""
+        return self._access is not None and self._access.is_outdated
 
     def abandon(self) -> None:
         """Leave the connection alone for good: closing one that a fork inherited could delete the log."""
-        _ABANDONED.append(self.db)
+        _ABANDONED.append(self)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -233,6 +231,8 @@ class Catalog:
             return None
         dead = np.zeros(-(-items // PART) * PART, dtype=bool)
         for part, bits in parts:
+            if not 0 <= part * PART < len(dead) or not isinstance(bits, bytes) or len(bits) != PART // 8:
+                raise StorageError(f"{self.path} is damaged: deletions of segment {segment} cannot be read")
             dead[part * PART : (part + 1) * PART] = np.unpackbits(
                 np.frombuffer(bits, np.uint8), bitorder="little"
             )

@@ -80,7 +80,11 @@ def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment]
             damage.append(f"{path} is not the file that {catalog.path} lists")
         problems += damage
         if not damage:
-            segments.append(Segment(number, file, shape))
+            try:
+                segments.append(Segment(number, file, shape))
+                problems += segments[-1].problems()
+            except SetNetError as error:
+                problems.append(str(error))
     return segments, problems
 
 
@@ -107,8 +111,8 @@ def _disagreements(catalog: Catalog, segments: list[Segment]) -> list[str]:
                 f"SELECT name, value, seq FROM attributes WHERE {marks}"
             ):
                 entered.setdefault(seq, {})[names.get(name, "?")] = value
-            for seq, text in zip(seqs, segment.attributes_of(part), strict=True):
-                if entered.get(seq, {}) != (json.loads(text) if text else {}):
+            for seq, stored_values in zip(seqs, segment.attribute_values_of(part), strict=True):
+                if entered.get(seq, {}) != stored_values:
                     problems.append(
                         f"{catalog.path} and {segment.file.path} disagree on attributes of {stored[seq]!r}"
                     )

@@ -12,6 +12,7 @@ import math
 import mmap
 import os
 import struct
+import weakref
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
@@ -22,12 +23,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from setnet.errors import StorageError, VersionError
+from setnet.index.storage.segment_footer import ALIGN, ArrayEntry, parsed_footer
 from setnet.system import total_memory
 
 __all__ = ["FORMAT", "SegmentFile", "SegmentFileWriter"]
 
 FORMAT = 1
-ALIGN = 64
 HUGE = 1 << 21  # whole blocks of this size, written at once, let the system keep and map them as one page
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
@@ -125,62 +126,121 @@ class SegmentFileWriter:
 
 
 class SegmentFile:
-    """A segment file mapped into memory; arrays are views of the map and cost no heap."""
+    """A segment file whose header, trailer and footer were verified; arrays are read on demand.
 
-    def __init__(self, path: Path) -> None:
+    Arrays are views of a memory map and cost no heap. With ``verify="full"`` each is read into memory of our
+    own when it is first used and compared with its checksum: what others do to the file afterwards matters
+    no more.
+    """
+
+    def __init__(self, path: Path, verify: str = "open") -> None:
         self.path = path
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            if size < ALIGN + TRAILER.size:
-                raise StorageError(f"{path} is truncated: {size} bytes are too few for a segment")
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        # in a larger file, reading 2 MB for a scattered row could push out what is needed next
-        if size <= total_memory() // 4:
-            with suppress(AttributeError, OSError, ValueError):
-                self._map.madvise(MADV_HUGEPAGE)
-        length, self.crc, version, tail = TRAILER.unpack(self._map[-TRAILER.size :])
-        start = size - TRAILER.size - length
-        if tail != TAIL or start < ALIGN or self._map[:ALIGN] != HEAD:
+        self._handle = os.open(path, os.O_RDONLY)
+        self._close = weakref.finalize(self, os.close, self._handle)
+        self.bytes = size = os.fstat(self._handle).st_size
+        if size < ALIGN + TRAILER.size:
+            raise StorageError(f"{path} is truncated: {size} bytes are too few for a segment")
+        self._map = None if verify == "full" else self._mapped()
+        if self._map is not None:
+            self._close()  # the map has a handle of its own
+        length, self.crc, version, tail = TRAILER.unpack(self._read(size - TRAILER.size, TRAILER.size))
+        self._end = size - TRAILER.size - length
+        if tail != TAIL or self._end < ALIGN or self._read(0, ALIGN) != HEAD:
             raise StorageError(f"{path} is truncated or damaged: it has no sound header and trailer")
         if version > FORMAT:
             raise VersionError(
                 f"{path} has format {version}, this setnet reads up to {FORMAT}: upgrade setnet to open it"
             )
-        footer = self._map[start : start + length]
+        footer = self._read(self._end, length)
         if zlib.crc32(footer) != self.crc:
             raise StorageError(f"{path} is damaged: the checksum of its footer does not fit")
-        parsed = json.loads(footer)
-        self.bytes = size
-        self.info: dict[str, Any] = parsed["info"]
-        self._arrays: dict[str, dict[str, Any]] = parsed["arrays"]
-        self._end = start
+        self.info, self._arrays = parsed_footer(path, footer, self._end)
         self._ready: set[str] = set()
         self._views: dict[str, NDArray[Any]] = {}
 
     @property
     def content(self) -> memoryview:
         """All bytes of the file."""
-        return memoryview(self._map)
+        self.ensure_whole()
+        return memoryview(self._read(0, self.bytes) if self._map is None else self._map)
+
+    def _mapped(self) -> mmap.mmap:
+        mapped = mmap.mmap(self._handle, self.bytes, access=mmap.ACCESS_READ)
+        # in a larger file, reading 2 MB for a scattered row could push out what is needed next
+        if self.bytes <= total_memory() // 4:
+            with suppress(AttributeError, OSError, ValueError):
+                mapped.madvise(MADV_HUGEPAGE)
+        return mapped
+
+    def _read(self, at: int, size: int) -> bytes:
+        if self._map is not None:
+            self.ensure_whole()
+            return self._map[at : at + size]
+        data = b""
+        while len(data) < size:
+            part = os.pread(self._handle, size - len(data), at + len(data))
+            if not part:
+                raise self._truncated()
+            data += part
+        return data
+
+    def _truncated(self) -> StorageError:
+        return StorageError(
+            f"{self.path} was truncated while it was open: it had {self.bytes} bytes; run check()"
+        )
+
+    def ensure_whole(self) -> None:
+        """Raise an error when the file has shrunk: a touch of what was cut off would kill the process."""
+        if self._map is not None and self._map.size() < self.bytes:
+            raise self._truncated()
 
     def __contains__(self, name: str) -> bool:
         return name in self._arrays
 
+    def entry(self, name: str) -> ArrayEntry:
+        """Return what the footer says of an array; one that is missing is an error."""
+        if name not in self._arrays:
+            raise StorageError(f"{self.path} is damaged: array {name!r} is missing")
+        return self._arrays[name]
+
     def array(self, name: str) -> NDArray[Any]:
-        """Return the array ``name`` as a read-only view of the file."""
+        """Return the array ``name``, read-only."""
         if name not in self._views:
-            entry = self._arrays[name]
-            flat = np.frombuffer(self._map, entry["dtype"], math.prod(entry["shape"]), entry["offset"])
-            self._views[name] = flat.reshape(entry["shape"])
+            entry = self.entry(name)
+            size = math.prod(entry.shape)
+            if self._map is not None:
+                flat = np.frombuffer(self._map, entry.dtype, size, entry.offset)
+            else:
+                flat = np.frombuffer(self._copy(name, entry), entry.dtype, size)
+                flat.flags.writeable = False
+            self._views[name] = flat.reshape(entry.shape)
         return self._views[name]
+
+    def _copy(self, name: str, entry: ArrayEntry) -> mmap.mmap:
+        """Return an array's bytes in memory of our own, page-aligned, after comparing their checksum."""
+        copy = mmap.mmap(-1, max(entry.bytes, 1))
+        at = 0
+        with memoryview(copy) as whole:
+            while at < entry.bytes:
+                taken = os.preadv(self._handle, [whole[at : min(entry.bytes, at + HUGE)]], entry.offset + at)
+                if not taken:
+                    raise self._truncated()
+                at += taken
+            if zlib.crc32(whole[: entry.bytes]) != entry.crc:
+                raise StorageError(self._unfit(name))
+        return copy
+
+    def _unfit(self, name: str) -> str:
+        return f"{self.path} is damaged: the checksum of array {name!r} does not fit"
 
     def hot(self, name: str) -> NDArray[Any]:
         """Return an array about to be read as a whole, its pages mapped in one go where the system can."""
-        if name not in self._ready:
+        if name not in self._ready and self._map is not None:
             self._ready.add(name)
-            entry = self._arrays[name]
-            first = entry["offset"] // mmap.PAGESIZE * mmap.PAGESIZE
+            entry = self.entry(name)
+            first = entry.offset // mmap.PAGESIZE * mmap.PAGESIZE
             with suppress(AttributeError, OSError, ValueError):
-                self._map.madvise(MADV_POPULATE_READ, first, entry["offset"] + entry["bytes"] - first)
+                self._map.madvise(MADV_POPULATE_READ, first, entry.offset + entry.bytes - first)
         return self.array(name)
 
     def damage(self) -> list[str]:
@@ -188,14 +248,20 @@ class SegmentFile:
         problems = []
         at = ALIGN
         for name, entry in self._arrays.items():
-            if entry["offset"] != at:
+            if entry.offset != at:
                 problems.append(f"{self.path}: array {name!r} does not begin where the one before ends")
-            at = entry["offset"] + entry["bytes"]
-            if zlib.crc32(memoryview(self._map)[entry["offset"] : at]) != entry["crc"]:
-                problems.append(f"{self.path} is damaged: the checksum of array {name!r} does not fit")
+            at = entry.offset + entry.bytes
+            if self._checksum(entry) != entry.crc:
+                problems.append(self._unfit(name))
         if at != self._end:
             problems.append(f"{self.path}: {self._end - at} bytes belong to no array")
         return problems
+
+    def _checksum(self, entry: ArrayEntry) -> int:
+        crc = 0
+        for at in range(entry.offset, entry.offset + entry.bytes, HUGE):
+            crc = zlib.crc32(self._read(at, min(HUGE, entry.offset + entry.bytes - at)), crc)
+        return crc
 
 
 def _disk_error(path: Path, error: OSError) -> StorageError:

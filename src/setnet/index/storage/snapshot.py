@@ -54,21 +54,33 @@ class Field:
 class Snapshot:
     """Segments, deletions and generation, read in one transaction; holds its files open."""
 
-    def __init__(self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment]) -> None:
+    def __init__(
+        self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment], verify: str
+    ) -> None:
         self.generation: int = catalog.get("generation")
         self.shape = shape
         self.segments: list[Segment] = []
         self.dead: list[NDArray[np.bool_] | None] = []
+        next_seq = catalog.get("next_seq")
         for number, items, _, size, crc in catalog.segments():
             segment = known.get(number)
             if segment is None:
                 path = segment_path(root, number)
-                segment = Segment(number, SegmentFile(path), shape)
+                segment = Segment(number, SegmentFile(path, verify), shape)
                 if (len(segment), segment.file.bytes, segment.file.crc) != (items, size, crc):
                     raise StorageError(f"{path} is not the file that the catalogue lists; run check()")
+                if items and segment.seq[-1] >= next_seq:
+                    raise StorageError(
+                        f"{path} is damaged: it holds items that were never stored; run check()"
+                    )
             self.segments.append(segment)
             self.dead.append(catalog.dead_rows(number, items))
         self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+
+    def ensure_whole(self) -> None:
+        """Raise an error when a file was truncated since it was opened."""
+        for segment in self.segments:
+            segment.file.ensure_whole()
 
     @cached_property
     def elements(self) -> Field:

@@ -1,0 +1,101 @@
+"""How a catalogue is opened for reading where its folder may not be written.
+
+SQLite keeps the latest commits in a write-ahead log beside the database, and needs a shared-memory file to
+read it. A reader who may not write there can read the log while a writer keeps that file, or when SQLite
+manages without. Where it cannot, catalogue and log are copied to a private folder and read there: the log is
+never left out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import weakref
+from pathlib import Path
+
+__all__ = ["ReadAccess", "connect"]
+
+State = tuple[tuple[int, int, int] | None, ...]
+ATTEMPTS = 20
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection to the database in a mode of SQLite's addresses."""
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?{mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=30,
+    )
+
+
+class ReadAccess:
+    """A connection for reading a catalogue, by the best way that permissions allow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: State | None = None  # of the files as they were read; None when SQLite watches them
+        self._folder: str | None = None
+        # readers connect like writers, so that whoever closes last tidies the write-ahead log away
+        if os.access(path.parent, os.W_OK):
+            self.db = connect(path, "mode=rw")
+            return
+        self.db = connect(path, "mode=ro")
+        try:
+            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        except sqlite3.OperationalError:
+            self.db.close()
+            self._seen = self._state()
+            self.db = connect(path, "immutable=1") if self._is_log_empty() else self._copied()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the files have changed since they were read by a way that does not see changes."""
+        return self._seen is not None and self._state() != self._seen
+
+    def _log(self) -> Path:
+        return self._path.with_name(self._path.name + "-wal")
+
+    def _is_log_empty(self) -> bool:
+        return not self._log().exists() or not self._log().stat().st_size
+
+    def _state(self) -> State:
+        found: list[tuple[int, int, int] | None] = []
+        for path in (self._path, self._log()):
+            try:
+                stat = path.stat()
+                found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            except FileNotFoundError:
+                found.append(None)
+        return tuple(found)
+
+    def _copied(self) -> sqlite3.Connection:
+        """Copy catalogue and log as of one moment to a private folder, and connect there."""
+        folder = tempfile.mkdtemp(prefix="setnet-")
+        weakref.finalize(self, _remove, folder, os.getpid())
+        copy = Path(folder, self._path.name)
+        for _ in range(ATTEMPTS):
+            self._seen = self._state()
+            for source in (self._path, self._log()):
+                if source.exists():
+                    shutil.copyfile(source, copy.with_name(source.name))
+            if self._state() == self._seen:
+                break
+        else:
+            raise sqlite3.OperationalError("it changes too often to be copied; try again")
+        self._folder = folder
+        return connect(copy, "mode=rw")
+
+    def close(self) -> None:
+        """Close the connection and remove a private copy."""
+        self.db.close()
+        if self._folder:
+            _remove(self._folder, os.getpid())
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # not in a process forked meanwhile
+        shutil.rmtree(folder, ignore_errors=True)

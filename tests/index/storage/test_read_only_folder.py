@@ -1,0 +1,127 @@
+"""Readers who may not write: they see the latest commit, also when it is in the write-ahead log only."""
+
+import os
+import shutil
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from setnet import SetIndex
+from setnet.index.storage import catalog_access
+
+READER = """
+import json, os, sys, numpy as np
+from setnet import SetIndex
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+with SetIndex.open(sys.argv[1], read_only=True) as index:
+    hits = index.search(np.eye(8, dtype=np.float32)[:1], k=1000)
+    print(json.dumps([len(index), len(hits), index.check().problems]))
+"""
+
+
+def add(index, first, items):
+    rows = np.random.default_rng(first).normal(size=(items, 8)).astype(np.float32)
+    index.add([f"{first + i}" for i in range(items)], rows, [1] * items)
+
+
+@pytest.fixture
+def folder():
+    """A folder that others can reach: pytest's own are private."""
+    made = Path(tempfile.mkdtemp())
+    made.chmod(0o755)
+    yield made
+    for path in made.rglob("*"):
+        if path.is_dir():
+            path.chmod(0o755)
+    shutil.rmtree(made)
+
+
+def crashed(root):
+    """Make an index of 200 items, half of them in the write-ahead log only, as a crash leaves it."""
+    with SetIndex.create(root.with_name("whole"), 8) as index:
+        add(index, 0, 100)
+    with SetIndex.open(root.with_name("whole")) as index:
+        add(index, 100, 100)
+        shutil.copytree(root.with_name("whole"), root)
+    assert (root / "catalog.sqlite-wal").stat().st_size
+    return root
+
+
+def locked(root, *, shared_memory):
+    """Take away everybody's permission to write."""
+    if not shared_memory:
+        (root / "catalog.sqlite-shm").unlink(missing_ok=True)
+    for path in [*root.rglob("*"), root]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user reads")
+@pytest.mark.parametrize("shared_memory", [True, False])
+def test_another_user_reads_what_is_in_the_log_only(folder, shared_memory):
+    root = crashed(folder / "i")
+    locked(root, shared_memory=shared_memory)
+    before = sorted(path.name for path in root.rglob("*"))
+    ended = subprocess.run(
+        [sys.executable, "-c", READER, str(root)], capture_output=True, text=True, timeout=60
+    )
+    assert ended.stdout.strip() == "[200, 200, []]", ended.stdout + ended.stderr
+    assert sorted(path.name for path in root.rglob("*")) == before
+
+
+def refuse(monkeypatch):
+    """Have no folder be writable, and SQLite unable to read a log beside its database."""
+    connect = catalog_access.connect
+
+    def without_shared_memory(path, mode):
+        if mode == "mode=ro":
+            return Refusing()
+        return connect(path, mode)
+
+    monkeypatch.setattr(catalog_access.os, "access", lambda path, mode: mode != os.W_OK)
+    monkeypatch.setattr(catalog_access, "connect", without_shared_memory)
+
+
+class Refusing:
+    """A connection that cannot open its file."""
+
+    def execute(self, *_):
+        raise sqlite3.OperationalError("unable to open database file")
+
+    def close(self):
+        pass
+
+
+def test_a_private_copy_is_read_and_removed_and_follows_the_writer(tmp_path, monkeypatch):
+    root = crashed(tmp_path / "i")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    with monkeypatch.context() as patched:
+        refuse(patched)
+        with SetIndex.open(root, read_only=True) as reader:
+            (copy,) = (tmp_path / "temporary").iterdir()
+            assert stat.S_IMODE(copy.stat().st_mode) == 0o700
+            assert len(reader) == 200
+            assert reader.check().ok
+            with SetIndex.open(root) as writer:
+                add(writer, 200, 50)
+                assert len(reader) == 250
+                assert len(reader.search(np.eye(8)[:1], k=1000)) == 250
+            assert len(reader) == 250, "now that the log is empty again"
+        assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_an_index_at_rest_on_read_only_media_is_read_in_place(tmp_path, monkeypatch):
+    with SetIndex.create(tmp_path / "i", 8) as index:
+        add(index, 0, 100)
+    refuse(monkeypatch)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: pytest.fail("nothing to copy"))
+    with SetIndex.open(tmp_path / "i", read_only=True) as index:
+        assert len(index.search(np.eye(8)[:1], k=1000)) == 100
+        assert not (tmp_path / "i" / "catalog.sqlite-wal").exists()
