@@ -261,6 +261,8 @@ class Library:
 
     def photos_of(self, name: str) -> int:
         """Return in how many photos a saved person is."""
+        if not self.people.get(name).examples:  # all forgotten with the photos they came from
+            return 0
         index = self.set_index
         return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
 
@@ -310,7 +312,11 @@ class Library:
         return export(self, Path(file))
 
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
-        """Delete all data about photos, or about all photos below folders, for good; return how many."""
+        """Delete all data about photos, or about all photos below folders, for good; return how many.
+
+        Examples of saved people that come from them are deleted too. A person who loses the last one stays,
+        with `examples` 0, until new ones are added or the person is removed.
+        """
         from setnet.library.store.forget import forget
 
         with self._writing() as index:
