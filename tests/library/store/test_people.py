@@ -58,7 +58,7 @@ def test_a_name_that_is_no_text_is_nobodys(people: People) -> None:
     assert "caf\udce9.jpg" not in people  # how Python spells a file name that is not UTF-8
 
 
-@pytest.mark.parametrize("name", ["علی\u200cرضا", "क्\u200dष", "👩\u200d👧"])
+@pytest.mark.parametrize("name", ["علی\u200cرضا", "क्\u200dष", "👩\u200d👧"])  # noqa: RUF001
 def test_names_may_be_spelt_with_joiners(people: People, name: str) -> None:
     assert people.add(f" {name}\u200d ", [example(1, 0, 0, 0)]).name == name
     assert name.replace("\u200c", "").replace("\u200d", "") in people  # nobody can see the difference

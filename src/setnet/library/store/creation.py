@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATABASE",
+    "DATABASE_FILES",
     "INDEX",
     "THUMBNAILS",
     "create_files",
@@ -31,7 +32,9 @@ __all__ = [
     "refuse_other_settings",
 ]
 
-DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
+DATABASE, INDEX, THUMBNAILS, COMMITS = "library.db", "index", "thumbnails", "library.commits"
+# In the order in which they are deleted: a record of commits without its database would mean a loss.
+DATABASE_FILES = (COMMITS, f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE)
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
@@ -44,7 +47,7 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
     model_paths(model_entry(settings.detector, "detector"))
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
-        own = {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+        own = {INDEX, *DATABASE_FILES, f"{COMMITS}.new"}
         if not beside_others and set(os.listdir(path)) - own:
             raise InvalidInputError(
                 f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
@@ -80,6 +83,9 @@ def _clear_unfinished(path: Path) -> None:
     """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
     if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
+    if not (path / DATABASE).exists():  # what a database left that was deleted by hand
+        for name in DATABASE_FILES:
+            (path / name).unlink(missing_ok=True)
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
             if len(index):

@@ -10,7 +10,7 @@ from pathlib import Path
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
 from setnet.library.pictures.thumbnails import delete_stale
-from setnet.library.store.creation import DATABASE, INDEX, THUMBNAILS
+from setnet.library.store.creation import DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.people import People
@@ -63,8 +63,8 @@ def delete_files(path: Path) -> None:
         for name in (INDEX, THUMBNAILS):
             if (path / name).exists():
                 shutil.rmtree(path / name)
-        for suffix in ("-wal", "-shm", ""):
-            (path / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+        for name in DATABASE_FILES:
+            (path / name).unlink(missing_ok=True)
         if not os.listdir(path):
             path.rmdir()
     except OSError as error:
