@@ -132,7 +132,8 @@ def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
     with database.writing() as db:
         for number in (1, 2):
             db.execute(
-                "INSERT INTO photos (id, path, size, mtime_ns, state, stored) VALUES (?, ?, 0, 0, 'ready', 5)",
+                "INSERT INTO photos (id, path, size, mtime_ns, state, stored) "
+                "VALUES (?, ?, 0, 0, 'ready', 5)",
                 (number, b"%d" % number),
             )
             db.execute("INSERT INTO faces VALUES (?, 0, 1, 2, 3, 4.5, x'00', 1, '')", (number,))
@@ -167,7 +168,7 @@ def test_commits_that_a_damaged_log_takes_back_are_noticed(old: Path, tmp_path: 
         with Library.open(copy) as library:
             if "Someone" not in library.people:
                 assert any("lost 1 stored change" in problem for problem in library.check())
-                with pytest.raises(StorageError, match="setnet repair"):
+                with pytest.raises(StorageError, match="Repair it"):
                     library.people.add("Eve", [Example(np.ones(128, np.float32))])
             else:
                 assert library.check() == []

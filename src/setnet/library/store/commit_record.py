@@ -54,8 +54,8 @@ class CommitRecord:
         if missing <= 0:
             return None
         return (
-            f"{self._database} has lost {missing} stored changes: its write-ahead log was damaged, or an older "
-            "copy took its place. Run `setnet repair`, or restore a backup; or delete "
+            f"{self._database} has lost {missing} stored changes: its write-ahead log was damaged, or an "
+            "older copy took its place. Repair it or restore a backup; or delete "
             f"{self.path.name} to go on with what is left, and run `setnet index` again"
         )
 

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,15 +57,13 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
     assert entry.dim is not None
     _clear_unfinished(path)
     SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
-    database = Database(path / DATABASE)
     facts = {
         "dim": str(entry.dim),
         "settings": json.dumps(settings.to_dict()),
         "model": _fingerprint(settings),
     }
-    with database.writing() as db:
+    with closing(Database(path / DATABASE)) as database, database.writing() as db:
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
-    database.close()
 
 
 def library_exists(path: Path) -> bool:
@@ -99,7 +97,10 @@ def settings_of(catalog: PhotoCatalog) -> FaceSettings:
     """Return the settings a library was made with."""
     from setnet.faces import FaceSettings
 
-    return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
+    try:
+        return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
+    except (AttributeError, TypeError, json.JSONDecodeError) as error:
+        raise StorageError(f"the library's settings are damaged ({error}): run `setnet check`") from error
 
 
 def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:

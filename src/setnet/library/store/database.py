@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setnet.durable import transaction
-from setnet.errors import LockedError, NotAnIndexError, StorageError
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.schema import migrate
@@ -37,6 +37,10 @@ class Database:
         self._loss: str | None = None
         try:
             with self.errors():
+                if not path.exists() and self._can_write:
+                    os.close(
+                        os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                    )  # SQLite gives its logs the same mode
                 self.is_current = migrate(self.connection, can_write=self._can_write)
                 if self.is_current:
                     self._loss = self.commits.loss(self.connection)
@@ -119,10 +123,14 @@ class Database:
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Translate SQLite's errors, naming the file."""
+        """Translate errors of SQLite, of the system and of texts that cannot be stored, naming the file."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except OSError as error:
+            raise StorageError(f"{error.filename or self.path}: {error.strerror or error}") from error
+        except (UnicodeError, OverflowError) as error:
+            raise InvalidInputError(f"{self.path} cannot hold or read a value: {error}") from error
+        except sqlite3.Error as error:
             text = str(error)
             if "locked" in text or "busy" in text:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error
