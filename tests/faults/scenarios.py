@@ -147,8 +147,12 @@ def create_library(root: Path) -> None:
 
 
 def created_library(root: Path) -> dict[str, Any]:
+    from setnet.library import Library
+
     create_library(root)  # wherever it was cut short, it can be made or opened
-    return library_contents(root)
+    with Library.open(root / "library") as library:
+        assert library.check() == []
+        return {"photos": library.catalog.counts().photos, "dim": library.dim}
 
 
 SCENARIOS |= {
