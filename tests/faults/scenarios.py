@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from setnet import SetIndex
-from setnet.errors import NotAnIndexError
+from setnet.errors import InvalidInputError, NotAnIndexError
 
 __all__ = ["SCENARIOS", "Scenario"]
 
@@ -173,7 +173,26 @@ def on_library(change: Callable[[Any, Path], object]) -> Scenario:
     return Scenario(make_library, changed, library_contents)
 
 
+def create_library(root: Path) -> None:
+    from setnet.library import Library
+
+    try:
+        Library.create(root / "library").close()
+    except InvalidInputError:  # made by an attempt before this one
+        Library.open(root / "library").close()
+
+
+def created_library(root: Path) -> dict[str, Any]:
+    from setnet.library import Library
+
+    create_library(root)  # wherever it was cut short, it can be made or opened
+    with Library.open(root / "library") as library:
+        assert library.check() == []
+        return {"photos": library.catalog.counts().photos, "dim": library.dim}
+
+
 SCENARIOS |= {
+    "library-create": Scenario(lambda root: None, create_library, created_library),
     "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
     "library-forget": on_library(lambda library, photos: library.forget([photos / "old" / "b.jpg"])),
     "library-person": on_library(

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.library.search.answer import Answer, answer
@@ -23,13 +25,12 @@ from setnet.library.store import creation
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
 from setnet.library.store.people import People, Person, PersonDetails
+from setnet.library.store.permissions import restrict, restrict_with_notice
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 from setnet.library.store.status import LibraryStatus, bytes_in
 
 if TYPE_CHECKING:
-    import os
-
     from setnet.faces import FaceSettings
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
@@ -38,6 +39,34 @@ if TYPE_CHECKING:
     from setnet.workers import Limits
 
 __all__ = ["Library"]
+
+_LONGEST_DIM = 7  # digits
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def own_errors(method: Method) -> Method:
+    """Let nothing but errors of setnet out of a method: not the system's, SQLite's or those of odd texts."""
+
+    @wraps(method)
+    def wrapped(library: Library, *args: Any, **options: Any) -> Any:
+        try:
+            with storage_errors(library.path):
+                return method(library, *args, **options)
+        except UnicodeError as error:
+            raise InvalidInputError(f"a name or path is no valid text: {error}") from error
+
+    return cast(Method, wrapped)
+
+
+def _place(path: str | Path) -> Path:
+    try:
+        place = Path(path).expanduser().absolute()
+        os.fsencode(place)
+    except (RuntimeError, UnicodeError) as error:  # ~nobody
+        raise InvalidInputError(f"no place for a library: {str(path)!r} ({error})") from error
+    if "\0" in str(place):
+        raise InvalidInputError(f"no place for a library: {str(path)!r} has a null character")
+    return place
 
 
 class Library:
@@ -60,7 +89,8 @@ class Library:
         self.catalog = PhotoCatalog(self._database)
         self._reader: SetIndex | None = None
         self._opening = threading.Lock()
-        self.dim = int(self.catalog.meta("dim") or 0)
+        dim = self.catalog.meta("dim") or ""
+        self.dim = int(dim) if dim.isdecimal() and len(dim) < _LONGEST_DIM else 0
         if self.dim < 1:
             self._database.close()
             raise NotAnIndexError(f"{shown(path)} holds no complete library: delete it and index again")
@@ -71,24 +101,26 @@ class Library:
         cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
     ) -> Library:
         """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
-        place = Path(path).expanduser().absolute()
-        creation.create_files(place, settings, beside_others=beside_others)
-        return cls(place)
+        place = _place(path)
+        with storage_errors(place):
+            creation.create_files(place, settings, beside_others=beside_others)
+            return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> Library:
         """Open an existing library."""
-        place = Path(path).expanduser().absolute()
+        place = _place(path)
         if not (place / creation.DATABASE).is_file():
             raise NotAnIndexError(
                 f"no library in {shown(place)}: `setnet index PHOTOS` makes one (--library chooses where)"
             )
-        return cls(place)
+        with storage_errors(place):
+            return cls(place)
 
     @classmethod
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library that has the face settings `chosen`, or create it with these."""
-        place = Path(path).expanduser().absolute()
+        place = _place(path)
         if not creation.library_exists(place):
             from setnet.faces import FaceSettings
 
@@ -144,7 +176,22 @@ class Library:
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
         with self._open_index() as index:
+            restrict_with_notice(self.path, group_readable=self.group_readable)
             yield index
+        restrict(self.path, group_readable=self.group_readable)
+
+    @property
+    def group_readable(self) -> bool:
+        """Whether the group that owns the files may read them; else their owner alone."""
+        return self.catalog.meta("group_readable") == "yes"
+
+    @own_errors
+    def set_group_readable(self, value: bool) -> None:
+        """Let the files' group read the library, or nobody but their owner; all files follow at once."""
+        with self._database.writing() as db:
+            text = "yes" if value else "no"
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
+        restrict(self.path, group_readable=value)
 
     def _open_index(self, *, read_only: bool = False) -> SetIndex:
         try:
@@ -164,6 +211,7 @@ class Library:
                 f"cannot change the library in {shown(self.path)}: {error.strerror or error}"
             ) from error
 
+    @own_errors
     def index(
         self,
         folders: Sequence[str | os.PathLike[str]] | None = None,
@@ -219,6 +267,7 @@ class Library:
             delete_stale(self.path / creation.THUMBNAILS, self.catalog)
         return report
 
+    @own_errors
     def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
         """Return the photos that contain a set of people, best first, with timings and warnings.
 
@@ -238,10 +287,12 @@ class Library:
         notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
         return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})
 
+    @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
         """Return the hits of `find(people, **options)`; the options are the fields of `PhotoQuery`."""
         return list(self.find(people, **options).hits)
 
+    @own_errors
     def person(self, text: str) -> QueryPerson:
         """Return the person meant by a saved name, a photo (`group.jpg#3`) or a folder of photos."""
         return person_from(text, self.people, self._checked_settings)
@@ -254,29 +305,37 @@ class Library:
         descriptors = np.atleast_2d(np.asarray(person, dtype=np.float32))
         return QueryPerson(f"person {number}", descriptors)
 
+    @own_errors
     def add_person(self, name: str, images: Sequence[str]) -> tuple[Person, list[str]]:
         """Save example faces of a person from photos; return the person, and remarks for the user."""
         examples, notes = examples_from(images, self._checked_settings())
         return self.people.add(name, examples), notes
 
+    @own_errors
     def photos_of(self, name: str) -> int:
         """Return in how many photos a saved person is."""
+        if not self.people.get(name).examples:  # all forgotten with the photos they came from
+            return 0
         index = self.set_index
         return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
 
+    @own_errors
     def person_details(self, name: str) -> PersonDetails:
         """Return a saved person with their example faces and number of photos."""
         person = self.people.get(name)
         return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
 
+    @own_errors
     def photo(self, photo_id: str) -> LibraryPhoto:
         """Return a photo with its faces."""
         return self.catalog.photo(photo_id)
 
+    @own_errors
     def descriptors(self, photo_id: str) -> NDArray[np.float32]:
         """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
         return self.set_index.elements(photo_id)
 
+    @own_errors
     def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
         """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
         from setnet.library.pictures.thumbnails import drawn, thumbnail_of
@@ -284,6 +343,7 @@ class Library:
         folder = self.path / creation.THUMBNAILS
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
+    @own_errors
     def status(self) -> LibraryStatus:
         """Return what the library holds, its settings and its size on disk."""
         return LibraryStatus(
@@ -297,25 +357,33 @@ class Library:
             bytes=bytes_in(self.path),
         )
 
+    @own_errors
     def check(self) -> list[str]:
         """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.store.check import problems_of
 
         return problems_of(self._database, self.set_index)
 
+    @own_errors
     def export(self, file: str | Path) -> ExportReport:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
         from setnet.library.store.descriptor_export import export
 
         return export(self, Path(file))
 
+    @own_errors
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
-        """Delete all data about photos, or about all photos below folders, for good; return how many."""
+        """Delete all data about photos, or about all photos below folders, for good; return how many.
+
+        Examples of saved people that come from them are deleted too. A person who loses the last one stays,
+        with `examples` 0, until new ones are added or the person is removed.
+        """
         from setnet.library.store.forget import forget
 
         with self._writing() as index:
             return forget(self._database, index, self.path / creation.THUMBNAILS, paths)
 
+    @own_errors
     def forget_everything(self) -> int:
         """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
         from setnet.library.store.forget import delete_files

@@ -3,10 +3,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
-from setnet.library import Library, LibraryPhoto
+from setnet.library import Example, Library, LibraryPhoto, NamedPeople
 from setnet.library.store.photo_writer import PhotoWriter
 
 
@@ -30,6 +31,46 @@ def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: P
     assert (photos / "2016" / "pair.jpg").is_file()
     with pytest.raises(InvalidInputError, match="knows no photo"):
         library.forget([photos / "2016"])
+
+
+def test_examples_of_people_are_forgotten_with_their_photo(library: Library, photos: Path) -> None:
+    pair = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    others = [p for p in library.catalog.all_photos() if p.faces and p.path.parent != pair.path.parent]
+    secret = library.descriptors(pair.id)[0]
+    library.people.add("Anna", [Example(secret, str(pair.path), picture=b"a picture of Anna")])
+    kept = Example(library.descriptors(others[0].id)[0], str(others[0].path))
+    library.people.add("Ben", [Example(secret, f"{photos}/x/../2016/pair.jpg"), kept])
+    library.forget([photos / "2016"])
+    for trace in (secret.tobytes(), b"a picture of Anna", b"2016/pair.jpg", b"pair.jpg"):
+        assert not anywhere(library.path, trace)
+    assert {p.name: p.examples for p in library.people} == {"Anna": 0, "Ben": 1}
+    assert library.photos_of("Anna") == 0
+    assert NamedPeople.of(library).names == ("Ben",)
+    with pytest.raises(InvalidInputError, match="no example face left"):
+        library.search(["Anna"])
+
+
+def test_examples_follow_a_photo_that_moved(library: Library, photos: Path) -> None:
+    pair = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    library.people.add("Anna", [Example(library.descriptors(pair.id)[0], str(pair.path))])
+    pair.path.rename(photos / "elsewhere.jpg")
+    assert library.index([photos], workers=0).moved == 1
+    library.forget([photos / "elsewhere.jpg"])
+    assert library.people.get("Anna").examples == 0
+
+
+def test_a_photo_that_is_only_an_example_can_be_forgotten(library: Library) -> None:
+    library.people.add("Anna", [Example(np.ones(128, np.float32), "/elsewhere/anna.jpg")])
+    assert library.forget(["/elsewhere/anna.jpg"]) == 0
+    assert not anywhere(library.path, b"/elsewhere")
+
+
+def test_forgetting_empties_the_quarantine(library: Library, photos: Path) -> None:
+    aside = library.path / "index" / "quarantine"
+    aside.mkdir()
+    (aside / "00000099.seg").write_bytes(b"an old descriptor")
+    library.forget([photos / "2016"])
+    assert not anywhere(library.path, b"an old descriptor")
 
 
 def test_a_forgotten_folder_takes_the_folders_inside_it_along(library: Library, photos: Path) -> None:

@@ -58,7 +58,24 @@ def test_a_name_that_is_no_text_is_nobodys(people: People) -> None:
     assert "caf\udce9.jpg" not in people  # how Python spells a file name that is not UTF-8
 
 
-@pytest.mark.parametrize("name", ["", "   ", "a\nb", "x" * 201])
+@pytest.mark.parametrize("name", ["علی\u200cرضا", "क्\u200dष", "👩\u200d👧"])  # noqa: RUF001
+def test_names_may_be_spelt_with_joiners(people: People, name: str) -> None:
+    assert people.add(f" {name}\u200d ", [example(1, 0, 0, 0)]).name == name
+    assert name.replace("\u200c", "").replace("\u200d", "") in people  # nobody can see the difference
+
+
+def test_a_person_without_examples_says_what_to_do(people: People) -> None:
+    people.add("Anna", [example(1, 0, 0, 0)])
+    assert people.forget_sources([b"/photos"]) == 1
+    assert [(p.name, p.examples, p.has_picture) for p in people] == [("Anna", 0, False)]
+    with pytest.raises(InvalidInputError, match="no example face left"):
+        people.descriptors("anna")
+
+
+BIDI, SURROGATE, JOINERS = "a\u202eb", "a\ud800", "\u200c\u200d"
+
+
+@pytest.mark.parametrize("name", ["", "   ", "a\nb", "x" * 201, BIDI, SURROGATE, JOINERS, "\u200ba"])
 def test_names_must_be_printable(people: People, name: str) -> None:
     with pytest.raises(InvalidInputError, match="printable"):
         people.add(name, [example(1, 0, 0, 0)])

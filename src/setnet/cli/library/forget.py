@@ -27,8 +27,8 @@ def forget(
 ) -> None:
     """Delete the library's data about photos, or everything, for good. The photos themselves stay.
 
-    Descriptors are removed from every file of the library, not only marked as deleted. A photo that lies
-    in an indexed folder comes back with the next `setnet index` of that folder.
+    Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
+    of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
@@ -46,6 +46,8 @@ def forget(
             say("nothing was deleted")
             raise typer.Exit(1)
         photos = opened.forget_everything() if everything else opened.forget(paths or [])
-    print_either({"photos": photos, "everything": everything}, f"forgot {photos:,} photos", json)
-    if not photos and not everything:
-        raise typer.Exit(1)
+        without = [] if everything else [person.name for person in opened.people if not person.examples]
+    more = {} if everything else {"people_without_examples": without}
+    print_either({"photos": photos, "everything": everything, **more}, f"forgot {photos:,} photos", json)
+    if without:
+        say(f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones")

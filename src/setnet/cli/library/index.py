@@ -48,6 +48,14 @@ def index(
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove photos whose files are gone.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    group_readable: Annotated[
+        bool | None,
+        typer.Option(
+            "--group-readable/--owner-only",
+            help="Let your group read the library's files, or nobody else (default); remembered.",
+            show_default=False,
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Find the faces in folders of photos and keep them in a library.
@@ -62,6 +70,8 @@ def index(
     place = library or default_library()
     chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:
+        if group_readable is not None:
+            opened.set_group_readable(group_readable)
         with IndexProgressBar(silent=json) as bar:
             report = opened.index(photos, workers=workers, prune=prune, retry=retry, progress=bar.show)
         _print(report, opened, json)

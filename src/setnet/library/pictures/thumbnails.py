@@ -9,6 +9,7 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.library.store.permissions import make_folder, write_private
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
@@ -38,10 +39,10 @@ def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, 
         pass
     data = draw(photo, side)
     try:
-        folder.mkdir(exist_ok=True)  # not its parents: a deleted library must not come back
-        file.parent.mkdir(exist_ok=True)
+        make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
+        make_folder(file.parent, folder.parent)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
-        part.write_bytes(data)
+        write_private(part, data, folder.parent)
         os.replace(part, file)
         if photo_id not in catalog.photos([photo_id]):  # forgotten meanwhile, with the thumbnails it had
             file.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class NamedPeople:
     @classmethod
     def of(cls, library: Library) -> NamedPeople:
         """Return the saved people of a library."""
-        names = tuple(person.name for person in library.people)
+        names = tuple(person.name for person in library.people if person.examples)
         if not names:
             return cls.nobody()
         means = np.stack([library.people.descriptors(name).mean(axis=0) for name in names])

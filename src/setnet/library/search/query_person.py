@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.indexing.folder_scan import Scan
 from setnet.library.pictures.small_pictures import face_picture
-from setnet.library.store.paths import shown, stored
+from setnet.library.store.paths import absolute, shown, stored
 from setnet.library.store.people import Example, People
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
             f"(choose another with {shown(path.name)}#N)"
         )
     picture = face_picture(photo.pixels, face.box)
-    return Example(face.descriptor, shown(path.absolute()), face.box, picture), notes
+    return Example(face.descriptor, shown(absolute(path)), face.box, picture), notes
 
 
 def _area(face: Face) -> float:

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATABASE",
+    "DATABASE_FILES",
     "INDEX",
     "THUMBNAILS",
     "create_files",
@@ -31,7 +32,9 @@ __all__ = [
     "refuse_other_settings",
 ]
 
-DATABASE, INDEX, THUMBNAILS = "library.db", "index", "thumbnails"
+DATABASE, INDEX, THUMBNAILS, COMMITS = "library.db", "index", "thumbnails", "library.commits"
+# In the order in which they are deleted: a record of commits without its database would mean a loss.
+DATABASE_FILES = (COMMITS, f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE)
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
@@ -44,7 +47,7 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
     model_paths(model_entry(settings.detector, "detector"))
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
-        own = {INDEX, DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+        own = {INDEX, *DATABASE_FILES, f"{COMMITS}.new"}
         if not beside_others and set(os.listdir(path)) - own:
             raise InvalidInputError(
                 f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
@@ -54,15 +57,13 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
     assert entry.dim is not None
     _clear_unfinished(path)
     SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
-    database = Database(path / DATABASE)
     facts = {
         "dim": str(entry.dim),
         "settings": json.dumps(settings.to_dict()),
         "model": _fingerprint(settings),
     }
-    with database.writing() as db:
+    with closing(Database(path / DATABASE)) as database, database.writing() as db:
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
-    database.close()
 
 
 def library_exists(path: Path) -> bool:
@@ -80,6 +81,9 @@ def _clear_unfinished(path: Path) -> None:
     """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
     if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
+    if not (path / DATABASE).exists():  # what a database left that was deleted by hand
+        for name in DATABASE_FILES:
+            (path / name).unlink(missing_ok=True)
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
             if len(index):
@@ -93,7 +97,10 @@ def settings_of(catalog: PhotoCatalog) -> FaceSettings:
     """Return the settings a library was made with."""
     from setnet.faces import FaceSettings
 
-    return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
+    try:
+        return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
+    except (AttributeError, TypeError, json.JSONDecodeError) as error:
+        raise StorageError(f"the library's settings are damaged ({error}): run `setnet check`") from error
 
 
 def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:

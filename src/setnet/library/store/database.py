@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from setnet.durable import transaction
-from setnet.errors import LockedError, NotAnIndexError, StorageError
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
+from setnet.library.store import row_sums
+from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.schema import migrate
 
 __all__ = ["Database"]
@@ -31,9 +33,19 @@ class Database:
         self._local = threading.local()
         self._open: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
+        self.commits = CommitRecord(path)
+        self._loss: str | None = None
         try:
             with self.errors():
-                migrate(self.connection)
+                if not path.exists() and self._can_write:
+                    os.close(
+                        os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+                    )  # SQLite gives its logs the same mode
+                self.is_current = migrate(self.connection, can_write=self._can_write)
+                if self.is_current:
+                    self._loss = self.commits.loss(self.connection)
+                if self._can_write and not self._loss:
+                    self.commits.tidy(self.connection)
             self._identity = self._on_disk()
         except BaseException:
             self.close()
@@ -61,15 +73,20 @@ class Database:
                 db.execute("PRAGMA secure_delete = ON")
                 db.execute("PRAGMA foreign_keys = ON")
                 db.execute(f"PRAGMA mmap_size = {_MAPPED}")
+                row_sums.register(db)
         return db
 
     def _address(self) -> str:
         """Return the file's address; where its folder cannot be written, one that needs no file beside it."""
         address = self.path.absolute().as_uri()
-        if os.access(self.path.parent, os.W_OK):
+        if self._can_write:
             return address
         is_in_use = self.path.with_name(f"{self.path.name}-wal").exists()
         return f"{address}?{'mode=ro' if is_in_use else 'immutable=1'}"
+
+    @property
+    def _can_write(self) -> bool:
+        return os.access(self.path.parent, os.W_OK)
 
     @property
     def is_gone(self) -> bool:
@@ -91,17 +108,29 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """Yield the connection inside one transaction: all of it is stored, or nothing."""
+        """Yield the connection inside one transaction: all of it is stored, or nothing.
+
+        Refused when commits were lost: the next ones would hide the loss.
+        """
+        if self._loss:
+            raise StorageError(self._loss)
         db = self.connection
-        with self.errors(), transaction(db):
-            yield db
+        with self.errors():
+            with transaction(db):
+                yield db
+                number = self.commits.count(db)
+            self.commits.append(number)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
-        """Translate SQLite's errors, naming the file."""
+        """Translate errors of SQLite, of the system and of texts that cannot be stored, naming the file."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except OSError as error:
+            raise StorageError(f"{error.filename or self.path}: {error.strerror or error}") from error
+        except (UnicodeError, OverflowError) as error:
+            raise InvalidInputError(f"{self.path} cannot hold or read a value: {error}") from error
+        except sqlite3.Error as error:
             text = str(error)
             if "locked" in text or "busy" in text:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error

@@ -33,7 +33,9 @@ def write_descriptor_file(
     refuse_place(path)
     part = path.with_name(path.name + ".part")
     try:
-        with open(part, "wb") as file:
+        part.unlink(missing_ok=True)
+        private = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)  # biometric data
+        with open(private, "w+b") as file:
             arrays: dict[str, Any] = {
                 "descriptors": np.ascontiguousarray(descriptors, np.float32),
                 "labels": np.array(list(labels), dtype=np.str_),

@@ -10,9 +10,10 @@ from pathlib import Path
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
 from setnet.library.pictures.thumbnails import delete_stale
-from setnet.library.store.creation import DATABASE, INDEX, THUMBNAILS
+from setnet.library.store.creation import DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, shown
+from setnet.library.store.people import People
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter
 
@@ -22,12 +23,16 @@ __all__ = ["delete_files", "forget"]
 def forget(
     database: Database, index: SetIndex, thumbnails: Path, paths: Sequence[str | os.PathLike[str]]
 ) -> int:
-    """Remove photos, or all photos below folders, from every file of the library; return how many."""
+    """Remove photos, or all photos below folders, from every file of the library; return how many.
+
+    Examples of people that come from these photos go too, whether or not the photos were indexed.
+    """
     roots = [absolute(path) for path in paths]
     ids = _below(database, roots)
     with database.writing() as db:  # folders inside go too: the next run must not bring them back
         forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
-    if not ids and not forgotten:
+    examples = People(database, index.shape.dim).forget_sources(roots)
+    if not ids and not forgotten and not examples:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
     PhotoWriter(database, index).remove(ids)
     delete_stale(thumbnails, PhotoCatalog(database))  # last, as a server may be making some
@@ -58,8 +63,8 @@ def delete_files(path: Path) -> None:
         for name in (INDEX, THUMBNAILS):
             if (path / name).exists():
                 shutil.rmtree(path / name)
-        for suffix in ("-wal", "-shm", ""):
-            (path / f"{DATABASE}{suffix}").unlink(missing_ok=True)
+        for name in DATABASE_FILES:
+            (path / name).unlink(missing_ok=True)
         if not os.listdir(path):
             path.rmdir()
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 import unicodedata
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 __all__ = ["Example", "People", "Person", "PersonDetails"]
 
 _LONGEST_NAME = 200
+# Zero-width non-joiner and joiner: invisible, but part of how Persian, Hindi and other names are spelt.
+_JOINERS = "\u200c\u200d"
+_NO_JOINERS = dict.fromkeys(map(ord, _JOINERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +118,19 @@ class People:
         return [_example(row) for row in rows]
 
     def descriptors(self, name: str) -> NDArray[np.float32]:
-        """Return the (n, dim) descriptors of a person's examples."""
-        self.get(name)
+        """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
+        person = self.get(name)
         with self._database.reading() as db:
             rows = db.execute(
                 "SELECT descriptor FROM examples JOIN people ON people.id = person WHERE key = ? "
                 "ORDER BY examples.id",
                 (_key(name),),
             ).fetchall()
+        if not rows:
+            raise InvalidInputError(
+                f"{person.name!r} has no example face left, as the photos they came from were forgotten: "
+                f"`setnet people add NAME PHOTO...` gives new ones"
+            )
         return np.stack([np.frombuffer(row[0], "<f4") for row in rows])
 
     def picture(self, name: str) -> bytes | None:
@@ -182,6 +191,18 @@ class People:
             db.executemany("DELETE FROM people WHERE key = ?", [(_key(name),) for name in names])
         self._database.erase_traces()
 
+    def forget_sources(self, roots: Sequence[bytes]) -> int:
+        """Delete the examples that come from these photos or from photos below these folders.
+
+        Whoever loses their last example stays, without any. Returns how many examples were deleted.
+        """
+        places = [shown(root).rstrip("/") for root in roots]
+        with self._database.writing() as db:
+            rows = db.execute("SELECT id, source FROM examples WHERE source IS NOT NULL").fetchall()
+            gone = [(i,) for i, source in rows if _is_from(os.path.normpath(shown(source)), places)]
+            db.executemany("DELETE FROM examples WHERE id = ?", gone)
+        return len(gone)
+
     def _find(self, name: str) -> Person | None:
         with self._database.reading() as db:
             row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (_key(name),)).fetchone()
@@ -200,16 +221,23 @@ _SELECT = (
 
 
 def _key(name: str) -> str:
-    """Return the key under which a name is stored; a file name that is no text gets one nobody has."""
-    text = name.encode("utf-8", "backslashreplace").decode()
+    """Return the key under which a name is stored; a file name that is no text gets one nobody has.
+
+    Joiners are left out: names that differ in nothing visible are one name.
+    """
+    text = name.encode("utf-8", "backslashreplace").decode().translate(_NO_JOINERS)
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
 def _checked(name: str) -> str:
-    clean = unicodedata.normalize("NFC", name).strip()
-    if not clean or len(clean) > _LONGEST_NAME or not clean.isprintable():
+    clean = unicodedata.normalize("NFC", name).strip().strip(_JOINERS).strip()
+    if not clean or len(clean) > _LONGEST_NAME or not clean.translate(_NO_JOINERS).isprintable():
         raise InvalidInputError(f"name {name!r}: 1 to {_LONGEST_NAME} printable characters are expected")
     return clean
+
+
+def _is_from(source: str, places: Sequence[str]) -> bool:
+    return any(source == place or source.startswith(place + "/") for place in places)
 
 
 def _person_id(db: sqlite3.Connection, name: str) -> int:

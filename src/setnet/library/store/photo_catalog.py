@@ -15,6 +15,7 @@ from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
 __all__ = ["Counts", "KnownFile", "PhotoCatalog", "taken_number", "taken_time"]
 
+_LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 
@@ -64,7 +65,7 @@ class PhotoCatalog:
 
     def photos(self, ids: Iterable[str]) -> dict[str, LibraryPhoto]:
         """Return the finished photos among `ids`, by id; others are left out."""
-        wanted = [int(i) for i in ids if i.isdecimal()]
+        wanted = [int(i) for i in ids if i.isdecimal() and len(i) < _LONGEST_ID]
         found: dict[str, LibraryPhoto] = {}
         with self._database.reading() as db:
             for start in range(0, len(wanted), _CHUNK):

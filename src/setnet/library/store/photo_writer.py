@@ -18,7 +18,7 @@ import numpy as np
 from setnet.index import SetIndex
 from setnet.library.indexing.photo_result import FaceRow, PhotoResult
 from setnet.library.store.database import Database
-from setnet.library.store.paths import folder_text
+from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
 
 __all__ = ["PhotoWriter"]
@@ -46,10 +46,9 @@ class PhotoWriter:
         if not results:
             return
         with self._database.writing() as db:
-            db.executemany(
-                "UPDATE photos SET path = ? WHERE id = ?",
-                [(r.path, r.moved_from) for r in results if r.moved_from is not None],
-            )
+            for result in results:
+                if result.moved_from is not None:
+                    _move(db, result.moved_from, result.path)
             ids = [_mark(db, result) for result in results]
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
         bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
@@ -124,6 +123,14 @@ class PhotoWriter:
 def attributes_of(path: bytes, taken: float | None, faces: int) -> dict[str, str | int | float | None]:
     """Return the attributes of a photo in the index, on which conditions are checked."""
     return {"folder": folder_text(os.path.dirname(path)), "taken": taken, "faces": faces}
+
+
+def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
+    """Give a photo its new path; examples of people that come from it follow, to be forgotten with it."""
+    (old,) = db.execute("SELECT path FROM photos WHERE id = ?", (photo_id,)).fetchone()
+    sources = (shown(path).encode(), shown(old).encode())
+    db.execute("UPDATE examples SET source = ? WHERE source = ?", sources)
+    db.execute("UPDATE photos SET path = ? WHERE id = ?", (path, photo_id))
 
 
 def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
+from setnet.library.store import row_sums
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate", "schema_problems"]
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
+_FIRST_WITH_SUMS = 2
 
 # Never edit a migration that was released: add one.
 MIGRATIONS: tuple[str, ...] = (
@@ -58,15 +61,21 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX examples_by_person ON examples (person);
     """,
+    row_sums.MIGRATION,
 )
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Bring a library's database to this version, in one transaction; nothing to do costs no lock."""
+def migrate(db: sqlite3.Connection, *, can_write: bool = True) -> bool:
+    """Bring a library's database to this version, in one transaction; nothing to do costs no lock.
+
+    Returns whether it is of this version: an older one that cannot be written is read as it is.
+    """
     if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION_ID):
         raise NotAnIndexError("library.db is a database of another program: choose another --library")
     if _version(db) == len(MIGRATIONS):
-        return
+        return True
+    if not can_write and 0 < _version(db) < len(MIGRATIONS):
+        return False
     with transaction(db):
         version = _version(db)  # again: another process may have been first
         if version > len(MIGRATIONS):
@@ -74,10 +83,27 @@ def migrate(db: sqlite3.Connection) -> None:
                 f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
             )
         for script in MIGRATIONS[version:]:
-            for statement in script.split(";"):
+            for statement in script.split(";\n"):  # a trigger has semicolons inside
                 db.execute(statement)
+        if version < _FIRST_WITH_SUMS:
+            row_sums.add_up(db)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    return True
+
+
+def schema_problems(db: sqlite3.Connection) -> list[str]:
+    """Return which tables, indexes and triggers are not those of this version."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
+        row_sums.register(sound)
+        migrate(sound)
+        expected, found = _schema(sound), _schema(db)
+    return [f"{name!r} is not as it was made" for name, _ in sorted(expected ^ found, key=str)]
+
+
+def _schema(db: sqlite3.Connection) -> set[tuple[str, str]]:
+    rows = db.execute("SELECT name, type || tbl_name || coalesce(sql, '') FROM sqlite_master")
+    return {(name, text) for name, text in rows if not name.startswith("sqlite_stat")}
 
 
 def _version(db: sqlite3.Connection) -> int:

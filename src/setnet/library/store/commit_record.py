@@ -1,0 +1,92 @@
+"""The number of the last acknowledged commit, beside the database: shows when stored changes were lost.
+
+Damage to SQLite's write-ahead log silently takes back the commits in it. Each transaction therefore counts
+itself in the database, and its number is appended to `library.commits` once it is stored. A number there that
+is higher than the database's own means that changes were lost.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+from setnet.durable import replace_file
+
+__all__ = ["CommitRecord"]
+
+_LONGEST = 1 << 14  # bytes: a longer file is replaced by its last number
+
+
+class CommitRecord:
+    """The file of acknowledged commits of one database; several processes may append to it."""
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self.path = database.with_suffix(".commits")
+
+    def count(self, db: sqlite3.Connection) -> int:
+        """Count a transaction, inside it; return its number."""
+        row = db.execute(
+            "UPDATE sums SET value = value + 1 WHERE name = 'commits' RETURNING value"
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def append(self, number: int) -> None:
+        """Record that a commit is stored.
+
+        The change is safe without: a full disk costs the record, and says nothing.
+        """
+        with suppress(OSError):
+            file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(file, _line(number))
+                os.fsync(file)
+            finally:
+                os.close(file)
+
+    def loss(self, db: sqlite3.Connection) -> str | None:
+        """Return what to tell the user when the database lacks commits that were acknowledged."""
+        recorded = self._highest()  # before the database's: others may commit meanwhile
+        missing = (recorded or 0) - _stored(db)
+        if missing <= 0:
+            return None
+        return (
+            f"{self._database} has lost {missing} stored changes: its write-ahead log was damaged, or an "
+            "older copy took its place. Repair it or restore a backup; or delete "
+            f"{self.path.name} to go on with what is left, and run `setnet index` again"
+        )
+
+    def tidy(self, db: sqlite3.Connection) -> None:
+        """Begin the file where there is none, and shorten a long one."""
+        with suppress(OSError):
+            if not self.path.exists() or self.path.stat().st_size > _LONGEST:
+                number = max(self._highest() or 0, _stored(db))
+                replace_file(self.path, _line(number))
+                os.chmod(self.path, self._database.stat().st_mode & 0o777)
+
+    def _highest(self) -> int | None:
+        """Return the highest number; a damaged or unfinished line says nothing, another follows it."""
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return None
+        numbers = [line.partition(b" ")[0] for line in lines]
+        whole = [
+            int(number)
+            for number, line in zip(numbers, lines, strict=True)
+            if number.isdigit() and len(number) < 20 and _line(int(number)) == line + b"\n"
+        ]
+        return max(whole, default=None)
+
+
+def _line(number: int) -> bytes:
+    text = b"%d" % number
+    return b"%s %08x\n" % (text, zlib.crc32(text))
+
+
+def _stored(db: sqlite3.Connection) -> int:
+    row = db.execute("SELECT value FROM sums WHERE name = 'commits'").fetchone()
+    return 0 if row is None else int(row[0])

@@ -1,0 +1,83 @@
+"""Who may read a library's files: its owner alone, or the owner's group too.
+
+Descriptors are biometric data, so files are 0600 and folders 0700 whatever the umask; a library that is
+shared with a group has 0640 and 0750. The mode of `library.db` is the pattern: its logs get the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from setnet.library.store.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
+from setnet.library.store.paths import shown
+
+__all__ = ["make_folder", "restrict", "restrict_with_notice", "write_private"]
+
+_LOG = logging.getLogger("setnet.library")
+_GROUP = 0o050
+
+
+def restrict(library: Path, *, group_readable: bool) -> list[Path]:
+    """Give all files and folders of a library their mode; return those that others could read."""
+    if os.name == "nt":  # access lists instead of modes, inherited from the user's folder
+        return []
+    opened = []
+    for path, is_folder in _parts(library, 0o750 if group_readable else 0o700):
+        wanted = (0o700 if is_folder else 0o600) | (_GROUP if is_folder else 0o040) * group_readable
+        with suppress(OSError):  # gone since, or another user's: that one's run restricts it
+            mode = path.stat().st_mode & 0o777
+            if mode != wanted:
+                path.chmod(wanted)
+            if mode & ~wanted:
+                opened.append(path)
+    return opened
+
+
+def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
+    """Restrict what an earlier version left readable for others, and say so."""
+    opened = restrict(library, group_readable=group_readable)
+    if opened:
+        _LOG.warning(
+            "%d files and folders of the library in %s could be read by others: now by %s",
+            len(opened),
+            shown(library),
+            "you and your group alone" if group_readable else "you alone (--group-readable lets your group)",
+        )
+
+
+def _parts(library: Path, folder_mode: int) -> Iterator[tuple[Path, bool]]:
+    """Yield the library's own files and folders; whether each is a folder."""
+    own = {*DATABASE_FILES, INDEX, THUMBNAILS}
+    if set(os.listdir(library)) <= own:  # else the folder is not the library's alone
+        yield library, True
+    for name in DATABASE_FILES:
+        yield library / name, False
+    for top in (library / INDEX, library / THUMBNAILS):
+        if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
+            for folder, _, files in os.walk(top):
+                yield Path(folder), True
+                yield from ((Path(folder, file), False) for file in files)
+
+
+def make_folder(folder: Path, library: Path) -> None:
+    """Make a folder inside a library, where there is none, with the library's mode."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        if _is_shared(library):
+            folder.chmod(0o750)
+
+
+def write_private(path: Path, data: bytes, library: Path) -> None:
+    """Write a new file inside a library, with the library's mode."""
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    if _is_shared(library):
+        path.chmod(0o640)
+
+
+def _is_shared(library: Path) -> bool:
+    return (library / DATABASE).stat().st_mode & 0o044 == 0o040

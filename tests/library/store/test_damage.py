@@ -1,0 +1,209 @@
+"""Damage to `library.db`, to its log, and libraries of the version before checksums."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setnet.errors import SetNetError, StorageError
+from setnet.library import Example, Library
+from setnet.library.store import row_sums
+from setnet.library.store.database import Database
+
+TABLES = ("meta", "folders", "photos", "faces", "people", "examples")
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "library_v1.zip"
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A library that the code before checksums made."""
+    with zipfile.ZipFile(FIXTURE) as archive:
+        archive.extractall(tmp_path)
+    return tmp_path / "library"
+
+
+def rows_of(database: Path) -> Any:
+    db = sqlite3.connect(f"{database.as_uri()}?immutable=1", uri=True)
+    try:
+        return {table: sorted(map(repr, db.execute(f"SELECT * FROM {table}"))) for table in TABLES}
+    except (sqlite3.Error, UnicodeError) as error:
+        return str(error)
+    finally:
+        db.close()
+
+
+def flip(path: Path, at: int, bit: int = 2) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        old = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([old ^ (1 << bit)]))
+
+
+def problems_in(library: Path) -> list[str]:
+    try:
+        with Library.open(library) as opened:
+            return opened.check()
+    except SetNetError as error:
+        return [str(error)]
+
+
+def test_a_library_of_the_version_before_is_brought_up_to_date(old: Path) -> None:
+    before = rows_of(old / "library.db")
+    with Library.open(old) as library:
+        assert library.check() == []
+        assert [len(p.faces) for p in library.catalog.all_photos()] == [1, 2, 0, 3]
+        assert library.search(["Nobody"], k=1)[0].photo.id == "1"
+        library.people.rename("Nobody", "Someone")
+        library.forget(["/synthetic/photos/3.jpg"])
+        assert library.check() == []
+    with sqlite3.connect(old / "library.db") as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+    assert len(before["photos"]) == 4
+
+
+def test_bringing_it_up_to_date_survives_a_kill(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rows_of(old / "library.db")
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(row_sums, "_sum", lambda db, table: os._exit(9) if table == "faces" else 0)
+        Library.open(old)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert problems_in(old) == []
+    assert rows_of(old / "library.db") == before
+
+
+def test_one_that_cannot_be_written_is_read_as_it_is(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
+    with Library.open(old) as library:
+        assert library.check() == []
+        assert library.status().counts.faces == 6
+    assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
+
+
+def test_flipped_bits_that_alter_rows_are_found(old: Path, tmp_path: Path) -> None:
+    Library.open(old).close()
+    sound, size = rows_of(old / "library.db"), (old / "library.db").stat().st_size
+    copy, altered = tmp_path / "copy", 0
+    step = int(os.environ.get("SETNET_FLIP_STEP", "401"))
+    for at in range(100, size, step):
+        shutil.copytree(old, copy)
+        flip(copy / "library.db", at)
+        if rows_of(copy / "library.db") != sound:
+            altered += 1
+            assert problems_in(copy), f"bit 2 of byte {at}"
+        shutil.rmtree(copy)
+    assert altered > 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE photos SET taken = taken + 1 WHERE id = 2",
+        "UPDATE faces SET x0 = x0 + 1 WHERE photo = 2",
+        "UPDATE examples SET descriptor = zeroblob(512)",
+        "UPDATE people SET added = 0",
+        "UPDATE meta SET value = 'other' WHERE key = 'model'",
+        "DELETE FROM folders",
+        "DROP TRIGGER people_insert",
+    ],
+)
+def test_rows_changed_behind_the_back_are_found(old: Path, change: str) -> None:
+    with Library.open(old) as library:
+        with sqlite3.connect(old / "library.db") as db:
+            db.create_function("row_hash", -1, lambda *_: 0)
+            db.execute(change)
+        assert any("library.db" in problem for problem in library.check())
+
+
+def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    with database.writing() as db:
+        for number in (1, 2):
+            db.execute(
+                "INSERT INTO photos (id, path, size, mtime_ns, state, stored) "
+                "VALUES (?, ?, 0, 0, 'ready', 5)",
+                (number, b"%d" % number),
+            )
+            db.execute("INSERT INTO faces VALUES (?, 0, 1, 2, 3, 4.5, x'00', 1, '')", (number,))
+        db.execute("INSERT INTO meta VALUES ('a', 'b')")
+    with database.writing() as db:
+        db.execute("DELETE FROM photos WHERE id = 1")  # its face goes too
+        db.execute("UPDATE photos SET size = '7', taken = 3 WHERE id = 2")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('a', 'c')")
+    with database.reading() as db:
+        assert db.execute("SELECT count(*) FROM faces").fetchone() == (1,)
+        assert row_sums.problems(db) == []
+
+
+def killed_copy(library: Path, to: Path, change: Callable[[Library], object]) -> None:
+    """Copy a library while it is open after a change, as a kill would leave it."""
+    with Library.open(library) as opened:
+        change(opened)
+        shutil.copytree(library, to)
+
+
+def test_commits_that_a_damaged_log_takes_back_are_noticed(old: Path, tmp_path: Path) -> None:
+    Library.open(old).close()
+    killed = tmp_path / "killed"
+    killed_copy(old, killed, lambda library: library.people.rename("Nobody", "Someone"))
+    log = killed / "library.db-wal"
+    assert log.stat().st_size
+    assert problems_in(shutil.copytree(killed, tmp_path / "sound")) == []
+    copy = tmp_path / "copy"
+    for at in range(0, log.stat().st_size, 997):
+        shutil.copytree(killed, copy)
+        flip(copy / "library.db-wal", at)
+        with Library.open(copy) as library:
+            if "Someone" not in library.people:
+                assert any("lost 1 stored change" in problem for problem in library.check())
+                with pytest.raises(StorageError, match="Repair it"):
+                    library.people.add("Eve", [Example(np.ones(128, np.float32))])
+            else:
+                assert library.check() == []
+        shutil.rmtree(copy)
+    (killed / "library.db-wal").unlink()
+    assert problems_in(killed)
+    (killed / "library.commits").unlink()  # as the message says
+    assert problems_in(killed) == []
+
+
+def test_commits_of_several_writers_are_counted_in_order(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        database = Database(tmp_path / "library.db")
+        for turn in range(10):
+            with database.writing() as db:
+                db.execute("INSERT INTO meta VALUES (?, '')", (f"{number} {turn}",))
+        database.close()
+
+    Database(tmp_path / "library.db").close()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    database = Database(tmp_path / "library.db")
+    assert database.commits._highest() == 40
+    with database.writing():
+        pass
+    assert database.commits._highest() == 41
+    database.close()
+
+
+def test_a_long_record_of_commits_is_shortened(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    with database.writing():
+        pass
+    with open(database.commits.path, "ab") as file:
+        file.write(b"damaged line\n" * 3000)
+    database.close()
+    assert Database(tmp_path / "library.db").commits._highest() == 1
+    assert (tmp_path / "library.commits").stat().st_size < 50

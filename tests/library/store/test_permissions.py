@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from setnet.library import Library
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no modes")
+
+
+@pytest.fixture(autouse=True)
+def _open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> dict[bool, set[int]]:
+    """Return the modes of folders (True) and files (False) in a folder, itself included."""
+    found: dict[bool, set[int]] = {True: set(), False: set()}
+    for path in (folder, *folder.rglob("*")):
+        found[path.is_dir()].add(path.stat().st_mode & 0o777)
+    return found
+
+
+def test_everything_a_library_writes_is_for_its_owner_alone(library: Library, tmp_path: Path) -> None:
+    photo = next(p for p in library.catalog.all_photos() if p.faces)
+    library.thumbnail(photo.id)
+    library.add_person("Anna", [str(photo.path)])
+    library.export(tmp_path / "export.npz")
+    assert modes(library.path) == {True: {0o700}, False: {0o600}}
+    assert (tmp_path / "export.npz").stat().st_mode & 0o777 == 0o600
+
+
+def test_files_that_others_could_read_are_restricted_with_a_notice(
+    library: Library, photos: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    library.thumbnail(next(p for p in library.catalog.all_photos() if p.faces).id)
+    for path in (library.path, *library.path.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    with caplog.at_level(logging.WARNING, "setnet.library"):
+        library.index([photos], workers=0)
+        library.index([photos], workers=0)
+    assert [("could be read by others" in m, "you alone" in m) for m in caplog.messages] == [(True, True)]
+    assert modes(library.path) == {True: {0o700}, False: {0o600}}
+
+
+def test_a_library_can_be_shared_with_a_group(library: Library, photos: Path) -> None:
+    library.set_group_readable(True)
+    (photos / "2016" / "pair.jpg").rename(photos / "moved.jpg")
+    library.index([photos], workers=0)
+    library.thumbnail(next(p for p in library.catalog.all_photos() if p.faces).id)
+    path = library.path
+    library.close()
+    assert modes(path) == {True: {0o750}, False: {0o640}}
+    with Library.open(path) as again:
+        assert again.group_readable
+        assert again.check() == []
+        again.set_group_readable(False)
+        assert modes(path) == {True: {0o700}, False: {0o600}}
+
+
+def test_a_folder_with_other_files_keeps_its_mode(tmp_path: Path, photos: Path) -> None:
+    place = tmp_path / "mine"
+    place.mkdir(mode=0o755)
+    (place / "notes.txt").write_text("mine")
+    with Library.create(place, beside_others=True) as library:
+        library.index([photos / "2016"], workers=0)
+    assert place.stat().st_mode & 0o777 == 0o755
+    assert (place / "notes.txt").stat().st_mode & 0o777 == 0o666
+    assert (place / "library.db").stat().st_mode & 0o777 == 0o600
