@@ -83,7 +83,7 @@ def create_app(
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "X-Setnet-Token"],
         )
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens)
     return app
 
 

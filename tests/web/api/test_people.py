@@ -24,7 +24,18 @@ def vector(client: TestClient, number: int) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    "name", ["Anna", "Zoë Ünïcødé 山田 🙂", "a/b", "100 % sure?", "x#y&z=1", 'O\'Neil "Bo"']
+    "name",
+    [
+        "Anna",
+        "Zoë Ünïcødé 山田 🙂",
+        "a/b",
+        "A/picture",
+        "picture",
+        "A/merge",
+        "100 % sure?",
+        "x#y&z=1",
+        'O\'Neil "Bo"',
+    ],
 )
 def test_a_person_of_any_name_is_saved_found_renamed_and_removed(own: TestClient, name: str) -> None:
     made = own.post(f"{API}/people", json={"name": name, "descriptors": [vector(own, 1)]})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
@@ -44,8 +44,11 @@ async def save_person(new: NewPerson, state: State) -> Response:
 
 
 @routes.get("/people/{name:path}/picture", responses={200: {"content": {"image/jpeg": {}}}})
-async def person_picture(name: Name, state: State) -> Response:
+async def person_picture(name: Name, request: Request, state: State) -> Response:
     """Return a picture of a saved person's face."""
+    # A %2F belongs to the name of a person, who may be called "A/picture".
+    if not request.scope.get("raw_path", b"/picture").endswith(b"/picture"):
+        return await get_person(f"{name}/picture", state)
     picture = await state.read(lambda library: library.people.picture(_known(library, name).name))
     if picture is None:
         raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from setnet.web.api.dependencies import State, require_json
 from setnet.web.api.schema.requests import SessionQuery
-from setnet.web.server.guard import COOKIE, token_fits
+from setnet.web.server.guard import COOKIE, address_of, token_fits
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["session"])
@@ -20,6 +20,7 @@ async def begin(session: SessionQuery, request: Request, state: State) -> Respon
     if wanted is None:
         return response
     if not token_fits(session.token, wanted):
+        state.wrong_tokens.add(address_of(request.scope), session.token)
         raise Problem(401, "this is not the token that `setnet serve` printed")
     response.set_cookie(
         COOKIE,
