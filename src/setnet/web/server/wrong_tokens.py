@@ -37,8 +37,10 @@ class WrongTokens:
         now, place = self._clock(), _network(address)
         guesses = self._by_address.get(place)
         if guesses is None or guesses.until <= now:
-            self._make_room(now)
+            self._by_address.pop(place, None)  # so that the order is that of time
             guesses = self._by_address[place] = _Guesses(now + _SECONDS)
+            if len(self._by_address) > _MOST_ADDRESSES:
+                del self._by_address[next(iter(self._by_address))]
         guesses.digests.add(blake2b(token.encode("utf-8", "replace"), digest_size=16).digest())
         if len(guesses.digests) >= self._most:
             guesses.until = now + _SECONDS
@@ -49,12 +51,6 @@ class WrongTokens:
         if guesses is None or len(guesses.digests) < self._most:
             return 0
         return max(0, math.ceil(guesses.until - self._clock()))
-
-    def _make_room(self, now: float) -> None:
-        if len(self._by_address) >= _MOST_ADDRESSES:
-            self._by_address = {a: g for a, g in self._by_address.items() if g.until > now}
-        if len(self._by_address) >= _MOST_ADDRESSES:
-            del self._by_address[next(iter(self._by_address))]  # the oldest
 
 
 def _network(address: str) -> str:

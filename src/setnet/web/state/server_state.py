@@ -47,6 +47,7 @@ class ServerState:
         self.wrong_tokens = WrongTokens(settings.wrong_tokens)
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
         self.reading = BoundedThreads("reading", 4, 256)
+        self.parsing = BoundedThreads("parsing", 2, 64)
         self.drawing = ImagePool(
             "thumbnail making", face_settings, workers=2, queue=512, seconds=settings.draw_seconds
         )
@@ -120,6 +121,7 @@ class ServerState:
             self.pool,
             self.searching,
             self.reading,
+            self.parsing,
             self.drawing,
             self.writing,
         ]
