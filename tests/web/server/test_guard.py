@@ -42,7 +42,7 @@ def test_other_sites_cannot_read(shared: TestClient, origin: str, path: str) -> 
 def test_the_own_page_and_links_to_it_stay_possible(shared: TestClient) -> None:
     photo = shared.get(f"{API}/photos").json()["photos"][0]["id"]
     picture = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "no-cors"}
-    assert shared.get(f"{API}/photos/{photo}/thumbnail", headers=picture).status_code == 200
+    assert shared.get(f"{API}/photos/{photo}/file", headers=picture).status_code == 200
     assert shared.get(f"{API}/status", headers={"Origin": "http://localhost"}).status_code == 200
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
     assert shared.get("/", headers=link).status_code == 200
