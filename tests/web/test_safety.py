@@ -36,7 +36,7 @@ def guarded(
 ) -> Iterator[TestClient]:
     place = tmp_path_factory.mktemp("guarded")
     shutil.copytree(made.library, place / "library")
-    settings = WebSettings(host="0.0.0.0", token=TOKEN, cors=("https://friend.example",))
+    settings = WebSettings(host="0.0.0.0", token=TOKEN, cors=("https://friend.example",), wrong_tokens=1000)
     with open_client(place / "library", place / "sets", settings) as client:
         yield client
 

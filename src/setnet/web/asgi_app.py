@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 from fastapi import FastAPI, Response
@@ -14,6 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from setnet import __version__
 from setnet.library import default_library
 from setnet.web.api import api, system
+from setnet.web.api.openapi import describe
 from setnet.web.server.body_limits import BodyLimits
 from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
@@ -73,6 +75,7 @@ def create_app(
     for path, route in (("/healthz", system.healthz), ("/metrics", system.metrics)):
         app.add_api_route(path, route, include_in_schema=False)
     _add_page(app)
+    app.openapi = partial(describe, app)  # type: ignore[method-assign]
     # The last added is the outermost.
     app.add_middleware(BodyLimits, settings=settings)
     app.add_middleware(RequestMetrics, metrics=state.metrics)
@@ -83,7 +86,7 @@ def create_app(
             allow_methods=["*"],
             allow_headers=["Authorization", "Content-Type", "X-Setnet-Token"],
         )
-    app.add_middleware(Guard, settings=settings)
+    app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens)
     return app
 
 

@@ -23,8 +23,11 @@ class WebSettings:
     host, port : where to listen; port 0 takes a free one
     token : what clients must show; None (no token) is accepted on loopback addresses only
     cors : origins of other pages that may call the API
+    behind_proxy : believe X-Forwarded-Proto and X-Forwarded-For, which a proxy in front must set
+    wrong_tokens : different wrong tokens that one address may show within a minute
     max_upload, max_pixels : largest image, in bytes and decoded
-    max_body, max_items_body : largest JSON body, and largest body that adds items to a set
+    max_session_body, max_body, max_items_body : largest body of a session, largest JSON body apart from
+        images in it, and largest body that adds items to a set
     max_in_flight : bytes of request bodies held at one time, over all clients
     body_seconds : how long a client may take to send a body
     face_workers, face_queue, face_seconds : processes that find faces, images that may wait for them, and
@@ -38,8 +41,11 @@ class WebSettings:
     port: int = 8422
     token: str | None = field(default=None, repr=False)
     cors: tuple[str, ...] = ()
+    behind_proxy: bool = False
+    wrong_tokens: int = 10
     max_upload: int = 64 * MEGABYTE
     max_pixels: int = 64_000_000
+    max_session_body: int = 2048
     max_body: int = 4 * MEGABYTE
     max_items_body: int = 256 * MEGABYTE
     max_in_flight: int = 512 * MEGABYTE
@@ -62,6 +68,8 @@ class WebSettings:
                 f"{self.host} can be reached by others: a token is needed (set SETNET_TOKEN, or let "
                 "`setnet serve` make one)"
             )
+        if self.token is None and self.behind_proxy:
+            raise InvalidInputError("a server behind a proxy can be reached by others: a token is needed")
         for origin in self.cors:
             if not re.fullmatch(r"https?://[^/*\s]+", origin):
                 raise InvalidInputError(f"--cors {origin}: one origin is expected, as in https://example.org")

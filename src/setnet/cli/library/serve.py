@@ -32,6 +32,12 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin call the API; may be repeated."),
     ] = None,
+    behind_proxy: Annotated[
+        bool,
+        typer.Option(
+            "--behind-proxy", help="Believe the X-Forwarded headers of a proxy in front; needs a token."
+        ),
+    ] = False,
 ) -> None:
     """Open the library as a web page and REST API; nothing leaves this machine.
 
@@ -40,4 +46,13 @@ def serve(
     from setnet.cli.output import say
     from setnet.web import serve as run
 
-    run(library, host=host, port=port, open_page=open_page, sets=sets, cors=tuple(cors or ()), say=say)
+    run(
+        library,
+        host=host,
+        port=port,
+        open_page=open_page,
+        sets=sets,
+        cors=tuple(cors or ()),
+        behind_proxy=behind_proxy,
+        say=say,
+    )

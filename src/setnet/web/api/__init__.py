@@ -27,7 +27,8 @@ def api() -> APIRouter:
                 413: "Too large",
                 415: "Another kind of body is expected",
                 422: "Something in the request does not fit",
-                503: "Too busy",
+                429: "Too many wrong tokens",
+                503: "Too busy, or the library is gone",
             }.items()
         },
     )

@@ -26,15 +26,19 @@ async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
     """Return the faces of uploads that a request refers to or brings along."""
     found = [state.faces.get(face_id) for face_id in examples.faces]
     for number, text in enumerate(examples.images, 1):
-        try:
-            data = base64.b64decode(text, validate=True)
-        except (binascii.Error, ValueError):
-            raise InvalidInputError(f"image {number} is not valid base64") from None
+        data = await state.parsing.run(_image_bytes, text, number)
         faces = (await state.pool.find(data)).faces
         if not faces:
             raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
         found.append(max(faces, key=lambda f: (f.box[2] - f.box[0]) * (f.box[3] - f.box[1])))
     return found
+
+
+def _image_bytes(text: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInputError(f"image {number} is not valid base64") from None
 
 
 def person_of(person: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:

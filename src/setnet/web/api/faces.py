@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
-from setnet.web.api.dependencies import State, content_type, require_json
+from setnet.web.api.dependencies import State, content_type
+from setnet.web.api.json_body import json_body, json_schema
 from setnet.web.api.schema.answers import FacesAnswer
 from setnet.web.api.schema.requests import FaceIds
 from setnet.web.server.problems import Problem
@@ -92,8 +93,8 @@ async def _image_in(request: Request) -> bytes:
     raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
 
 
-@routes.post("/faces/groups", dependencies=[Depends(require_json)])
-async def group_faces(query: FaceIds, state: State) -> Response:
+@routes.post("/faces/groups", openapi_extra=json_schema(FaceIds))
+async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: State) -> Response:
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
     with state.library.reading() as library:

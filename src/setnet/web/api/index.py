@@ -7,11 +7,12 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.library import roots_from, shown
-from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.dependencies import State
+from setnet.web.api.json_body import json_body, json_schema
 from setnet.web.api.schema.requests import IndexQuery
 from setnet.web.state.server_state import ServerState
 
@@ -21,8 +22,8 @@ _LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 
 
-@routes.post("/index", status_code=202, dependencies=[Depends(require_json)])
-async def start_index(query: IndexQuery, state: State) -> Response:
+@routes.post("/index", status_code=202, openapi_extra=json_schema(IndexQuery))
+async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state: State) -> Response:
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.catalog))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
 from setnet.library import Library, Person
-from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.dependencies import State
 from setnet.web.api.examples import examples_of, photo_examples, uploads_of
+from setnet.web.api.json_body import json_body, json_schema
 from setnet.web.api.schema.answers import PeopleAnswer, PersonAnswer
 from setnet.web.api.schema.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.server.problems import not_found
@@ -19,7 +20,6 @@ routes = APIRouter(tags=["people"])
 
 # A name may hold anything printable, slashes too: its routes take the rest of the address.
 Name = Annotated[str, Path(min_length=1, max_length=200)]
-_JSON = [Depends(require_json)]
 
 
 @routes.get("/people", responses={200: {"model": PeopleAnswer}})
@@ -29,8 +29,10 @@ async def list_people(state: State) -> Response:
     return JSONResponse({"people": people})
 
 
-@routes.post("/people", status_code=201, responses={201: {"model": PersonAnswer}}, dependencies=_JSON)
-async def save_person(new: NewPerson, state: State) -> Response:
+@routes.post(
+    "/people", status_code=201, responses={201: {"model": PersonAnswer}}, openapi_extra=json_schema(NewPerson)
+)
+async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: State) -> Response:
     """Save a person by name, or add example faces to a saved one."""
     if new.name.strip() in (".", ".."):
         raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
@@ -44,16 +46,25 @@ async def save_person(new: NewPerson, state: State) -> Response:
 
 
 @routes.get("/people/{name:path}/picture", responses={200: {"content": {"image/jpeg": {}}}})
-async def person_picture(name: Name, state: State) -> Response:
+async def person_picture(name: Name, request: Request, state: State) -> Response:
     """Return a picture of a saved person's face."""
+    # A %2F belongs to the name of a person, who may be called "A/picture".
+    if not request.scope.get("raw_path", b"/picture").endswith(b"/picture"):
+        return await get_person(f"{name}/picture", state)
     picture = await state.read(lambda library: library.people.picture(_known(library, name).name))
     if picture is None:
         raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
     return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 
-@routes.post("/people/{name:path}/merge", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
-async def merge_people(name: Name, query: MergeQuery, state: State) -> Response:
+@routes.post(
+    "/people/{name:path}/merge",
+    responses={200: {"model": PersonAnswer}},
+    openapi_extra=json_schema(MergeQuery),
+)
+async def merge_people(
+    name: Name, query: Annotated[MergeQuery, json_body(MergeQuery)], state: State
+) -> Response:
     """Merge other saved people into this one."""
 
     def merge(library: Library) -> Person:
@@ -70,8 +81,12 @@ async def get_person(name: Name, state: State) -> Response:
     return JSONResponse((await state.read(lambda library: _known(library, name))).to_dict())
 
 
-@routes.patch("/people/{name:path}", responses={200: {"model": PersonAnswer}}, dependencies=_JSON)
-async def rename_person(name: Name, query: RenameQuery, state: State) -> Response:
+@routes.patch(
+    "/people/{name:path}", responses={200: {"model": PersonAnswer}}, openapi_extra=json_schema(RenameQuery)
+)
+async def rename_person(
+    name: Name, query: Annotated[RenameQuery, json_body(RenameQuery)], state: State
+) -> Response:
     """Give a saved person another name."""
     renamed = await state.write(lambda lib: lib.people.rename(_known(lib, name).name, query.name))
     return JSONResponse(renamed.to_dict())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
-from fastapi import APIRouter, Depends, Response
+from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, PhotoQuery, shown
-from setnet.web.api.dependencies import State, require_json
+from setnet.web.api.dependencies import State
 from setnet.web.api.examples import person_of, uploads_of
+from setnet.web.api.json_body import json_body, json_schema
 from setnet.web.api.schema.answers import SearchAnswer
 from setnet.web.api.schema.cursor import MOST_HITS, cursor_at, digest_of, offset_in
 from setnet.web.api.schema.requests import SearchQuery
@@ -20,8 +22,8 @@ from setnet.web.state.server_state import ServerState
 routes = APIRouter(tags=["search"])
 
 
-@routes.post("/search", responses={200: {"model": SearchAnswer}}, dependencies=[Depends(require_json)])
-async def search(query: SearchQuery, state: State) -> Response:
+@routes.post("/search", responses={200: {"model": SearchAnswer}}, openapi_extra=json_schema(SearchQuery))
+async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: State) -> Response:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A person is a saved name, faces found by `POST /faces`, faces of photos in the library, images

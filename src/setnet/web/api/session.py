@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends, Request, Response
+from typing import Annotated
 
-from setnet.web.api.dependencies import State, require_json
+from fastapi import APIRouter, Request, Response
+
+from setnet.web.api.dependencies import State
+from setnet.web.api.json_body import json_body, json_schema
 from setnet.web.api.schema.requests import SessionQuery
-from setnet.web.server.guard import COOKIE, token_fits
+from setnet.web.server.guard import COOKIE, address_of, token_fits
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["session"])
 
 
-@routes.post("/session", status_code=204, dependencies=[Depends(require_json)])
-async def begin(session: SessionQuery, request: Request, state: State) -> Response:
+@routes.post("/session", status_code=204, openapi_extra=json_schema(SessionQuery))
+async def begin(
+    session: Annotated[SessionQuery, json_body(SessionQuery)], request: Request, state: State
+) -> Response:
     """Exchange the token for a same-site cookie."""
     wanted = state.settings.token
     response = Response(status_code=204)
     if wanted is None:
         return response
     if not token_fits(session.token, wanted):
+        state.wrong_tokens.add(address_of(request.scope), session.token)
         raise Problem(401, "this is not the token that `setnet serve` printed")
     response.set_cookie(
         COOKIE,

@@ -28,27 +28,27 @@ class NewItem(Strict):
     """An item: a set of elements."""
 
     id: ItemId
-    elements: Annotated[list[Vector], Field(max_length=10_000)]
+    elements: Annotated[list[Vector], Field(max_length=10_000, fail_fast=True)]
     attributes: Annotated[dict[str, Attribute], Field(max_length=100, default_factory=dict)]
 
 
 class NewItems(Strict):
     """Items to be added; known ids are replaced."""
 
-    items: Annotated[list[NewItem], Field(min_length=1, max_length=100_000)]
+    items: Annotated[list[NewItem], Field(min_length=1, max_length=100_000, fail_fast=True)]
 
 
 class ItemIds(Strict):
     """Items to be deleted."""
 
-    ids: Annotated[list[ItemId], Field(min_length=1, max_length=100_000)]
+    ids: Annotated[list[ItemId], Field(min_length=1, max_length=100_000, fail_fast=True)]
 
 
 class SetQuery(Strict):
     """A query: one vector, or several examples, per query element."""
 
     query: Annotated[
-        list[Vector | Annotated[list[Vector], Field(min_length=1, max_length=100)]],
+        list[Vector | Annotated[list[Vector], Field(min_length=1, max_length=100, fail_fast=True)]],
         Field(
             min_length=1,
             max_length=16,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from time import perf_counter
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ValidationError
 
 from setnet.errors import InvalidInputError
 from setnet.index import QueryLike, SearchOptions
-from setnet.web.api.dependencies import State, content_type, require_json
+from setnet.web.api.dependencies import State, content_type
+from setnet.web.api.json_body import json_body, json_schema, parsed
 from setnet.web.api.npz import arrays_in
 from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.server.problems import Problem
@@ -23,17 +23,8 @@ from setnet.web.state.set_store import NAME
 routes = APIRouter(tags=["sets"])
 
 Name = Annotated[str, Path(pattern=NAME)]
-M = TypeVar("M", bound=BaseModel)
 _NPZ = ("application/x-npz", "application/zip", "application/octet-stream")
 _LARGEST_UNPACKED = 1 << 30
-
-
-def _body(model: type[BaseModel]) -> dict[str, Any]:
-    binary = {"schema": {"type": "string", "format": "binary"}}
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    schema.pop("$defs", None)
-    content = {"application/json": {"schema": schema}, "application/x-npz": binary}
-    return {"requestBody": {"required": True, "content": content}}
 
 
 @routes.get("/sets")
@@ -42,8 +33,8 @@ async def list_sets(state: State) -> Response:
     return JSONResponse({"sets": await state.reading.run(state.sets.names)})
 
 
-@routes.put("/sets/{name}", status_code=201, dependencies=[Depends(require_json)])
-async def make_set(name: Name, new: NewSet, state: State) -> Response:
+@routes.put("/sets/{name}", status_code=201, openapi_extra=json_schema(NewSet))
+async def make_set(name: Name, new: Annotated[NewSet, json_body(NewSet)], state: State) -> Response:
     """Make an empty set."""
     options = {k: v for k, v in new.model_dump().items() if v is not None}
     stats = await state.writing.run(lambda: state.sets.create(name, **options))
@@ -64,7 +55,7 @@ async def delete_set(name: Name, state: State) -> Response:
     return Response(status_code=204)
 
 
-@routes.post("/sets/{name}/items", openapi_extra=_body(NewItems))
+@routes.post("/sets/{name}/items", openapi_extra=json_schema(NewItems, _NPZ[0]))
 async def add_items(name: Name, request: Request, state: State) -> Response:
     """Add items, or replace those with the same id: all of them, or on any error none.
 
@@ -83,7 +74,8 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
         attributes = None if texts is None else [_object(str(text)) for text in texts.ravel()]
         elements, counts = arrays["elements"], arrays["counts"]
     else:
-        items = _parsed(NewItems, body, kind).items
+        _require_json(kind)
+        items = parsed(NewItems, body).items
         ids, counts = [item.id for item in items], np.array([len(item.elements) for item in items])
         rows = [vector for item in items for vector in item.elements]
         attributes = [item.attributes for item in items]
@@ -110,8 +102,8 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-@routes.delete("/sets/{name}/items", dependencies=[Depends(require_json)])
-async def delete_items(name: Name, items: ItemIds, state: State) -> Response:
+@routes.delete("/sets/{name}/items", openapi_extra=json_schema(ItemIds))
+async def delete_items(name: Name, items: Annotated[ItemIds, json_body(ItemIds)], state: State) -> Response:
     """Delete items; an unknown id is an error, and then nothing is deleted."""
     await state.writing.run(_delete, state, name, items.ids)
     return JSONResponse({"deleted": len(items.ids)})
@@ -122,7 +114,7 @@ def _delete(state: ServerState, name: str, ids: list[str]) -> None:
         index.delete(ids)
 
 
-@routes.post("/sets/{name}/search", openapi_extra=_body(SetQuery))
+@routes.post("/sets/{name}/search", openapi_extra=json_schema(SetQuery, _NPZ[0]))
 async def search_set(name: Name, request: Request, state: State) -> Response:
     """Find the items that hold most of the query's elements, best first.
 
@@ -148,7 +140,8 @@ def _search(state: ServerState, name: str, body: bytes, kind: str) -> dict[str, 
 
 def _json_query(body: bytes, kind: str) -> tuple[QueryLike, SearchOptions]:
     """Return one array of examples per query element, and the options."""
-    given = _parsed(SetQuery, body, kind)
+    _require_json(kind)
+    given = parsed(SetQuery, body)
     groups = [element if isinstance(element[0], list) else [element] for element in given.query]
     if any(len({len(row) for row in group}) > 1 for group in groups):
         raise InvalidInputError("the examples of a query element have different lengths")
@@ -170,13 +163,6 @@ def _count(k: Any) -> int:
     return int(k.ravel()[0])
 
 
-def _parsed(model: type[M], body: bytes, kind: str) -> M:
+def _require_json(kind: str) -> None:
     if kind != "application/json":
         raise Problem(415, "send JSON ('Content-Type: application/json') or npz ('application/x-npz')")
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        at = ".".join(str(part) for part in first["loc"]) or "body"
-        status = 400 if first["type"] == "json_invalid" else 422
-        raise Problem(status, f"{at}: {first['msg']}") from None

@@ -7,7 +7,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from setnet.web.server.problems import Problem, problem, too_busy
+from setnet.web.server.problems import Problem, problem, too_busy, too_large
 from setnet.web.settings import WebSettings
 
 __all__ = ["BodyLimits"]
@@ -27,7 +27,9 @@ class BodyLimits:
         """Return the most bytes a request to `path` may bring."""
         if path.startswith("/api/v1/sets/") and path.endswith("/items"):
             return self._settings.max_items_body
-        if path in ("/api/v1/faces", "/api/v1/search", "/api/v1/people"):
+        if path == "/api/v1/session":  # open to those without a token
+            return self._settings.max_session_body
+        if path in ("/api/v1/faces", "/api/v1/search", "/api/v1/people"):  # may carry images
             return self._settings.max_upload
         return self._settings.max_body
 
@@ -40,7 +42,7 @@ class BodyLimits:
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdecimal() and int(announced) > limit:
             # The body is not read: closing the connection is what stops the client.
-            await problem(413, _too_large(limit), {"Connection": "close"})(scope, receive, send)
+            await problem(413, too_large(limit), {"Connection": "close"})(scope, receive, send)
             return
         body = _WatchedBody(self, receive, limit, self._settings.body_seconds)
         try:
@@ -82,12 +84,8 @@ class _WatchedBody:
         self._complete = not message.get("more_body", False)
         self._read += size
         if self._read > self._limit:
-            raise Problem(413, _too_large(self._limit), {"Connection": "close"})
+            raise Problem(413, too_large(self._limit), {"Connection": "close"})
         if self._read > _HELD_FREE:
             self._limits.hold(size)
             self.held += size
         return message
-
-
-def _too_large(limit: int) -> str:
-    return f"the body is larger than the {limit / 1e6:.0f} MB this address takes"

@@ -12,14 +12,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from setnet.web.server.problems import problem
+from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.settings import WebSettings, is_loopback
 
-__all__ = ["COOKIE", "Guard", "token_fits"]
+__all__ = ["COOKIE", "Guard", "address_of", "token_fits"]
 
 COOKIE = "setnet-token"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
-_OPEN = frozenset({"/", "/docs", "/healthz", "/api/v1/healthz", "/api/v1/session", "/favicon.ico"})
+_SESSION = "/api/v1/session"
+_OPEN = frozenset({"/", "/docs", "/healthz", "/api/v1/healthz", _SESSION, "/favicon.ico"})
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -44,9 +46,10 @@ def token_fits(given: str | None, wanted: str) -> bool:
 class Guard:
     """The outermost middleware: refuses unauthorised requests before a byte of their body is read."""
 
-    def __init__(self, app: ASGIApp, settings: WebSettings) -> None:
+    def __init__(self, app: ASGIApp, settings: WebSettings, wrong_tokens: WrongTokens) -> None:
         self._app = app
         self._settings = settings
+        self._wrong_tokens = wrong_tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -63,6 +66,8 @@ class Guard:
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
+        if self._settings.behind_proxy:
+            _follow_proxy(scope)
         refusal = self._refusal(scope)
         if refusal is not None:
             await refusal(scope, receive, with_headers)
@@ -80,12 +85,25 @@ class Guard:
                 403, f"requests from {foreign} are refused: use this server's own page, or --cors for another"
             )
         path = scope["path"]
-        if wanted is None or path in _OPEN or path.startswith("/static/"):
+        if wanted is None or (path in _OPEN and path != _SESSION) or path.startswith("/static/"):
             return None
         if scope["method"] == "OPTIONS" and self._settings.cors:
             return None  # a preflight carries no token; the CORS layer answers it
-        if any(token_fits(given, wanted) for given in _tokens(headers)):
+        address = address_of(scope)
+        if seconds := self._wrong_tokens.seconds_blocked(address):
+            # The right token too: an answer to it would tell that the guess was right.
+            return problem(
+                429,
+                f"too many wrong tokens from {address}: try again in {seconds} s",
+                {"Retry-After": str(seconds)},
+            )
+        if path == _SESSION:
+            return None  # shows its token in the body
+        given = [token for token in _tokens(headers) if token]
+        if any(token_fits(token, wanted) for token in given):
             return None
+        for token in given:
+            self._wrong_tokens.add(address, token)
         return problem(
             401,
             "a token is needed: send the header 'Authorization: Bearer TOKEN' (`setnet serve` printed it)",
@@ -97,14 +115,31 @@ class Guard:
         origin = headers.get("origin")
         if origin in self._settings.cors:
             return None
+        # What anybody may see of the page; a link from elsewhere may open it, and nothing else.
+        is_page = scope["method"] in _SAFE and not scope["path"].startswith(("/api/", "/metrics"))
         if origin is not None and _place_in(origin) != headers.get("host"):
-            return f"the page {origin[:100]!r}" if scope["method"] not in _SAFE else None
+            return None if is_page else f"the page {origin[:100]!r}"
         site = headers.get("sec-fetch-site", "same-origin")
-        # A link from elsewhere may open the page; nothing else may be embedded or sent from elsewhere.
-        opens_page = headers.get("sec-fetch-mode") == "navigate" and scope["method"] in _SAFE
-        if site in ("cross-site", "same-site") and not (opens_page and not scope["path"].startswith("/api/")):
+        opens_page = is_page and headers.get("sec-fetch-mode") == "navigate"
+        if site in ("cross-site", "same-site") and not opens_page:
             return "another site"
         return None
+
+
+def address_of(scope: Scope) -> str:
+    """Return the network address of the client of a request."""
+    return scope["client"][0] if scope.get("client") else "an unknown address"
+
+
+def _follow_proxy(scope: Scope) -> None:
+    """Put in the scheme and address that the proxy saw; of several, the last is the nearest proxy's."""
+    headers = Headers(scope=scope)
+    scheme = headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower()
+    if scheme in ("http", "https"):
+        scope["scheme"] = scheme
+    client = headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
+    if client:
+        scope["client"] = (client[:100], 0)
 
 
 def _name_in(host: str) -> str:

@@ -24,7 +24,7 @@ from setnet.errors import (
     VersionError,
 )
 
-__all__ = ["Problem", "install_problems", "not_found", "problem", "too_busy"]
+__all__ = ["Problem", "install_problems", "not_found", "problem", "too_busy", "too_large"]
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -62,6 +62,12 @@ def not_found(what: str) -> Problem:
 def too_busy(what: str, seconds: int = 2) -> Problem:
     """Return the error for a client that should retry later."""
     return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)})
+
+
+def too_large(limit: int) -> str:
+    """Return the sentence about a body of more than `limit` bytes."""
+    size = f"{limit / 1e6:.0f} MB" if limit >= 1e6 else f"{limit} bytes"
+    return f"the body is larger than the {size} this address takes"
 
 
 def install_problems(app: FastAPI) -> None:

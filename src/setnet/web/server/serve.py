@@ -35,22 +35,24 @@ def serve(
     token: str | None = None,
     sets: str | Path | None = None,
     cors: tuple[str, ...] = (),
+    behind_proxy: bool = False,
     say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
-    On an address that others can reach a token is required: `token`, else `SETNET_TOKEN`, else one is made
-    and shown. `say` shows the address, by default through `logging`.
+    On an address that others can reach, and behind a proxy, a token is required: `token`, else
+    `SETNET_TOKEN`, else one is made and shown. `say` shows the address, by default through `logging`.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
-    if token is None and not is_loopback(host):
+    open_to_others = behind_proxy or not is_loopback(host)
+    if token is None and open_to_others:
         token = secrets.token_urlsafe(24)
-    settings = WebSettings(host=host, port=port, token=token, cors=cors)
+    settings = WebSettings(host=host, port=port, token=token, cors=cors, behind_proxy=behind_proxy)
     listening = _bound(settings)
     app = create_app(library, sets, settings, warm_up=True)
     address = _address(host, listening.getsockname()[1], token)
     say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
-    if not is_loopback(host):
+    if open_to_others:
         say("  Others can reach this address. The token is part of it: give it to those you trust.")
     if open_page:
         threading.Thread(target=_open_when_up, args=(address, say), daemon=True).start()

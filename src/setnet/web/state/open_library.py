@@ -7,13 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library, library_exists, refuse_other_settings
+from setnet.library import Library, library_exists, refuse_other_settings, shown
+from setnet.web.server.problems import Problem
 
 __all__ = ["OpenLibrary"]
 
 
 class OpenLibrary:
-    """A library that is created if there is none, so that the page can start from nothing."""
+    """A library that is created at the start if there is none, so that the page can start from nothing.
+
+    A library that disappears later (deleted, moved, on a disk that was unmounted) is not created again:
+    requests get 503 until it is back.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -27,8 +32,7 @@ class OpenLibrary:
     @contextmanager
     def reading(self) -> Iterator[Library]:
         """Yield the library; it stays open until the block ends."""
-        if self._library.is_gone:  # `setnet forget --everything` beside this server
-            self._replaced(_nothing)
+        self._follow()
         with self._changed:
             self._changed.wait_for(lambda: not self._replacing)
             self._readers += 1
@@ -42,10 +46,27 @@ class OpenLibrary:
 
     def forget_everything(self) -> int:
         """Delete the library from disk, once nobody reads it, and begin an empty one."""
-        return self._replaced(Library.forget_everything)
+        self._follow()
+        return self._replaced(Library.forget_everything, create=True)
 
-    def _replaced(self, end: Callable[[Library], int]) -> int:
-        """Call `end` once nobody reads the library; then open what is there, or begin an empty one."""
+    def _follow(self) -> None:
+        """Open the library that took the place of the one that was open; raise when there is none."""
+        if not self._library.is_gone:
+            return
+        if not library_exists(self.path):
+            raise self._gone()
+        self._replaced(_nothing, create=False)
+
+    def _gone(self) -> Problem:
+        return Problem(
+            503,
+            f"the library {shown(self.path)} is gone, deleted or moved while this server runs: "
+            "put it back, or start the server again to begin an empty one",
+            {"Retry-After": "10"},
+        )
+
+    def _replaced(self, end: Callable[[Library], int], *, create: bool) -> int:
+        """Call `end` once nobody reads the library; then open what is there, or `create` an empty one."""
         with self._changed:
             self._changed.wait_for(lambda: not self._replacing)
             self._replacing = True
@@ -54,19 +75,22 @@ class OpenLibrary:
             try:
                 return end(self._library)
             finally:
+                successor = self._successor(create)
                 self._library.close()
-                self._library = self._successor()
+                self._library = successor
         finally:
             with self._changed:
                 self._replacing = False
                 self._changed.notify_all()
 
-    def _successor(self) -> Library:
+    def _successor(self, create: bool) -> Library:
         if library_exists(self.path):
             library = Library.open(self.path)
             refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
-        else:
+        elif create:
             library = Library.create(self.path, self._settings, beside_others=True)
+        else:
+            raise self._gone()
         library.set_index  # noqa: B018
         return library
 

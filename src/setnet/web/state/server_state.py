@@ -15,6 +15,7 @@ from setnet.library import Counts, Library
 from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
+from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.settings import WebSettings
 from setnet.web.state.face_pool import FacePool
 from setnet.web.state.image_pool import ImagePool
@@ -43,8 +44,10 @@ class ServerState:
         self.index_job = IndexJob(self.library)
         self.sets = SetStore(sets)
         self.metrics = Metrics()
+        self.wrong_tokens = WrongTokens(settings.wrong_tokens)
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
         self.reading = BoundedThreads("reading", 4, 256)
+        self.parsing = BoundedThreads("parsing", 2, 64)
         self.drawing = ImagePool(
             "thumbnail making", face_settings, workers=2, queue=512, seconds=settings.draw_seconds
         )
@@ -118,6 +121,7 @@ class ServerState:
             self.pool,
             self.searching,
             self.reading,
+            self.parsing,
             self.drawing,
             self.writing,
         ]

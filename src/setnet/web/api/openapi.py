@@ -1,0 +1,31 @@
+"""The OpenAPI document of the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+__all__ = ["describe"]
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document; every body's schema is among its components."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        schemas = document["components"]["schemas"]
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                _move_schemas(operation.get("requestBody", {}).get("content", {}), schemas)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _move_schemas(content: dict[str, Any], schemas: dict[str, Any]) -> None:
+    for media in content.values():
+        schema = dict(media["schema"])  # the routes keep theirs
+        if "title" in schema:
+            schemas.update(schema.pop("$defs", {}))
+            schemas[schema["title"]] = schema
+            media["schema"] = {"$ref": f"#/components/schemas/{schema['title']}"}
