@@ -15,7 +15,7 @@ from pathlib import Path
 from setnet.errors import OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = ["replace_file", "storage_errors", "transaction"]
+__all__ = ["append_durably", "replace_file", "storage_errors", "transaction"]
 
 
 @contextmanager
@@ -77,3 +77,14 @@ def replace_file(path: Path, data: bytes | memoryview) -> None:
         os.fsync(file.fileno())
     os.replace(temporary, path)
     sync_folder(path.parent)
+
+
+def append_durably(path: Path, data: bytes) -> None:
+    """Append to a file that exists, and return once the data is on the disk."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND)
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    finally:
+        os.close(file)

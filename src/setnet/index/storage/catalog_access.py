@@ -43,13 +43,17 @@ class ReadAccess:
         if os.access(path.parent, os.W_OK):
             self.db = connect(path, "mode=rw")
             return
+        self._seen = self._state()
+        if self._is_log_empty():  # nothing is left out, and no file is made beside the catalogue
+            self.db = connect(path, "immutable=1")
+            return
         self.db = connect(path, "mode=ro")
         try:
             self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self._seen = None
         except sqlite3.OperationalError:
             self.db.close()
-            self._seen = self._state()
-            self.db = connect(path, "immutable=1") if self._is_log_empty() else self._copied()
+            self.db = self._copied()
 
     @property
     def is_outdated(self) -> bool:

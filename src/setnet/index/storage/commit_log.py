@@ -9,14 +9,13 @@ are in the segments, never in this log.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from setnet.durable import replace_file
+from setnet.durable import append_durably, replace_file
 
 __all__ = ["CommitLog", "Committed"]
 
@@ -82,14 +81,8 @@ class CommitLog:
     ) -> None:
         """Record an acknowledged change: segments that came and went, and rows that were deleted."""
         changes = {"added": sorted(added), "dropped": sorted(dropped), "deleted": _listed(deleted or {})}
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-        try:
-            line = _line(generation, {key: value for key, value in changes.items() if value})
-            while line:
-                line = line[os.write(file, line) :]
-            os.fsync(file)
-        finally:
-            os.close(file)
+        present = {key: value for key, value in changes.items() if value}
+        append_durably(self.path, _line(generation, present))
 
     def rewrite(
         self, generation: int, settings: Mapping[str, Any], segments: Iterable[int], deleted: Rows

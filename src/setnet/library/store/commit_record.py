@@ -13,7 +13,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-from setnet.durable import replace_file
+from setnet.durable import append_durably, replace_file
 
 __all__ = ["CommitRecord"]
 
@@ -40,12 +40,7 @@ class CommitRecord:
         The change is safe without: a full disk costs the record, and says nothing.
         """
         with suppress(OSError):
-            file = os.open(self.path, os.O_WRONLY | os.O_APPEND)
-            try:
-                os.write(file, _line(number))
-                os.fsync(file)
-            finally:
-                os.close(file)
+            append_durably(self.path, _line(number))
 
     def loss(self, db: sqlite3.Connection) -> str | None:
         """Return what to tell the user when the database lacks commits that were acknowledged."""
