@@ -14,13 +14,13 @@ from starlette.middleware.cors import CORSMiddleware
 
 from setnet import __version__
 from setnet.library import default_library
-from setnet.web.api import api, system
-from setnet.web.api.openapi import describe
+from setnet.web.api import api, health
+from setnet.web.api.bodies.openapi import describe
 from setnet.web.server.body_limits import BodyLimits
 from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
 from setnet.web.server.problems import install_problems
-from setnet.web.settings import WebSettings
+from setnet.web.server_settings import WebSettings
 from setnet.web.state.server_state import ServerState
 
 __all__ = ["create_app"]
@@ -72,7 +72,7 @@ def create_app(
     app.state.server = state
     install_problems(app)
     app.include_router(api())
-    for path, route in (("/healthz", system.healthz), ("/metrics", system.metrics)):
+    for path, route in (("/healthz", health.healthz), ("/metrics", health.metrics)):
         app.add_api_route(path, route, include_in_schema=False)
     _add_page(app)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]

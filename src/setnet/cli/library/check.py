@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
 
 if TYPE_CHECKING:
     from setnet.library import IndexReport, Library

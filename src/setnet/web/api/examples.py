@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson, shown
-from setnet.web.api.schema.requests import Examples, FaceReference, PersonQuery
+from setnet.web.api.bodies.requests import Examples, FaceReference, PersonQuery
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside
 

@@ -11,10 +11,10 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
+from setnet.web.api.bodies.answers import FacesAnswer
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import FaceIds
 from setnet.web.api.dependencies import State, content_type
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import FacesAnswer
-from setnet.web.api.schema.requests import FaceIds
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["faces"])

@@ -9,11 +9,11 @@ from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
 from setnet.library import Library, Person
+from setnet.web.api.bodies.answers import PeopleAnswer, PersonAnswer
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.examples import examples_of, photo_examples, uploads_of
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import PeopleAnswer, PersonAnswer
-from setnet.web.api.schema.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.server.problems import not_found
 
 routes = APIRouter(tags=["people"])

@@ -10,12 +10,12 @@ from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, PhotoQuery, shown
+from setnet.web.api.bodies.answers import SearchAnswer
+from setnet.web.api.bodies.cursor import MOST_HITS, cursor_at, digest_of, offset_in
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.examples import person_of, uploads_of
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import SearchAnswer
-from setnet.web.api.schema.cursor import MOST_HITS, cursor_at, digest_of, offset_in
-from setnet.web.api.schema.requests import SearchQuery
 from setnet.web.state.face_pool import SeenFace
 from setnet.web.state.server_state import ServerState
 

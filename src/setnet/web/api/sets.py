@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
 from setnet.index import QueryLike, SearchOptions
+from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
+from setnet.web.api.bodies.npz import arrays_in
+from setnet.web.api.bodies.set_requests import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.dependencies import State, content_type
-from setnet.web.api.json_body import json_body, json_schema, parsed
-from setnet.web.api.npz import arrays_in
-from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.server.problems import Problem
 from setnet.web.state.server_state import ServerState
 from setnet.web.state.set_store import NAME

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from setnet.web.server.problems import problem
 from setnet.web.server.wrong_tokens import WrongTokens
-from setnet.web.settings import WebSettings, is_loopback
+from setnet.web.server_settings import WebSettings, is_loopback
 
 __all__ = ["COOKIE", "Guard", "address_of", "token_fits"]
 

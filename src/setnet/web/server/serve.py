@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from setnet.errors import SetNetError, StorageError
 from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
-from setnet.web.settings import WebSettings, is_loopback
+from setnet.web.server_settings import WebSettings, is_loopback
 
 __all__ = ["serve"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.web.settings import WebSettings
+from setnet.web.server_settings import WebSettings
 from setnet.web.state.image_pool import ImagePool, jpeg_in
 from setnet.workers import Message, as_bytes
 

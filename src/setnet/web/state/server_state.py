@@ -16,7 +16,7 @@ from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
-from setnet.web.settings import WebSettings
+from setnet.web.server_settings import WebSettings
 from setnet.web.state.face_pool import FacePool
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
