@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from itertools import islice
-from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 __all__ = ["unordered_map"]
@@ -34,25 +33,16 @@ def unordered_map(
     if not threads:
         yield from map(function, items)
         return
-    done: SimpleQueue[Future[T]] = SimpleQueue()
     waiting = iter(items)
     executor = ThreadPoolExecutor(threads, thread_name_prefix="setnet-worker")
     try:
-        left = 0
-        for item in islice(waiting, threads * _AHEAD):
-            executor.submit(function, item).add_done_callback(done.put)
-            left += 1
-        while left:
-            try:
-                result = done.get(timeout=None if should_stop is None else _POLL_SECONDS).result()
-            except Empty:
-                if should_stop is not None and should_stop():
-                    return
-                continue
-            left -= 1
-            for item in islice(waiting, 1):
-                executor.submit(function, item).add_done_callback(done.put)
-                left += 1
-            yield result
+        calls = {executor.submit(function, item) for item in islice(waiting, threads * _AHEAD)}
+        while calls:
+            done, calls = wait(calls, _POLL_SECONDS, FIRST_COMPLETED)
+            if not done and should_stop is not None and should_stop():
+                return
+            for call in done:
+                calls.update(executor.submit(function, item) for item in islice(waiting, 1))
+                yield call.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
