@@ -25,7 +25,7 @@ _FOREVER = "private, max-age=31536000, immutable"
 _SHORT = "private, max-age=60"
 
 
-@routes.get("/photos", responses={200: {"model": PhotosAnswer}})
+@routes.get("/photos", response_model=PhotosAnswer)
 async def list_photos(
     state: State,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
@@ -43,7 +43,7 @@ async def list_photos(
     )
 
 
-@routes.get("/photos/{photo_id}", responses={200: {"model": PhotoAnswer}})
+@routes.get("/photos/{photo_id}", response_model=PhotoAnswer)
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
     """Return a photo with its faces and the saved people they look like."""
     return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
