@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from setnet.cli.output import print_json, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
 
 if TYPE_CHECKING:
@@ -82,7 +83,6 @@ def index(
 
 
 def _print(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.cli.output import print_json, say
     from setnet.library import shown
 
     if json:

@@ -82,14 +82,10 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
         if len({len(row) for row in rows}) > 1:
             raise InvalidInputError("the elements have different lengths: all must have the set's dimension")
         with np.errstate(over="ignore"):
-            elements = np.array(rows, np.float32) if rows else _no_rows(state, name)
+            elements = np.array(rows or np.zeros((0, state.sets.reader(name).shape.dim)), np.float32)
     with state.sets.writer(name) as index:
         index.add(ids, elements, counts, attributes=attributes)
     return len(ids)
-
-
-def _no_rows(state: ServerState, name: str) -> Any:
-    return np.zeros((0, state.sets.reader(name).shape.dim), np.float32)
 
 
 def _object(text: str) -> dict[str, Any]:
