@@ -1,4 +1,4 @@
-"""What must not work: strangers, traversal, bombs, floods, other sites."""
+"""What must not work: missing tokens, traversal, bombs, floods, other sites."""
 
 from __future__ import annotations
 

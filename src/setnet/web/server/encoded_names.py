@@ -14,7 +14,7 @@ _PEOPLE = "/api/v1/people/"
 class EncodedNames:
     """Lets the routes of people match the address as it was sent, still percent-encoded.
 
-    Decoded, `POST /people/A%2Fmerge` about the person "A/merge" could not be told from
+    Decoded, `POST /people/A%2Fmerge` about the person "A/merge" looks like
     `POST /people/A/merge`, which merges others into "A".
     """
 
