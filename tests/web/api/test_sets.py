@@ -146,6 +146,24 @@ def test_a_packed_bomb_or_an_object_array_is_refused(
     assert "ids" in shared.post(f"{outfits}/items", content=empty.getvalue(), headers=NPZ).json()["detail"]
 
 
+def test_json_items_have_a_lower_limit_than_npz(
+    shared: TestClient, outfits: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(*_: object) -> None:
+        raise AssertionError("no other request is answered while this is parsed")
+
+    monkeypatch.setattr("setnet.web.api.sets.parsed", parsed)
+    body = b'{"items": [' + b" " * (17 << 20) + b"]}"
+    answer = shared.post(f"{outfits}/items", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert "npz" in answer.json()["detail"]
+    noise = np.random.default_rng(0).normal(size=(2_000_000, 3)).astype(np.float32)
+    packed = io.BytesIO()
+    np.savez(packed, ids=np.array(["a"]), elements=noise, counts=np.array([2_000_000]))
+    assert len(packed.getvalue()) > 17 << 20
+    assert shared.post(f"{outfits}/items", content=packed.getvalue(), headers=NPZ).json() == {"added": 1}
+
+
 def test_names_and_doubles(shared: TestClient, outfits: str) -> None:
     assert shared.put(outfits, json={"dim": 3}).status_code == 409
     assert shared.get(f"{SETS}/absent").status_code == 404

@@ -16,7 +16,7 @@ from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
 from setnet.web.api.bodies.npz import arrays_in
 from setnet.web.api.bodies.set_requests import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.dependencies import State, content_type
-from setnet.web.server.problems import Problem
+from setnet.web.server.problems import Problem, too_large
 from setnet.web.state.server_state import ServerState
 from setnet.web.state.set_store import NAME
 
@@ -75,6 +75,8 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
         elements, counts = arrays["elements"], arrays["counts"]
     else:
         _require_json(kind)
+        if len(body) > (most := state.settings.max_items_json):
+            raise Problem(413, f"{too_large(most)} as JSON: send npz, or fewer items at a time")
         items = parsed(NewItems, body).items
         ids, counts = [item.id for item in items], np.array([len(item.elements) for item in items])
         rows = [vector for item in items for vector in item.elements]
