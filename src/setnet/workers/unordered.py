@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from queue import Empty, SimpleQueue
 from typing import TypeVar
 
 __all__ = ["unordered_map"]
@@ -33,16 +34,26 @@ def unordered_map(
     if not threads:
         yield from map(function, items)
         return
+    done: SimpleQueue[Future[T]] = SimpleQueue()
     waiting = iter(items)
     executor = ThreadPoolExecutor(threads, thread_name_prefix="setnet-worker")
+
+    def begin(most: int) -> int:
+        calls = [executor.submit(function, item) for item in islice(waiting, most)]
+        for call in calls:
+            call.add_done_callback(done.put)
+        return len(calls)
+
     try:
-        calls = {executor.submit(function, item) for item in islice(waiting, threads * _AHEAD)}
-        while calls:
-            done, calls = wait(calls, _POLL_SECONDS, FIRST_COMPLETED)
-            if not done and should_stop is not None and should_stop():
-                return
-            for call in done:
-                calls.update(executor.submit(function, item) for item in islice(waiting, 1))
-                yield call.result()
+        left = begin(threads * _AHEAD)
+        while left:
+            try:
+                call = done.get(timeout=_POLL_SECONDS)
+            except Empty:
+                if should_stop is not None and should_stop():
+                    return
+                continue
+            left += begin(1) - 1
+            yield call.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)
