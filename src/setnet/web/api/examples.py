@@ -18,7 +18,7 @@ from setnet.web.state.photo_files import open_inside
 if TYPE_CHECKING:
     from setnet.web.state.server_state import ServerState
 
-__all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
+__all__ = ["descriptors_of", "examples_of", "person_of", "photo_examples", "uploads_of"]
 
 
 async def uploads_of(state: ServerState, examples: Examples) -> list[Example]:
@@ -76,11 +76,16 @@ def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Examp
         return [_example(state, library, face) for face in faces]
 
 
-def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+def descriptors_of(library: Library, photo_id: str) -> NDArray[np.float32]:
+    """Return the descriptors of a photo's faces; an unknown photo is answered with 404."""
     try:
-        descriptors = library.descriptors(face.photo)
+        return library.descriptors(photo_id)
     except InvalidInputError:
-        raise not_found(f"no photo {face.photo} in this library") from None
+        raise not_found(f"no photo {photo_id} in this library") from None
+
+
+def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+    descriptors = descriptors_of(library, face.photo)
     if face.face >= len(descriptors):
         raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
     found: NDArray[np.float32] = descriptors[face.face]

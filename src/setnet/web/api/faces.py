@@ -93,11 +93,10 @@ async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: Stat
     groups: list[list[str]] = []
     for face_id, descriptor in faces.items():
         alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)
-        group = next(alike, None)
-        if group is None:
-            groups.append([face_id])
-        else:
-            group.append(face_id)
+        group = next(alike, [])
+        if not group:
+            groups.append(group)
+        group.append(face_id)
     return JSONResponse({"groups": groups})
 
 
