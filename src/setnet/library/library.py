@@ -243,7 +243,7 @@ class Library:
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
         from setnet.library.indexing.run import IndexRun
-        from setnet.workers import default_workers
+        from setnet.system import usable_cores
 
         settings = self._checked_settings()
         roots = creation.roots_from(folders, self.catalog)
@@ -253,7 +253,7 @@ class Library:
                 self._database,
                 index,
                 settings,
-                workers=default_workers() if workers is None else workers,
+                workers=usable_cores() if workers is None else workers,
                 prune=prune,
                 retry=retry,
                 progress=progress,

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import make_app
 from setnet.cli.research.evaluate_options import (
     Descriptors,
     Difficulty,
@@ -25,6 +24,7 @@ from setnet.cli.research.evaluate_options import (
     World,
 )
 from setnet.cli.research.evaluate_output import experiment, print_result
+from setnet.cli.shared_options import make_app
 
 app = make_app()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.shared_options import JsonOption, make_app
 
 if TYPE_CHECKING:
     from setnet.learn import TrainingSettings, TrainReport
