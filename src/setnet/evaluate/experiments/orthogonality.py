@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
@@ -74,7 +74,13 @@ def orthogonality(
 
 
 def run_orthogonality(
-    run: Run, test: People, methods: Methods, heads: Sequence[str], *, repeats: int = 10, seed: int = 0
+    run: Run,
+    test: LabelledPeople,
+    methods: Methods,
+    heads: Sequence[str],
+    *,
+    repeats: int = 10,
+    seed: int = 0,
 ) -> None:
     """Fill ``run``: G_diff of the descriptor and of every head, not whitened and whitened.
 

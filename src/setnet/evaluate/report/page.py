@@ -26,7 +26,7 @@ TITLES = {
     "identify": "Identification of single faces",
     "photos": "End-to-end search, detector included",
 }
-INTRODUCTION = """# Results
+INTRODUCTION = """# Result tables
 
 Each part between `begin generated` and `end generated` was written by a command, which it names with its
 settings, machine, versions and seed; [evaluate.md](evaluate.md) says how to run them and how to read the

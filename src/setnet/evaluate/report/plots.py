@@ -14,7 +14,7 @@ from setnet.evaluate.report.record import Record, Row, mean_and_error
 
 __all__ = ["pareto", "plots_of"]
 
-# Told apart by colour (after Okabe and Ito 2008), marker and dashes alike.
+# Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
@@ -166,8 +166,8 @@ def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
         axes.plot(curve["far"], curve["tar"], label=row.name, **look)
     axes.set(
         xscale="log",
-        xlabel="share of different-person pairs accepted",
-        ylabel="same-person pairs accepted (%)",
+        xlabel="false accept rate (share of impostor pairs)",
+        ylabel="true accept rate (% of genuine pairs)",
     )
     axes.grid(alpha=0.25)
     _legend(figure, axes)

@@ -18,6 +18,7 @@ import numpy as np
 from setnet import __version__
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import kernel_level
+from setnet.system import usable_cores
 
 __all__ = ["FORMAT", "Progress", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 
@@ -219,7 +220,7 @@ def _machine(seconds: float, cpu: float) -> dict[str, Any]:
         "versions": versions,
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "kernels": kernel_level(),
         "load": round(load, 1),
         "seconds": round(seconds, 1),

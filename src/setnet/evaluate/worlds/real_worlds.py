@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
 from setnet.evaluate.worlds.worlds import (
     CHUNK,
@@ -38,7 +38,7 @@ class RealWorld:
     def __init__(
         self,
         name: str,
-        people: People,
+        people: LabelledPeople,
         items: Ints,
         counts: Ints,
         owner: Ints,
@@ -84,7 +84,7 @@ class RealWorld:
         return np.random.default_rng((self.seed, stream, part))
 
 
-def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
+def composed_world(people: LabelledPeople, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
     """Return items like Celebrity Together's, made of real descriptors at random.
 
     People of four faces or more are the celebrities: one half of their faces may be in items, the other half
@@ -122,7 +122,7 @@ def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0
 
 
 def press_world(
-    people: People, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
+    people: LabelledPeople, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
 ) -> RealWorld:
     """Return LFW's press photos with two or more named people as items; ``queried`` limits the queries.
 

@@ -18,7 +18,7 @@ from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.virtual_source import VirtualSource
 from setnet.learn.export.network_export import ExportedNetwork, export_network
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.models.backbones.backbone import BACKBONES, Backbone, Descriptors
@@ -43,7 +43,7 @@ __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_set
 
 logger = logging.getLogger(__name__)
 
-_WHITENED_AFTER: dict[type[Aggregator], str] = {
+_WHITENED_AFTER: dict[type[AggregatorModule], str] = {
     AverageBeforeFC: "its elements are the features before the last layer",
     GeneralisedMean: "whitening changes the elements' signs",
     NetVLADAggregator: "its centres were learned for descriptors that are not whitened",

@@ -7,21 +7,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.backbones.backbone import make_backbone
 from setnet.learn.models.network import AGGREGATORS, SetNetwork, make_aggregator
 
 DIM = 16
 
 
-def aggregator(name: str) -> Aggregator:
+def aggregator(name: str) -> AggregatorModule:
     torch.manual_seed(0)
     backbone = make_backbone("mobile", DIM, size=32, width=0.25)
     made = make_aggregator(name, backbone, dim=12, clusters=3).eval()
     return made.double()
 
 
-def elements(made: Aggregator, n: int, seed: int = 0) -> torch.Tensor:
+def elements(made: AggregatorModule, n: int, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.nn.functional.normalize(
         torch.randn(n, made.element_dim, generator=generator, dtype=torch.float64)
@@ -101,7 +101,7 @@ def test_gradients_of_the_generalised_mean() -> None:
     assert torch.autograd.gradcheck(lambda e, p: _with_p(made, p)(e, torch.tensor([2, 3])), (x, made.p))
 
 
-def _with_p(made: Aggregator, p: torch.Tensor) -> Aggregator:
+def _with_p(made: AggregatorModule, p: torch.Tensor) -> AggregatorModule:
     del made._parameters["p"]
     made._parameters["p"] = p  # type: ignore[assignment]
     return made

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import check_counts, set_numbers, unit
 
 __all__ = ["MemoryVector"]
 
 
-class MemoryVector(Aggregator):
+class MemoryVector(AggregatorModule):
     """The vector whose scalar product with every element of the set is one: the pseudo-inverse construction.
 
     ``m = X^T (X X^T + ridge I)^-1 1`` for the set's rows X, then L2; the ridge is for near-duplicates.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, set_numbers, unit
 
 __all__ = ["Muvera"]
 
 
-class Muvera(Aggregator):
+class Muvera(AggregatorModule):
     """An untrained comparison: 2^planes random buckets, `repeats` times, then a random projection.
 
     A stored set keeps the mean of its elements in each bucket, and an empty bucket takes the element whose

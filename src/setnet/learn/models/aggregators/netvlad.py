@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, unit
 
 __all__ = ["NetVLAD", "NetVLADAggregator"]
@@ -38,7 +38,7 @@ class NetVLAD(nn.Module):
         return unit(ragged_sum(self.contributions(elements), counts))
 
 
-class NetVLADAggregator(Aggregator):
+class NetVLADAggregator(AggregatorModule):
     """SetNet's aggregator: NetVLAD, fully-connected layer to `dim`, batch norm, L2."""
 
     def __init__(self, element_dim: int, dim: int, clusters: int = 8) -> None:

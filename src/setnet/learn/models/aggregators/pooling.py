@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import check_counts, ragged_mean, ragged_sum, unit
 
 __all__ = ["Average", "AverageBeforeFC", "GeneralisedMean", "Sum"]
 
 
-class Average(Aggregator):
+class Average(AggregatorModule):
     """Average pooling and L2: *Baseline*."""
 
     def __init__(self, element_dim: int) -> None:
@@ -32,7 +32,7 @@ class Sum(Average):
         return ragged_sum(elements, counts)
 
 
-class AverageBeforeFC(Aggregator):
+class AverageBeforeFC(AggregatorModule):
     """Average of the L2-normalised features before the last layer, then that layer, then L2.
 
     The layer is the aggregator's own (started from the backbone's), so that training it moves one copy only.
@@ -51,7 +51,7 @@ class AverageBeforeFC(Aggregator):
         return unit(self.fc(ragged_mean(unit(elements), counts)))
 
 
-class GeneralisedMean(Aggregator):
+class GeneralisedMean(AggregatorModule):
     """``(mean |x|^p)^(1/p)`` and L2, with p learned: one for all dimensions or one per dimension.
 
     Signs are lost, so whitening can only follow the aggregation (section 5.2).

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Aggregator"]
+__all__ = ["AggregatorModule"]
 
 
-class Aggregator(nn.Module):
+class AggregatorModule(nn.Module):
     """Base of the set aggregators (section 3.1 of the paper, and its baselines).
 
     Attributes
