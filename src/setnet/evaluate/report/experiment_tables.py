@@ -100,9 +100,9 @@ def _identify(record: Record) -> list[Table]:
     columns += [Column(f"tpir{rank}", f"rank {rank}", digits=2) for rank in RANKS]
     columns += [Column(f"tar@{rate:g}", f"TAR at FAR {rate:g}", digits=2) for rate in FALSE_ACCEPT_RATES]
     note = (
-        f"{record.extra.get('people')} people. Rank: probes identified within that rank, percent. TAR at FAR: "
-        "percentage of genuine pairs accepted at the threshold that this share of impostor pairs passes. "
-        + CAPTION
+        f"{record.extra.get('people')} people. Rank: probes identified within that rank, percent. "
+        "TAR at FAR: percentage of genuine pairs accepted at the threshold that this share of impostor "
+        "pairs passes. " + CAPTION
     )
     return [result_table("Identification and verification of single faces", record.rows, columns, note)]
 
