@@ -12,7 +12,8 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.data.similarity import similarities
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.experiments.running import OnProgress
+from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
@@ -63,14 +64,7 @@ def identify(
     Parameters are those of `stress`; of ``methods``, only heads count.
     """
     inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
-    halves = inputs.halves()
-    fitted = inputs.methods(halves)
-    names = fitted.chosen_heads(methods)
-    settings = inputs.people_settings() | {"repeats": repeats} | inputs.head_settings()
-    with running("identify", settings, json, progress, len(names) + 1) as run:
-        run.note(world=halves.name)
-        run_identify(run, halves.test, fitted, names, repeats=repeats, seed=seed)
-    return run.record()
+    return on_single_faces("identify", run_identify, inputs, methods, repeats, json, progress)
 
 
 def run_identify(

@@ -8,7 +8,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from setnet.errors import InvalidInputError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
 from setnet.evaluate.report.experiment_tables import conditions, tables_of
 from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.plots import plots_of
@@ -119,8 +120,6 @@ def _title(name: str, record: Record) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with storage_errors(path, "cannot write "):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

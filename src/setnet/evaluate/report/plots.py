@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from setnet.errors import ModelError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import ModelError
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 
@@ -50,12 +51,10 @@ def plots_of(record: Record, folder: Path) -> list[Path]:
     }
     with matplotlib.rc_context(style):
         for name, figure in draw(record, plt):
-            try:
+            with storage_errors(folder, "cannot write plots to "):
                 folder.mkdir(parents=True, exist_ok=True)
                 figure.savefig(folder / f"{name}.png", dpi=160)
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            except OSError as error:
-                raise StorageError(f"cannot write plots to {folder}: {error.strerror or error}") from error
             plt.close(figure)
             written.append(folder / f"{name}.png")
     return written

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from setnet import __version__
-from setnet.errors import InvalidInputError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
 from setnet.index import kernel_level
 from setnet.system import usable_cores
 
@@ -174,12 +175,10 @@ class Run:
         if self.path is None:
             return
         part = self.path.with_name(self.path.name + ".part")
-        try:
+        with storage_errors(self.path, "cannot write "):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(json.dumps(self.record().as_json(), indent=1, default=_plain), encoding="utf-8")
             os.replace(part, self.path)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror or error}") from error
 
 
 def read_record(path: Path) -> Record:

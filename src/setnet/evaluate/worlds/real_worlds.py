@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LabelledPeople
+from setnet.evaluate.data.splits import read_press_photos
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
 from setnet.evaluate.worlds.worlds import PLAN, World, draw_owners
 
@@ -97,13 +96,12 @@ def press_world(
     lists
         LFW's ``multi_person_photos.json``.
     """
-    photos = _read_lists(lists)
     row_of = {"/".join(Path(str(path)).parts[-2:]): row for row, path in enumerate(paths)}
     names = sorted({str(name) for name in people.labels.tolist()} - {""})
     number = {name: i for i, name in enumerate(names)}
     rows: list[int] = []
     counts: list[int] = []
-    for faces in photos.values():
+    for faces in read_press_photos(lists).values():
         found = [row_of[face["image"]] for face in faces if face["image"] in row_of]
         if len(found) >= 2:
             rows += found
@@ -122,11 +120,3 @@ def press_world(
             query_rows[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
     words = f"{len(counts):,} press photos with two or more named LFW people"
     return RealWorld(words, people, items, np.array(counts), owner, query_rows, seed)
-
-
-def _read_lists(path: Path) -> Mapping[str, list[dict[str, Any]]]:
-    try:
-        lists: Mapping[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{path}: cannot read the lists of press photos ({error})") from error
-    return lists
