@@ -101,7 +101,9 @@ def run_claim(
         for name, place in _forms(variant):
             if not run.has(name):
                 say(f"evaluating {name}")
-                _whitened(network, place, train, labels, variant)
+                network.before = network.after = None
+                if place is not None:
+                    whiten(network, train, labels, (variant.size or 2,), place)
                 run.add(_evaluated(NetworkAggregator(network, name), ours, theirs))
     names = [UPPER_BOUND, *(name for variant in VARIANTS for name, _ in _forms(variant))]
     run.rows = {name: run.rows[name] for name in names}
@@ -171,7 +173,8 @@ def _sized_worlds(
     ours = _described(network, parts.calibrate, [_world(parts.calibrate, *CALIBRATION, 0)])[0]
     logistic = calibrated_elements(ours, faces=FACES)
     for people, sets in sizes:
-        wanted = [_world(parts.test, people, sets, group) for group in range(_groups(parts.test, people))]
+        groups = np.clip(len(_several(parts.test)) // people, 1, GROUPS)
+        wanted = [_world(parts.test, people, sets, group) for group in range(groups)]
         worlds = _described(network, parts.test, wanted)
         ten = [stress_elements(w, faces=FACES, logistic=logistic) for w in worlds]
         means = np.mean([result.means for result in ten], axis=0)
@@ -188,10 +191,6 @@ def _several(source: FaceArray) -> NDArray[np.int64]:
     """Return the people with three photos or more, in a fixed shuffle."""
     numbers, photos = np.unique(source.labels, return_counts=True)
     return np.random.default_rng(1).permutation(numbers[photos >= 3])
-
-
-def _groups(source: FaceArray, people: int) -> int:
-    return int(np.clip(len(_several(source)) // people, 1, GROUPS))
 
 
 def _world(source: FaceArray, people: int, sets: int, group: int) -> StressWorld:
@@ -217,18 +216,6 @@ def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
         yield f"{variant.name} + W (W after agg.)", "after"
     elif variant.aggregator not in ("memory", "muvera"):
         yield f"{variant.name} + W", "after"
-
-
-def _whitened(
-    network: SetNetwork,
-    place: str | None,
-    elements: torch.Tensor,
-    labels: NDArray[np.int64],
-    variant: Variant,
-) -> None:
-    network.before = network.after = None
-    if place is not None:
-        whiten(network, elements, labels, (variant.size or 2,), place)
 
 
 def _evaluated(aggregator: NetworkAggregator, ours: StressWorld, theirs: Sequence[StressWorld]) -> Row:

@@ -17,8 +17,7 @@ from setnet.evaluate.report.record import Record, read_record
 
 __all__ = ["read_folder", "with_block", "write_markdown", "write_page"]
 
-ORDER = ("fit", "stress", "retrieval", "tradeoff", "orthogonality", "identify", "photos")
-TITLES = {
+TITLES = {  # in the order of the page
     "fit": "Virtual people against real ones",
     "stress": "Stress test (section 5.1)",
     "retrieval": "Retrieval by set vectors (section 5.2)",
@@ -51,12 +50,12 @@ def read_folder(folder: Path) -> list[tuple[str, Record]]:
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is no folder: give the one with the --json files of experiments")
     found = [(path.stem, read_record(path)) for path in sorted(folder.glob("*.json"))]
-    known = [pair for pair in found if pair[1].experiment in ORDER]
+    known = [pair for pair in found if pair[1].experiment in TITLES]
     if not known:
         raise InvalidInputError(
             f"{folder} holds no results: run an experiment with --json {folder}/NAME.json"
         )
-    return sorted(known, key=lambda pair: (ORDER.index(pair[1].experiment), pair[0]))
+    return sorted(known, key=lambda pair: ([*TITLES].index(pair[1].experiment), pair[0]))
 
 
 def write_page(folder: Path, out: Path) -> Path:
