@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import StressResult, stress, stress_elements
+from setnet.evaluate.methods.stress_measure import FACES, StressResult, stress, stress_elements
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.learn import (
@@ -40,7 +40,6 @@ from setnet.learn import (
 
 __all__ = ["run_claim"]
 
-FACES = (2, 3, 4, 5)
 HELD_OUT = 100
 WHITENED = 2000  # faces that whitening is fitted on
 # Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.
@@ -171,16 +170,16 @@ def _sized_worlds(
 ) -> tuple[StressWorld, ...]:
     """Return the calibration world and test worlds of the largest size that is not too hard."""
     ours = _described(network, parts.calibrate, [_world(parts.calibrate, *CALIBRATION, 0)])[0]
-    logistic = calibrated_elements(ours, faces=FACES)
+    logistic = calibrated_elements(ours)
     for people, sets in sizes:
         groups = np.clip(len(_several(parts.test)) // people, 1, GROUPS)
         wanted = [_world(parts.test, people, sets, group) for group in range(groups)]
         worlds = _described(network, parts.test, wanted)
-        ten = [stress_elements(w, faces=FACES, logistic=logistic) for w in worlds]
+        ten = [stress_elements(w, logistic=logistic) for w in worlds]
         means = np.mean([result.means for result in ten], axis=0)
         say(f"{len(worlds)} x {people} people, {sets} sets: descriptor-per-element {means.round(1)}")
         if (people, sets) == sizes[-1] or (means >= EASY).all():
-            thirty = [stress_elements(w, faces=FACES, depth=30, logistic=logistic) for w in worlds]
+            thirty = [stress_elements(w, depth=30, logistic=logistic) for w in worlds]
             run.note(size=[people, sets])
             run.add(_row(UPPER_BOUND, ten, thirty, bound=True))
             return ours, *worlds
@@ -219,10 +218,9 @@ def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
 
 
 def _evaluated(aggregator: NetworkAggregator, ours: StressWorld, theirs: Sequence[StressWorld]) -> Row:
-    logistic = calibrated(aggregator, ours, faces=FACES)
+    logistic = calibrated(aggregator, ours)
     ten, thirty = (
-        [stress(aggregator, w, faces=FACES, depth=depth, logistic=logistic) for w in theirs]
-        for depth in (10, 30)
+        [stress(aggregator, w, depth=depth, logistic=logistic) for w in theirs] for depth in (10, 30)
     )
     return _row(aggregator.name, ten, thirty)
 

@@ -128,9 +128,8 @@ class Run:
         self.path = path
         self.rows: dict[str, Row] = {}
         self.extra: dict[str, Any] = {}
-        self._started, self._before = time.monotonic(), 0.0
-        self._cpu_started, self._cpu_before = time.process_time(), 0.0
-        self._peak_before = 0
+        self._started, self._cpu_started = time.monotonic(), time.process_time()
+        self._earlier: Mapping[str, Any] = {}
         if path is not None and path.is_file():
             stored = read_record(path)
             if (stored.experiment, stored.settings) != (experiment, self.settings):
@@ -139,10 +138,7 @@ class Run:
                     f"{_difference(stored.settings, self.settings)}; use another file or folder, or delete it"
                 )
             self.rows = {row.name: row for row in stored.rows}
-            self.extra = dict(stored.extra)
-            self._before = float(stored.machine.get("seconds", 0.0))
-            self._cpu_before = float(stored.machine.get("cpu_seconds", 0.0))
-            self._peak_before = int(stored.machine.get("peak_bytes", 0))
+            self.extra, self._earlier = dict(stored.extra), stored.machine
 
     def has(self, name: str) -> bool:
         """Whether a row is there already."""
@@ -165,9 +161,11 @@ class Run:
 
     def record(self) -> Record:
         """Return what there is so far."""
-        seconds = self._before + time.monotonic() - self._started
-        machine = _machine(seconds, self._cpu_before + time.process_time() - self._cpu_started)
-        machine["peak_bytes"] = max(machine["peak_bytes"], self._peak_before)
+        earlier = self._earlier
+        seconds = earlier.get("seconds", 0.0) + time.monotonic() - self._started
+        cpu_seconds = earlier.get("cpu_seconds", 0.0) + time.process_time() - self._cpu_started
+        machine = _machine(seconds, cpu_seconds)
+        machine["peak_bytes"] = max(machine["peak_bytes"], earlier.get("peak_bytes", 0))
         return Record(self.experiment, self.settings, tuple(self.rows.values()), machine, dict(self.extra))
 
     def save(self) -> None:
