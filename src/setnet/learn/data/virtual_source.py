@@ -1,4 +1,4 @@
-"""Virtual people as a training source: no end of identities, where a few hundred are overfitted."""
+"""Virtual people as a training source: any number of identities, where a network overfits a few hundred."""
 
 from __future__ import annotations
 
