@@ -8,7 +8,17 @@ from safetensors.torch import save_file
 
 from setnet.errors import ModelError
 from setnet.learn.models.backbones.resnet import ResNet50
-from setnet.learn.models.backbones.vggface2 import from_vggface2, load_vggface2, to_vggface2
+from setnet.learn.models.backbones.vggface2 import from_vggface2, load_vggface2
+
+
+def to_vggface2(net: ResNet50) -> dict[str, torch.Tensor]:
+    """Return the state dict under VGGFace2's names (`feat_extract` is a 1x1 convolution there)."""
+    state = dict(net.state_dict())
+    out = {k: v for k, v in state.items() if not k.startswith("reduce.")}
+    out["feat_extract.weight"] = state["reduce.weight"][:, :, None, None]
+    if "reduce.bias" in state:
+        out["feat_extract.bias"] = state["reduce.bias"]
+    return out
 
 
 def published(squeeze: bool, dim: int = 128, bias: bool = False) -> dict[str, tuple[int, ...]]:
