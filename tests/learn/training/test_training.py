@@ -81,7 +81,7 @@ def faces(settings: TrainingSettings) -> FaceArray:
     backbone = new_backbone(settings)
     assert backbone.spec is not None
     crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
-    return FaceArray(crops, np.repeat(np.arange(10), 3), [], backbone.spec, settings.augment)
+    return FaceArray(crops, np.repeat(np.arange(10), 3), backbone.spec, settings.augment)
 
 
 def same_weights(one: torch.nn.Module, other: torch.nn.Module) -> bool:

@@ -121,7 +121,7 @@ def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
     spec = new_backbone(settings).spec
     assert spec is not None
     train = half_of(crops.labels, "train")
-    names, owner, photos = np.unique(crops.labels, return_inverse=True, return_counts=True)
+    _, owner, photos = np.unique(crops.labels, return_inverse=True, return_counts=True)
     ours = np.unique(owner[train])
     several = ours[photos[ours] >= 3]
     held = np.random.default_rng(settings.seed).choice(
@@ -133,15 +133,11 @@ def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
         train & (single | np.isin(owner, held)),
         half_of(crops.labels, "test"),
     ]
-    people = [str(name) for name in names]
-    return _Data(
-        *(
-            FaceArray(
-                crops.pixels[rows], owner[rows].astype(np.int64), people, spec, settings.augment, "crops"
-            )
-            for rows in groups
-        )
+    faces = (
+        FaceArray(crops.pixels[rows], owner[rows].astype(np.int64), spec, settings.augment, "crops")
+        for rows in groups
     )
+    return _Data(*faces)
 
 
 def _described_all(network: SetNetwork, parts: _Data, worlds: Sequence[StressWorld], seed: int) -> _Described:

@@ -26,9 +26,7 @@ FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)
 CURVE = np.logspace(-5, 0, 61).tolist()
 
 
-def identification_rates(
-    gallery: Floats, probes: Floats, truth: NDArray[np.int64], ranks: Sequence[int] = RANKS
-) -> dict[int, float]:
+def identification_rates(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, float]:
     """Return, in percent, how many probes have their person among the first so many of the gallery.
 
     >>> identification_rates(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))[1]
@@ -37,7 +35,7 @@ def identification_rates(
     sims = probes @ gallery.T
     own = sims[np.arange(len(probes)), truth]
     place = (sims > own[:, None]).sum(axis=1)
-    return {rank: float(100.0 * (place < rank).mean()) for rank in ranks}
+    return {rank: float(100.0 * (place < rank).mean()) for rank in RANKS}
 
 
 def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.float64]:

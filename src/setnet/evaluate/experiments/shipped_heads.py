@@ -115,7 +115,6 @@ def evaluate_heads(
     tests: Mapping[str, LabelledPeople],
     *,
     sets: int = 64_000,
-    seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[HeadEvaluation]:
     """Return the stress test on each of `tests` (kind of photos: test people).
@@ -128,7 +127,7 @@ def evaluate_heads(
     evaluations = []
     for photos, test in tests.items():
         say(f"evaluating on photos {photos}")
-        world = stress_world(test.descriptors, test.labels, sets=sets, seed=seed)
+        world = stress_world(test.descriptors, test.labels, sets=sets)
         results = [stress(mean, world, logistic=mean_logistic), stress_elements(world, logistic=bound)]
         results += [stress(head, world) for head in heads]
         evaluations.append(HeadEvaluation(photos, sets, tuple(results)))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, set_means, unit
+from setnet.sets import SET_LOGISTIC, Aggregator, set_means, unit
 
 __all__ = ["GeneralisedMean", "Whitened", "Whitening", "fit_whitening"]
 
@@ -49,9 +49,9 @@ class GeneralisedMean(Aggregator):
     The formula is made for descriptors without negative values; of others it keeps the sizes only.
     """
 
-    def __init__(self, dim: int, p: float, signed: bool = False, logistic: Logistic = SET_LOGISTIC) -> None:
+    def __init__(self, dim: int, p: float, signed: bool = False) -> None:
         self.name = f"gm-signed-{p:g}" if signed else f"gm-{p:g}"
-        self.p, self.signed, self.logistic = p, signed, logistic
+        self.p, self.signed, self.logistic = p, signed, SET_LOGISTIC
         self.element_dim, self.dim, self.bits = dim, dim, 32
 
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
@@ -67,13 +67,10 @@ class GeneralisedMean(Aggregator):
 class Whitened(Aggregator):
     """Another aggregator with whitening of its elements (before) or of its set vectors (after)."""
 
-    def __init__(
-        self, inner: Aggregator, whitening: Whitening, where: str, logistic: Logistic | None = None
-    ) -> None:
+    def __init__(self, inner: Aggregator, whitening: Whitening, where: str) -> None:
         self.inner, self.whitening, self.where = inner, whitening, where
-        self.name = f"{inner.name}+W-{where}"
+        self.name, self.logistic = f"{inner.name}+W-{where}", inner.logistic
         self.element_dim, self.dim, self.bits = inner.element_dim, inner.dim, inner.bits
-        self.logistic = logistic or inner.logistic
 
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
         """Return unit-norm set vectors."""
