@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from setnet.learn.models.aggregators.ragged import check_counts
+
 __all__ = ["AggregatorModule"]
 
 
@@ -27,7 +29,12 @@ class AggregatorModule(nn.Module):
         self.dim = dim
 
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
-        """Return one unit vector per set, (N, dim)."""
+        """Return one unit vector per set, (N, dim); `counts` cuts the rows of `elements` into sets."""
+        check_counts(elements, counts)
+        return self.pool(elements, counts)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the vectors of sets whose counts were checked."""
         raise NotImplementedError
 
     def describe(self, elements: Tensor) -> Tensor:

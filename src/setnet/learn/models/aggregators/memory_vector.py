@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
-from setnet.learn.models.aggregators.ragged import check_counts, set_numbers, unit
+from setnet.learn.models.aggregators.ragged import set_numbers, unit
 
 __all__ = ["MemoryVector"]
 
@@ -21,9 +21,8 @@ class MemoryVector(AggregatorModule):
         super().__init__(element_dim, element_dim)
         self.ridge = ridge
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit memory vector of each set."""
-        check_counts(elements, counts)
         out = elements.new_zeros((len(counts), self.dim))
         numbers = set_numbers(counts)
         # Sets of one size are solved together: no padding, one batched solve per size.
