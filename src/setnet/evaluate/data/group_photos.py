@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
@@ -17,7 +16,6 @@ from setnet.evaluate.data.splits import read_press_photos, read_split
 
 __all__ = ["Album", "Placed", "compose_album", "read_album"]
 
-Pixels = NDArray[np.uint8]
 WIDTH, HEIGHT = 1280, 720
 SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
 LEAST_TO_QUERY = 4

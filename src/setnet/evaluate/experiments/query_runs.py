@@ -21,7 +21,6 @@ __all__ = ["Prepare", "QueryRunner", "build_index", "by_faces", "by_whitened_fac
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-K = 100
 ITEMS_AT_ONCE = 65_536
 QUERIES_AT_ONCE = 64
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.query_runs import K as DEPTH
 from setnet.evaluate.experiments.query_runs import (
     Prepare,
     QueryRunner,
@@ -37,6 +36,7 @@ from setnet.sets import Aggregator, Logistic, Mean, codec
 __all__ = ["EXACT", "OPTIMAL", "PLAIN", "PLAIN_SETS", "row_count", "run_tradeoff", "tradeoff"]
 
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+DEPTH = 100
 RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
 OPTIMAL = "per element, optimal matching (20 queries)"

@@ -9,7 +9,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -207,11 +207,7 @@ def _plain(value: Any) -> Any:
 def _machine(seconds: float, cpu: float) -> dict[str, Any]:
     """Return what the numbers depend on besides the settings."""
     versions = {"setnet": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "onnxruntime"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    versions |= {name: version(name) for name in ("numpy", "scipy", "onnxruntime")}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     return {
         "versions": versions,
