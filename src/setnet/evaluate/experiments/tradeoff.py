@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -117,7 +116,9 @@ def run_tradeoff(
 ) -> None:
     """Fill ``run`` with a row per way of searching."""
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
-    with _folder(work) as folder:
+    with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
+        folder = work or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         run.say(f"making {world.size:,} items")
         rows = _Rows(run, methods, StoredWorld(world, folder / "elements.f32"), runner, folder)
         rows.plain()
@@ -317,13 +318,3 @@ def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any
     if options["mode"] == "set":
         return hits[:DEPTH]
     return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)
-
-
-@contextmanager
-def _folder(work: Path | None) -> Iterator[Path]:
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-        yield work
-        return
-    with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as made:
-        yield Path(made)
