@@ -190,8 +190,9 @@ def _calibration_world(photos: LabelledPeople) -> StressWorld:
 
 def _halves(path: Path) -> Halves:
     rows, labels = read_descriptors(path)
-    halves = (half_of(labels, half) for half in ("train", "test"))
-    return Halves(*(LabelledPeople(rows[half], labels[half]) for half in halves), name=path.stem)
+    halves = [half_of(labels, half) for half in ("train", "test")]
+    train, test = (LabelledPeople(rows[half], labels[half]) for half in halves)
+    return Halves(train, test, path.stem)
 
 
 def _heads_in(folder: Path) -> list[Path]:

@@ -75,7 +75,8 @@ def test_strides_and_pooling_are_the_original_ones() -> None:
     assert net.conv2_1_1x1_reduce.stride == (1, 1)
     assert net.conv4_1_1x1_proj.stride == (2, 2)
     sides = []
-    net.conv5_3_1x1_increase.register_forward_hook(lambda m, i, o: sides.append(o.shape[-1]))
+    last = net.get_submodule("conv5_3_1x1_increase")
+    last.register_forward_hook(lambda m, i, o: sides.append(o.shape[-1]))
     with torch.no_grad():
         assert net(torch.zeros(1, 3, 224, 224)).shape == (1, 8)
     assert sides == [7]
