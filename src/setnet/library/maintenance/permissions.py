@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from setnet.library.maintenance.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
+from setnet.library.store.location import DATABASE, FILES, FOLDERS, THUMBNAILS
 from setnet.library.store.paths import shown
 
 __all__ = ["make_folder", "restrict", "restrict_with_notice", "write_private"]
@@ -51,12 +51,11 @@ def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
 
 def _parts(library: Path, folder_mode: int) -> Iterator[tuple[Path, bool]]:
     """Yield the library's own files and folders; whether each is a folder."""
-    own = {*DATABASE_FILES, INDEX, THUMBNAILS}
-    if set(os.listdir(library)) <= own:  # else the folder is not the library's alone
+    if set(os.listdir(library)) <= {*FILES, *FOLDERS}:  # else the folder is not the library's alone
         yield library, True
-    for name in DATABASE_FILES:
+    for name in FILES:
         yield library / name, False
-    for top in (library / INDEX, library / THUMBNAILS):
+    for top in (library / name for name in FOLDERS):
         if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
             for folder, _, files in os.walk(top):
                 yield Path(folder), True
