@@ -20,6 +20,7 @@ __all__ = ["Salvage", "copy_database", "salvage"]
 
 _MAGIC = b"SQLite format 3\0"
 _CHUNK = 4096  # keys read at once
+_LARGEST_FILE = 1 << 36  # bytes: a header that says more is damaged
 _PROBES_APART = 64  # keys: about a page of rows
 _HIGHEST_POSSIBLE = 1 << 26  # a higher one is damaged
 _FACES_PER_PHOTO = 65536  # as in the keys of the checksums
@@ -44,11 +45,16 @@ def salvage(path: Path) -> Iterator[Salvage]:
         path.touch()
     elif path.stat().st_size:
         with open(path, "r+b") as file:
+            header = file.read(32)
+            file.seek(0)
             file.write(_MAGIC)
+            # A file cut short: with pages of zeros at its end SQLite reads those that are left.
+            size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")
+            file.truncate(max(path.stat().st_size, min(size, _LARGEST_FILE)))
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.text_factory = lambda text: text.decode("utf-8", "replace")
         with suppress(sqlite3.DatabaseError):
-            db.execute("PRAGMA writable_schema = ON")  # read what there is of a file cut short
+            db.execute("PRAGMA writable_schema = ON")  # read tables although others are damaged
         yield Salvage(db)
 
 
@@ -57,7 +63,8 @@ class Salvage:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._tables = {row[0] for row in self._attempt("SELECT name FROM sqlite_master") or ()}
+        names = self._from_both_ends("SELECT name FROM sqlite_master ORDER BY rowid")
+        self._tables = {name for (name,) in names}
         self.lost = dict.fromkeys(COLUMNS, 0)
 
     def has(self, table: str) -> bool:
