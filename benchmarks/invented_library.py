@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index import SetIndex
-from setnet.library import FaceRow, Library, PhotoResult, PhotoWriter
+from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
 
 Vectors = NDArray[np.float32]
 
@@ -42,7 +42,7 @@ def fill(path: Path, batches: Iterable[Sequence[Vectors]], *, head: str | None =
 
 def _photo(number: int, descriptors: Vectors) -> PhotoResult:
     rows = tuple(
-        FaceRow((100.0 * i, 50.0, 100.0 * i + 80, 150.0), bytes(40), 0.99, _QUALITY)
+        StoredFace(i, 100.0 * i, 50.0, 100.0 * i + 80, 150.0, 0.99, bytes(40), _QUALITY)
         for i in range(len(descriptors))
     )
     return PhotoResult(

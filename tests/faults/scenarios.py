@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,7 +200,53 @@ def created_library(root: Path) -> dict[str, Any]:
         return {"photos": library.catalog.counts().photos, "dim": library.dim}
 
 
+def make_damaged_library(root: Path) -> None:
+    make_library(root)
+    with sqlite3.connect(root / "library" / "library.db") as db:
+        db.execute("DROP TRIGGER people_update")
+        db.execute("UPDATE people SET added = 7")
+    db.close()
+    (root / "library" / "index" / "catalog.sqlite").write_bytes(b"no database any more")
+
+
+def repair_library(root: Path) -> None:
+    from setnet.library import Library
+
+    Library.repair(root / "library")
+
+
+def repaired_library(root: Path) -> dict[str, Any]:
+    repair_library(root)  # wherever it was cut short, it can be done again
+    return library_contents(root)
+
+
+def make_library_backup(root: Path) -> None:
+    """Make a library and a backup of an earlier state of it."""
+    from setnet.library import Library
+
+    make_library(root)
+    with Library.open(root / "library") as library:
+        library.backup(root / "backup")
+        library.people.rename("Anna", "Anne")
+        library.forget([photos_of(root) / "old" / "b.jpg"])
+
+
+def library_backup_contents(root: Path) -> dict[str, Any]:
+    from setnet.library import Library
+
+    with Library.open(root / "backup") as library:
+        assert library.check() == []
+        photos = [photo.path.name for photo in library.catalog.all_photos()]
+        return {"photos": photos, "people": [p.name for p in library.people]}
+
+
 SCENARIOS |= {
+    "library-repair": Scenario(make_damaged_library, repair_library, repaired_library),
+    "library-backup": Scenario(
+        make_library_backup,
+        on_library(lambda library, photos: library.backup(library.path.parent / "backup")).change,
+        library_backup_contents,
+    ),
     "library-create": Scenario(lambda root: None, create_library, created_library),
     "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
     "library-forget": on_library(lambda library, photos: library.forget([photos / "old" / "b.jpg"])),

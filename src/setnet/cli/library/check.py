@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from setnet.cli.output import print_json
+from setnet.cli.output import print_json, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
@@ -26,4 +26,5 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
         if not problems:
             typer.echo("the library is sound")
     if problems:
+        say("`setnet repair` repairs what it can; `setnet restore BACKUP` brings a backup back")
         raise typer.Exit(1)
