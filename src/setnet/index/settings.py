@@ -69,9 +69,13 @@ class Settings:
         """Return settings read from the catalogue."""
         try:
             sets = SetSpec(**stored["sets"]) if stored["sets"] else None
-            shape = Shape(stored["dim"], stored["precision"], sets)
+            shape = Shape(whole("dim", stored["dim"], 1, MAX_DIM), stored["precision"], sets)
+            if shape.precision not in PRECISIONS:
+                raise one_of("precision", shape.precision, PRECISIONS)
+            if sets is not None:
+                codec.row_bytes(whole("set_dim", sets.dim, 1), sets.bits)
             return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, InvalidInputError) as error:
             raise StorageError(f"the index's settings are damaged: {error!r}") from None
 
     def meta(self) -> dict[str, Any]:

@@ -105,5 +105,17 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     crc, _, text = line.partition(b" ")
     if b"%08x" % zlib.crc32(text) != crc:
         return None
-    record: dict[str, Any] = json.loads(text)
-    return record
+    try:
+        record: dict[str, Any] = json.loads(text)
+        rows = record.get("deleted", {})
+        numbers = [
+            record["generation"],
+            *record.get("added", ()),
+            *record.get("dropped", ()),
+            *map(int, rows),
+        ]
+        numbers += [row for some in rows.values() for row in some]
+        is_sound = all(type(n) is int and 0 <= n < 2**62 for n in numbers)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return record if is_sound and isinstance(record.get("settings", {}), dict) else None
