@@ -119,11 +119,12 @@ class TrainingSettings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainingSettings:
         """Return the settings of nested plain values; unknown names are errors."""
+        _require_mapping("training settings", values)
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
             raise one_of("settings section", min(unknown), [*_SECTIONS, "seed"])
         parts = {name: _typed(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
-        return cls(preset=str(values.get("preset", "")), seed=int(values.get("seed", 0)), **parts)
+        return cls(preset=str(values.get("preset", "")), seed=_seed(values.get("seed", 0)), **parts)
 
     def override(self, changes: Sequence[str]) -> TrainingSettings:
         """Return the settings with changes such as ``sets.steps=100`` applied."""
@@ -140,9 +141,7 @@ class TrainingSettings:
                 value = text
             section, _, key = name.strip().partition(".")
             if section == "seed":
-                if type(value) is not int or value < 0:
-                    raise InvalidInputError(f"setting seed must be a whole number from 0, got {value!r}")
-                out = replace(out, seed=value)
+                out = replace(out, seed=_seed(value))
             elif section not in _SECTIONS:
                 raise one_of("settings section", section, [*_SECTIONS, "seed"])
             else:
@@ -160,7 +159,19 @@ _SECTIONS: dict[str, type] = {
 }
 
 
+def _require_mapping(name: str, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        raise InvalidInputError(f"{name} must be names with values, got {values!r:.80}")
+
+
+def _seed(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise InvalidInputError(f"setting seed must be a whole number from 0, got {value!r}")
+    return value
+
+
 def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
+    _require_mapping(f"settings section [{section}]", values)
     defaults = asdict(kind())
     made = {}
     for key, value in values.items():
