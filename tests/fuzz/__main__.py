@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzz.run import LONGEST, corpus_of, replay, run, survey
+from tests.fuzz.run import LONGEST, corpus_of, keep, replay, run, survey
 from tests.fuzz.sanitized import sanitized
 from tests.fuzz.targets import TARGETS
 
@@ -42,7 +42,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--plain", action="store_true", help="without sanitizers")
     parser.add_argument("--survey", action="store_true", help="go on after findings")
     parser.add_argument("--replay", metavar="HEX", help="try this input only")
-    parser.add_argument("--keep", type=Path, help="folder for what a guided run finds worth keeping")
+    parser.add_argument("--keep", action="store_true", help="keep inputs that reach new code in the corpus")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if unknown := set(options.targets) - set(TARGETS):
@@ -98,15 +98,15 @@ def _guided(
     name: str, options: argparse.Namespace, environment: dict[str, str], inputs: int, seconds: float
 ) -> bool:
     with tempfile.TemporaryDirectory(prefix="setnet-corpus-") as folder:
-        corpus = options.keep / name if options.keep else Path(folder, "corpus")
-        corpus.mkdir(parents=True, exist_ok=True)
+        corpus = Path(folder, "corpus")
+        corpus.mkdir()
         for number, data in enumerate(corpus_of(name)):
             (corpus / f"kept-{number}").write_bytes(data)
         command = [
             sys.executable, "-m", "tests.fuzz.guided", name, f"-runs={inputs}",
             f"-max_total_time={int(seconds)}", f"-max_len={LONGEST}", f"-seed={options.first + 1}",
-            f"-artifact_prefix={folder}/", "-print_final_stats=1", "-timeout=120", "-rss_limit_mb=0",
-            str(corpus),
+            f"-artifact_prefix={folder}/", "-print_final_stats=1", "-len_control=0", "-timeout=120",
+            "-rss_limit_mb=0", str(corpus),
         ]  # fmt: skip
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
         stats = dict(re.findall(r"stat::(\w+):\s+(\d+)", ended.stderr))
@@ -120,6 +120,8 @@ def _guided(
             print(f"  finding: {path.read_bytes().hex()}")
         if ended.returncode:
             print(ended.stderr[-4000:])
+        elif options.keep:
+            keep(name, [path.read_bytes() for path in corpus.iterdir()])
         return not ended.returncode
 
 

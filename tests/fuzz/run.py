@@ -18,9 +18,10 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, limited, watched
 
-__all__ = ["LONGEST", "Ran", "corpus_of", "opened", "replay", "run", "survey"]
+__all__ = ["LONGEST", "Ran", "corpus_of", "keep", "opened", "replay", "run", "survey"]
 
 CORPUS = Path(__file__).parent / "corpus"
+MOST_KEPT = 100  # inputs of a target
 LONGEST = 256  # bytes of an input: each is a decision
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # no disk to wait for
 
@@ -54,6 +55,13 @@ def corpus_of(name: str) -> list[bytes]:
     """Return the inputs that are kept for a target."""
     file = CORPUS / f"{name}.txt"
     return [bytes.fromhex(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def keep(name: str, inputs: list[bytes]) -> None:
+    """Replace the kept inputs of a target; only the shortest are kept."""
+    chosen = sorted(set(inputs), key=lambda data: (len(data), data))[:MOST_KEPT]
+    CORPUS.mkdir(exist_ok=True)
+    (CORPUS / f"{name}.txt").write_text("".join(f"{data.hex()}\n" for data in chosen if data))
 
 
 def replay(name: str, inputs: list[bytes]) -> Ran:

@@ -1,4 +1,7 @@
-"""Requests made up from the API's own description: whatever comes, it is answered, and never with a 500."""
+"""Requests generated from the API's own description by schemathesis: the answers fit it, and none is a 500.
+
+`tests/fuzz/targets/http_requests.py` goes further from the description; here answers are compared with it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("web-fuzz")
 schemathesis.serializer.alias("application/x-npz", "application/octet-stream")
 
 _SOAK = bool(os.environ.get("SETNET_SOAK"))
-# A stream that does not end by itself is no matter for a fuzzer.
+# Its answer does not end by itself.
 _ENDLESS = "/api/v1/index/events"
 
 
@@ -52,8 +55,8 @@ def _limits(examples: int) -> settings:
 
 
 def _fuzz(schema: Any, examples: int) -> int:
-    """Ask each operation `examples` times with what its description allows, and with what it does not."""
-    asked = 0
+    """Call each operation `examples` times with what its description allows, and with what it does not."""
+    calls = 0
     for found in schema.get_all_operations():
         operation = found.ok()
         if operation.path == _ENDLESS:
@@ -62,14 +65,14 @@ def _fuzz(schema: Any, examples: int) -> int:
 
             @_limits(examples)
             @given(case=operation.as_strategy(generation_mode=mode))
-            def ask(case: Any) -> None:
-                nonlocal asked
-                asked += 1
+            def call(case: Any) -> None:
+                nonlocal calls
+                calls += 1
                 case.call_and_validate(checks=[not_a_server_error, response_schema_conformance], timeout=60)
 
-            with suppress(Unsatisfiable):  # an operation without parameters cannot be asked wrongly
-                ask()
-    return asked
+            with suppress(Unsatisfiable):  # an operation without parameters cannot be called wrongly
+                call()
+    return calls
 
 
 def test_no_request_ends_in_a_server_error(schema: Any) -> None:
