@@ -27,6 +27,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     [
         ({"descriptors": ROWS}, "labels"),
         ({"descriptors": ROWS, "labels": LABELS[:2]}, "do not fit"),
+        ({"descriptors": np.empty((0, 2**60), np.uint8), "labels": np.empty(0, "U1")}, "do not fit"),
+        ({"descriptors": np.empty((3, 0)), "labels": LABELS}, "do not fit"),
         ({"descriptors": ROWS[0], "labels": LABELS}, "do not fit"),
         ({"descriptors": ROWS * np.nan, "labels": LABELS}, "row 0 holds NaN"),
         ({"descriptors": ROWS, "labels": np.array(LABELS, object)}, "not a readable"),

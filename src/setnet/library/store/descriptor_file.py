@@ -15,6 +15,8 @@ from setnet.library.store.paths import shown
 
 __all__ = ["read_arrays", "read_descriptors", "refuse_place", "write_descriptor_file"]
 
+_LARGEST_DIM = 1 << 20  # an empty array may claim any
+
 
 def refuse_place(path: Path) -> None:
     """Raise when a descriptor file cannot be written there."""
@@ -56,12 +58,12 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
     found, labels = read_arrays(path, ("descriptors", "labels"))
     if found.dtype.kind not in "fiu":
         raise InvalidInputError(f"{path}: descriptors must be numbers, not {found.dtype}")
+    if found.ndim != 2 or labels.shape != found.shape[:1] or not 1 <= found.shape[1] <= _LARGEST_DIM:
+        raise InvalidInputError(
+            f"{path}: descriptors {found.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
+        )
     with np.errstate(over="ignore"):  # what is too large is refused below
         descriptors = np.asarray(found, dtype=np.float32)
-    if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
-        raise InvalidInputError(
-            f"{path}: descriptors {descriptors.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
-        )
     if not np.isfinite(descriptors).all():
         bad = int(np.flatnonzero(~np.isfinite(descriptors).all(1))[0])
         raise InvalidInputError(f"{path}: row {bad} holds NaN or infinity; remove it")
