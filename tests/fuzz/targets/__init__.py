@@ -39,6 +39,8 @@ TARGETS = {
     "head_files": Target(200_000, 900, 200),
     "http_requests": Target(150_000, 2400, 100),
     "photo_files": Target(20_000, 1800, 60),
+    "worker_replies": Target(60_000, 600, 300),
+    "library_files": Target(10_000, 900, 40),
     "settings": Target(100_000, 600, 500),
     "conditions": Target(130_000, 600, 300),
 }

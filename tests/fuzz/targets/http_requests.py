@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,17 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-import numpy as np
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, junk, mutated_bytes, mutated_json
 from tests.fuzz.openapi import sample
+from tests.fuzz.synthetic_library import fill_library
 from tests.fuzz.target import Function
 from tests.fuzz.targets.photo_files import damaged_photo, photos
 
-from setnet.library import Example, Library
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult
-from setnet.library.store.creation import remember
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library import Library
 from setnet.web import WebSettings, create_app
 
 SECONDS = 60.0  # of waiting for an answer: processor time has a tighter limit
@@ -98,7 +94,7 @@ class Server:
         self._images = photos()
         library = folder / "library"
         with Library.create(library) as made:
-            self._fill(made)
+            fill_library(made, self._photos, self._images)
         guarded = WebSettings(
             token=TOKEN, behind_proxy=True, cors=("https://example.org",), wrong_tokens=1 << 30
         )
@@ -115,28 +111,6 @@ class Server:
         ]
         self._texts = [*TEXTS, str(self._photos)]
         self._count = 0
-
-    def _fill(self, library: Library) -> None:
-        """Store photos whose faces were never found, and a person."""
-        rng = np.random.default_rng(1)
-        results = []
-        for number, image in enumerate(self._images[:6]):
-            path = self._photos / f"{number}.jpg"
-            path.write_bytes(image)
-            descriptors = rng.normal(size=(number % 3, library.dim)).astype(np.float32)
-            face = FaceRow((4.5, 5, 30, 38), rng.normal(size=(5, 2)).astype("<f4").tobytes(), 0.9, "{}")
-            results.append(
-                PhotoResult(
-                    os.fsencode(path), size=len(image), mtime_ns=number, hash=bytes([number]) * 16,
-                    taken=1.5e9 + number, width=48, height=40, faces=(face,) * len(descriptors),
-                    descriptors=descriptors if len(descriptors) else None,
-                )
-            )  # fmt: skip
-        with library._writing() as index:
-            remember(library._database, [os.fsencode(self._photos)])
-            PhotoWriter(library._database, index).store(results)
-        if "Anna" not in library.people:
-            library.people.add("Anna", [Example(rng.normal(size=library.dim).astype(np.float32))])
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -230,7 +204,7 @@ class Server:
     def tidy(self) -> None:
         """Now and then bring back what requests deleted, and delete what they made."""
         self._count += 1
-        if self._count % 50:
+        if self._count % 200:
             return
         for app in self.apps:
             state = app.state.server
@@ -239,7 +213,7 @@ class Server:
         with self.apps[0].state.server.library.reading() as library:
             for person in list(library.people):
                 library.people.remove(person.name)
-            self._fill(library)
+            fill_library(library, self._photos, self._images)
 
 
 def _judge(request: Request, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None:

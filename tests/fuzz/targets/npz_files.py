@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,6 @@ from tests.fuzz.target import Function, attempt
 from setnet.library import read_descriptors
 from setnet.web.api.npz import arrays_in
 
-NAMES = ("ids", "elements", "counts", "attributes", "descriptors", "labels", "query", "k")
 LARGEST = 1 << 24
 DTYPES = (
     "<f4", ">f4", "<f8", "<f2", "<i8", "|u1", "<U3", "|S3", "|b1", "|O", "<M8[s]", "<c8", "|V4", "<U0",
@@ -31,29 +30,37 @@ WORDS = [
 
 @contextmanager
 def target(folder: Path) -> Iterator[Function]:
-    """Yield the function that damages an npz file and reads it in both ways."""
-    arrays: list[tuple[str, Any]] = [
-        ("ids", np.array(["a", "bé"])),
-        ("elements", np.eye(3, dtype=np.float32)),
-        ("counts", np.array([1, 2])),
-        ("attributes", np.array(["{}", '{"year": 3}'])),
-        ("descriptors", np.eye(2, 4, dtype=np.float32)),
-        ("labels", np.array(["anna", ""])),
-        ("query", np.eye(2, dtype=np.float64)),
-        ("k", np.array(5)),
-    ]
-    members = {name: _npy(array) for name, array in arrays}
+    """Yield the function that damages an npz file and reads it as a body or as a descriptor file."""
+    items = {
+        "ids": _npy(np.array(["a", "bé"])),
+        "elements": _npy(np.eye(3, dtype=np.float32)),
+        "counts": _npy(np.array([1, 2])),
+        "attributes": _npy(np.array(["{}", '{"year": 3}'])),
+    }
+    query = {"query": _npy(np.eye(2, dtype=np.float64)), "k": _npy(np.array(5))}
+    described = {
+        "descriptors": _npy(np.eye(2, 4, dtype=np.float32)),
+        "labels": _npy(np.array(["anna", ""])),
+    }
     file = folder / "file.npz"
+
+    def described_file(npz: bytes) -> None:
+        file.write_bytes(npz)
+        _described(file)
+
+    readers: list[tuple[dict[str, bytes], Callable[[bytes], None]]] = [
+        (items, lambda npz: _plain(arrays_in(npz, ("ids", "elements", "counts"), ("attributes",), LARGEST))),
+        (query, lambda npz: _plain(arrays_in(npz, (), ("query", "k"), LARGEST))),
+        (described, described_file),
+    ]
 
     def run(data: bytes) -> None:
         choices = Choices(data)
+        members, read = choices.pick(readers)
         npz = _crafted(choices, members)
         if choices.once_in(3):
             npz = mutated_bytes(choices, npz, WORDS)
-        attempt(lambda: _sound(arrays_in(npz, NAMES[:3], NAMES[3:4], LARGEST)))
-        attempt(lambda: _sound(arrays_in(npz, (), NAMES[6:], LARGEST)))
-        file.write_bytes(npz)
-        attempt(lambda: _described(file))
+        attempt(lambda: read(npz))
 
     yield run
 
@@ -68,7 +75,7 @@ def _crafted(choices: Choices, members: dict[str, bytes]) -> bytes:
     """Return a zip archive, most of whose members are as they should be."""
     file = io.BytesIO()
     names = sorted(members)
-    changed = {choices.pick(names) for _ in range(choices.pick((1, 1, 2, 8)))}
+    changed = {choices.pick(names) for _ in range(choices.pick((1, 1, 2)))}
     kind = zipfile.ZIP_DEFLATED if choices.once_in(4) else zipfile.ZIP_STORED
     if choices.once_in(30):
         kind = choices.pick((zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
@@ -95,7 +102,7 @@ def _headed(choices: Choices) -> bytes:
     return start + header + bytes(choices.pick((0, 12, 48, 100, 5000)))
 
 
-def _sound(arrays: dict[str, Any]) -> None:
+def _plain(arrays: dict[str, Any]) -> None:
     for array in arrays.values():
         assert array.dtype.kind in "fiuU", "an array of neither numbers nor texts"
         assert array.nbytes <= LARGEST, "an array larger than the limit"
