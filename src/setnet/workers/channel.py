@@ -90,7 +90,7 @@ def _header(text: bytearray) -> tuple[str, dict[str, Any], dict[str, tuple[np.dt
     try:
         header = json.loads(text, parse_constant=_refuse_constant)
         name, fields, arrays = header["name"], header["fields"], header["arrays"]
-        layouts = {key: _layout(*arrays[key]) for key in arrays}
+        layouts = {key: _layout(*layout) for key, layout in arrays.items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise _no_message(f"a broken header: {type(error).__name__}") from error
     if not isinstance(name, str) or not isinstance(fields, dict):
