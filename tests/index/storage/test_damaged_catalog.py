@@ -10,6 +10,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import SetNetError, StorageError
+from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
 
 QUERY = np.eye(4, dtype=np.float32)[:1]
@@ -103,6 +104,14 @@ def test_settings_that_no_index_can_have_are_damage(stored, change):
 def test_values_of_another_kind_are_damage(stored, sql):
     changed(stored, sql)
     assert use_all(stored)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_sequence_numbers_are_never_given_twice(stored, number):
+    changed(stored, "UPDATE meta SET value = ? WHERE key = 'next_seq'", number)
+    with closing(Catalog(stored / "catalog.sqlite", read_only=False)) as catalog:
+        with pytest.raises(StorageError, match="damaged"), catalog.writing():
+            catalog.enter(["c"])
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,8 @@ class Catalog:
             value = json.loads(row[0])
         except (ValueError, TypeError, RecursionError):
             value = None
-        is_counter = type(value) is int and 0 <= value < 2**62
+        least = 1 if key in ("next_seq", "next_segment") else 0
+        is_counter = type(value) is int and least <= value < 2**62
         if not (isinstance(value, dict) if key == "settings" else is_counter):
             raise StorageError(f"{self.path} is damaged: setting {key!r} cannot be read")
         return value
@@ -204,6 +205,10 @@ class Catalog:
         if self.db.total_changes - before - 1 == len(ids):  # the setting is a change too
             return seq, np.empty(0, np.int64)
         known = self.seqs_of(ids)
+        if len(known) != len(ids):
+            raise StorageError(
+                f"{self.path} is damaged: sequence number {first} was given before; run check()"
+            )
         seq = np.array([known[i] for i in ids], dtype=np.int64)
         return seq, seq[seq < first]
 
