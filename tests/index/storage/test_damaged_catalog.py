@@ -109,9 +109,9 @@ def test_values_of_another_kind_are_damage(stored, sql):
 @pytest.mark.parametrize("number", [0, 1])
 def test_sequence_numbers_are_never_given_twice(stored, number):
     changed(stored, "UPDATE meta SET value = ? WHERE key = 'next_seq'", number)
-    with closing(Catalog(stored / "catalog.sqlite", read_only=False)) as catalog:
-        with pytest.raises(StorageError, match="damaged"), catalog.writing():
-            catalog.enter(["c"])
+    catalog = Catalog(stored / "catalog.sqlite", read_only=False)
+    with closing(catalog), pytest.raises(StorageError, match="damaged"), catalog.writing():
+        catalog.enter(["c"])
 
 
 @pytest.mark.parametrize(
