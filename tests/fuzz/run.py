@@ -66,14 +66,14 @@ def keep(name: str, inputs: list[bytes]) -> None:
 
 def replay(name: str, inputs: list[bytes]) -> Ran:
     """Try given inputs; the first finding is raised, naming its input."""
-    return _tried(name, iter(inputs), 1e9)
+    return _tried(name, iter(inputs), 0.0, len(inputs))
 
 
 def run(name: str, first: int, inputs: int, seconds: float) -> Ran:
-    """Try the kept inputs and those of the seeds from ``first``; stop when the time is over."""
+    """Try all kept inputs, then those of the seeds from ``first`` until the time is over."""
     corpus = corpus_of(name)
     new = (_input(name, seed, corpus) for seed in range(first, first + inputs))
-    return _tried(name, chain(corpus, new), seconds)
+    return _tried(name, chain(corpus, new), seconds, len(corpus) + 1)
 
 
 def _input(name: str, seed: int, corpus: list[bytes]) -> bytes:
@@ -84,7 +84,7 @@ def _input(name: str, seed: int, corpus: list[bytes]) -> bytes:
     return mutated_bytes(Choices(fresh), rng.choice(corpus))[:LONGEST]
 
 
-def _tried(name: str, inputs: Iterator[bytes], seconds: float) -> Ran:
+def _tried(name: str, inputs: Iterator[bytes], seconds: float, least: int) -> Ran:
     count = 0
     with opened(name) as function:
         start = time.monotonic()
@@ -95,7 +95,7 @@ def _tried(name: str, inputs: Iterator[bytes], seconds: float) -> Ran:
                 error.add_note(f"finding of {name}: {data.hex()}")
                 raise
             count += 1
-            if time.monotonic() - start > seconds:
+            if count >= least and time.monotonic() - start > seconds:
                 break
         return Ran(count, time.monotonic() - start)
 
