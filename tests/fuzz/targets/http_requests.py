@@ -199,7 +199,7 @@ class Server:
         assert len(starts) == 1 or is_cut, f"{len(starts)} answers to one request"
         if starts:
             data = b"".join(message.get("body", b"") for message in sent)
-            _judge(request, starts[0]["status"], starts[0]["headers"], data)
+            _examine(request, starts[0]["status"], starts[0]["headers"], data)
 
     def tidy(self) -> None:
         """Now and then bring back what requests deleted, and delete what they made."""
@@ -216,7 +216,7 @@ class Server:
             fill_library(library, self._photos, self._images)
 
 
-def _judge(request: Request, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None:
+def _examine(request: Request, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None:
     what = f"{request.method} {request.path!r}: {status} {data[:200]!r}"
     assert status < 500, what
     for name, value in headers:
