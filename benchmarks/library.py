@@ -162,41 +162,23 @@ def _children_cpu() -> float:
 
 
 def _fill(path: Path, items: int) -> None:
-    """Make a library of photos that never were: 2.8 faces each, random unit descriptors."""
+    """Make a library with random unit descriptors and two saved people."""
     import numpy as np
 
+    from invented_library import BATCH, Vectors, face_counts, fill
     from setnet.library import Example, Library
-    from setnet.library.indexing.photo_result import FaceRow, PhotoResult
-    from setnet.library.store.photo_writer import PhotoWriter
+    from setnet.sets import unit
 
     chance = np.random.default_rng(0)
-    row = FaceRow((10.0, 10.0, 90.0, 110.0), np.zeros((5, 2), "<f4").tobytes(), 0.99, '{"size": 90.0}')
-    with Library.create(path) as library, library._writing() as index:
-        writer = PhotoWriter(library._database, index)
-        for at in range(0, items, 20_000):
-            results = []
-            for number in range(at, min(items, at + 20_000)):
-                faces = int(chance.choice([2, 3, 4, 5, 7], p=[0.58, 0.22, 0.10, 0.05, 0.05]))
-                vectors = chance.standard_normal((faces, 128), np.float32)
-                vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-                results.append(
-                    PhotoResult(
-                        path=f"/photos/{number % 100}/{number}.jpg".encode(),
-                        size=1,
-                        hash=number.to_bytes(16, "little"),
-                        taken=float(number * 1000),
-                        width=100,
-                        height=120,
-                        faces=(row,) * faces,
-                        descriptors=vectors,
-                    )
-                )
-            writer.store(results)
-            if at == 0:
-                for name, result in zip(("ann", "ben"), results, strict=False):
-                    assert result.descriptors is not None
-                    library.people.add(name, [Example(result.descriptors[0])])
-        index.compact()
+
+    def batch(size: int) -> list[Vectors]:
+        counts = face_counts(chance, size)
+        return np.split(unit(chance.standard_normal((counts.sum(), 128), np.float32)), np.cumsum(counts)[:-1])
+
+    fill(path, (batch(min(BATCH, items - at)) for at in range(0, items, BATCH)))
+    with Library.open(path) as library:
+        for name, photo in zip(("ann", "ben"), library.catalog.latest(2, None), strict=True):
+            library.people.add(name, [Example(library.descriptors(photo.id)[0])])
 
 
 def main() -> None:

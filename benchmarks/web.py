@@ -27,24 +27,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-from numpy.typing import NDArray
 
+from invented_library import BATCH, Vectors, face_counts, fill
 from setnet.index import SetIndex
-from setnet.library import Library
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.sets import unit
 
 DIM = 128
 IDENTITIES = 30_000
-BATCH = 20_000
 K = 50
 ROUNDS = 5
-
-Vectors = NDArray[np.float32]
-
-
-def unit(rows: NDArray[Any]) -> Vectors:
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 def identities() -> Vectors:
@@ -57,46 +48,22 @@ def views(people: Vectors, chance: np.random.Generator) -> Vectors:
 
 
 def build(world: Path, items: int) -> None:
-    """Make a library of photos that were never taken, through the writer that indexing uses."""
-    if (world / "complete").exists():
-        return
+    """Make the library once; the mean makes its set vectors in no time, a trained head in an hour."""
+    if not (world / "complete").exists():
+        fill(world / "library", _batches(items), head="mean")
+        (world / "complete").touch()
+
+
+def _batches(items: int) -> Iterator[list[Vectors]]:
     chance = np.random.default_rng(11)
     people = identities()
     start = time.perf_counter()
-    # Set vectors are not what is measured: the mean makes them in no time, a trained head in an hour.
-    Library.create(world / "library").close()
-    SetIndex.destroy(world / "library" / "index")
-    SetIndex.create(world / "library" / "index", DIM, head="mean").close()
-    with Library.open(world / "library") as library, library._writing() as index:
-        writer = PhotoWriter(library._database, index)
-        for at in range(0, items, BATCH):
-            n = min(BATCH, items - at)
-            counts = chance.choice([2, 3, 4, 5, 7], size=n, p=[0.58, 0.22, 0.10, 0.05, 0.05])
-            faces = views(people[chance.integers(0, IDENTITIES, counts.sum())], chance)
-            parts = np.split(faces, np.cumsum(counts)[:-1])
-            writer.store([_photo(at + i, part) for i, part in enumerate(parts)])
-            print(f"\r  {at + n:,} photos, {time.perf_counter() - start:.0f} s", end="", flush=True)
+    for at in range(0, items, BATCH):
+        counts = face_counts(chance, min(BATCH, items - at))
+        faces = views(people[chance.integers(0, IDENTITIES, counts.sum())], chance)
+        yield np.split(faces, np.cumsum(counts)[:-1])
+        print(f"\r  {at + len(counts):,} photos, {time.perf_counter() - start:.0f} s", end="", flush=True)
     print()
-    (world / "complete").touch()
-
-
-_QUALITY = json.dumps({"size": 90.0, "score": 0.99, "sharpness": 0.2, "yaw": 0.0, "pitch": 0.0, "roll": 0.0})
-
-
-def _photo(number: int, descriptors: Vectors) -> PhotoResult:
-    rows = tuple(
-        FaceRow((100.0 * i, 50.0, 100.0 * i + 80, 150.0), bytes(40), 0.99, _QUALITY)
-        for i in range(len(descriptors))
-    )
-    return PhotoResult(
-        path=f"/photos/{number // 1000:04}/{number}.jpg".encode(),
-        hash=number.to_bytes(16, "big"),
-        taken=1.4e9 + number,
-        width=1600,
-        height=1200,
-        faces=rows,
-        descriptors=descriptors,
-    )
 
 
 def queries(number: int) -> list[Vectors]:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from setnet.errors import OutcomeUnknownError, StorageError
+from setnet.errors import InvalidInputError, OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = ["append_durably", "replace_file", "storage_errors", "transaction"]
+__all__ = ["append_durably", "own_errors", "replace_file", "storage_errors", "transaction"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 @contextmanager
@@ -65,6 +69,23 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damage in its messages
         raise StorageError(f"{doing}{path}: {error}") from error
+
+
+def own_errors(method: Method) -> Method:
+    """Let nothing but errors of setnet out of a method of an object with a ``path``.
+
+    Errors of the system and of SQLite become `StorageError`, those of odd texts `InvalidInputError`.
+    """
+
+    @wraps(method)
+    def wrapped(owner: Any, *args: Any, **options: Any) -> Any:
+        try:
+            with storage_errors(owner.path):
+                return method(owner, *args, **options)
+        except UnicodeError as error:
+            raise InvalidInputError(f"a name or path is no valid text: {error}") from error
+
+    return cast(Method, wrapped)
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, People, virtual_halves
+from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.learn import VirtualPeople
@@ -27,16 +27,16 @@ def methods(halves: Halves) -> Methods:
 
 
 @pytest.fixture(scope="session")
-def stress_people() -> People:
+def stress_people() -> LabelledPeople:
     """60 people of five faces, 20 of two, 200 of one; labels sort by these numbers."""
     rng = np.random.default_rng(0)
     eye = np.eye(128, dtype=np.float32)
     model = VirtualPeople(np.zeros(128, np.float32), eye, 0.8 * eye)
     who = np.concatenate([np.repeat(np.arange(60), 5), 60 + np.arange(20).repeat(2), 80 + np.arange(200)])
-    return People(model.faces(rng, model.people(rng, 280), who), np.array([f"p{i:03}" for i in who]))
+    return LabelledPeople(model.faces(rng, model.people(rng, 280), who), np.array([f"p{i:03}" for i in who]))
 
 
 @pytest.fixture(scope="session")
-def world(stress_people: People) -> StressWorld:
+def world(stress_people: LabelledPeople) -> StressWorld:
     some = stress_people
     return stress_world(some.descriptors, some.labels, sets=3000, queries=30, repeats=3, seed=1)

@@ -1,4 +1,4 @@
-"""What must not work: strangers, traversal, bombs, floods, other sites."""
+"""What must not work: missing tokens, traversal, bombs, floods, other sites."""
 
 from __future__ import annotations
 
@@ -16,18 +16,27 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from PIL import Image
 
 from setnet.errors import InvalidInputError
 from setnet.web import WebSettings, create_app
 from setnet.web.server.guard import COOKIE
+from setnet.web.state.server_state import ServerState
 from setnet.workers import Limits
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
 TOKEN = "a-token-of-some-length"
 JPEG = {"Content-Type": "image/jpeg"}
+
+
+def state_of(client: TestClient) -> ServerState:
+    app = client.app
+    assert isinstance(app, FastAPI)
+    state: ServerState = app.state.server
+    return state
 
 
 @pytest.fixture(scope="module")
@@ -235,7 +244,7 @@ def test_bombs_and_rubbish_are_refused_and_the_server_goes_on(
 
 def test_a_face_process_that_died_is_replaced(shared: TestClient, portrait: Callable[[str], bytes]) -> None:
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
-    (process,) = shared.app.state.server.pool._pool._calls
+    (process,) = state_of(shared).pool._pool._calls
     process.kill()
     process._process.wait()
     assert shared.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).status_code == 200
@@ -257,7 +266,7 @@ def test_photos_are_never_opened_in_the_servers_own_process(
 def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
     own: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    drawing = own.app.state.server.drawing
+    drawing = state_of(own).drawing
     first, second, *_ = (photo["id"] for photo in own.get(f"{API}/photos").json()["photos"])
     assert own.get(f"{API}/photos/{first}/thumbnail").status_code == 200
     with monkeypatch.context() as patch:

@@ -79,7 +79,7 @@ def header(**changes: Any) -> bytes:
         header(name=5),
         header(fields=[]),
         header(arrays=5),
-        header(arrays=[7]),
+        header(arrays=[1]),
         header(arrays=[1 << 70]),
         header(arrays={"a": 5}),
         header(arrays={"a": ["float32"]}),

@@ -11,6 +11,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from setnet.cli.output import say
 from setnet.errors import SetNetError
 
 __all__ = ["COMMANDS", "app", "command", "run"]
@@ -104,21 +105,16 @@ def run() -> NoReturn:
     """Run the command line. Exit status: 0 ok, 1 nothing found or some files failed, 2 wrong use."""
     try:
         app(prog_name="setnet")
+        sys.exit(0)
     except SetNetError as error:
-        from setnet.cli.output import say
-
-        say(f"setnet: {error}")
-        sys.exit(2)
+        message = str(error)
     except OSError as error:  # a folder or file that this user may not use
-        from setnet.cli.output import say
-
-        say(f"setnet: {error.filename or 'the system'}: {error.strerror or error}")
-        sys.exit(2)
+        message = f"{error.filename or 'the system'}: {error.strerror or error}"
     except ImportError as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         sys.exit(130)  # Ctrl-C while a library in C was being loaded
     except MemoryError:
-        sys.stderr.write("setnet: not enough memory\n")
-        sys.exit(2)
-    sys.exit(0)
+        message = "not enough memory"
+    say(f"setnet: {message}")
+    sys.exit(2)

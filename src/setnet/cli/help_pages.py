@@ -21,10 +21,9 @@ def help_pages() -> str:
     parts = ["# The command line", "", _PREFACE, "", *_page("setnet", whole)]
     for name in COMMANDS:
         found = command(name)
-        if found is not None:
-            parts += _page(f"setnet {name}", found)
-            for inner, sub in getattr(found, "commands", {}).items():
-                parts += _page(f"setnet {name} {inner}", sub, level=3)
+        parts += _page(f"setnet {name}", found)
+        for inner, sub in getattr(found, "commands", {}).items():
+            parts += _page(f"setnet {name} {inner}", sub, level=3)
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -15,9 +15,7 @@ __all__ = ["console", "print_either", "print_facts", "print_json", "print_table"
 
 def say(text: str) -> None:
     """Write a remark to standard error, whatever characters file names brought into it."""
-    line = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    encoding = sys.stderr.encoding or "utf-8"
-    sys.stderr.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+    sys.stderr.write(_printable(text, sys.stderr) + "\n")
 
 
 def print_json(value: Any) -> None:
@@ -65,6 +63,6 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
     console().print(table)
 
 
-def _printable(text: str) -> str:
-    encoding = sys.stdout.encoding or "utf-8"
+def _printable(text: str, stream: TextIO | None = None) -> str:
+    encoding = (stream or sys.stdout).encoding or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)

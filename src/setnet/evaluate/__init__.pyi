@@ -1,6 +1,6 @@
 from .data.degrade import degrade_photos as degrade_photos
 from .data.labelled_people import Halves as Halves
-from .data.labelled_people import People as People
+from .data.labelled_people import LabelledPeople as LabelledPeople
 from .data.labelled_people import read_people as read_people
 from .experiments.claim import run_claim as run_claim
 from .experiments.end_to_end import end_to_end as end_to_end

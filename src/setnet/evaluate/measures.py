@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["dcg", "first_full_match", "full_match_recall", "ndcg"]
+__all__ = ["dcg", "first_full_match", "full_match_recall", "ndcg", "ranking_measures"]
+
+NEVER = 1000.0  # rank given to a first full match that is not among the hits
 
 
 def dcg(relevance: ArrayLike, n: int) -> NDArray[np.float64]:
@@ -62,3 +67,26 @@ def first_full_match(ranked: ArrayLike, people: int) -> NDArray[np.float64]:
     full = np.asarray(ranked) >= people
     rank = full.argmax(axis=-1) + 1.0
     return np.where(full.any(axis=-1), rank, np.inf)
+
+
+Item = TypeVar("Item")
+
+
+def ranking_measures(found: Sequence[Item], truth: Mapping[Item, int], people: int) -> dict[str, float]:
+    """Return nDCG@10, nDCG@30, full matches among 30 and the rank of the first, of one ranking.
+
+    Parameters
+    ----------
+    found
+        The items of the ranking, best first.
+    truth
+        How many of the query's people each item holds; items that hold none may be left out.
+    people
+        How many people the query has.
+    """
+    ranked = np.array([*(truth.get(item, 0) for item in found), 0])  # an empty ranking has measures too
+    ideal = np.array(sorted(truth.values(), reverse=True))
+    measures = {f"ndcg{n}": 100.0 * float(dcg(ranked, n) / dcg(ideal, n)) for n in (10, 30)}
+    measures["recall30"] = float(full_match_recall(ranked, ideal, people, 30))
+    measures["first"] = min(float(first_full_match(ranked, people)), NEVER)
+    return measures

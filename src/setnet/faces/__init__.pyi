@@ -6,6 +6,7 @@ from .detect.detector import Detector as Detector
 from .face import Box as Box
 from .face import Face as Face
 from .face import Quality as Quality
+from .face_settings import FaceSettings as FaceSettings
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
 from .pipeline import StageTimes as StageTimes
@@ -21,4 +22,3 @@ from .registry.models import model_entry as model_entry
 from .registry.models import model_paths as model_paths
 from .registry.models import models as models
 from .registry.models import write_model_entry as write_model_entry
-from .settings import FaceSettings as FaceSettings

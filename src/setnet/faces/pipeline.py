@@ -13,9 +13,9 @@ from setnet.errors import InvalidInputError
 from setnet.faces.describe.quality import pose, sharpness
 from setnet.faces.detect.detector import Detections
 from setnet.faces.face import Box, Face, Quality
+from setnet.faces.face_settings import FaceSettings
 from setnet.faces.photo.photo import Photo, open_photo
 from setnet.faces.registry.loading import load_descriptor, load_detector
-from setnet.faces.settings import FaceSettings
 
 __all__ = ["StageTimes", "faces_of"]
 

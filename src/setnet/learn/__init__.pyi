@@ -29,6 +29,7 @@ from .models.network import SetNetwork as SetNetwork
 from .models.network import learned_exponents as learned_exponents
 from .models.network import make_aggregator as make_aggregator
 from .models.network_aggregator import NetworkAggregator as NetworkAggregator
+from .training.distributed import use_device as use_device
 from .training.loop import TrainReport as TrainReport
 from .training.loop import train_loop as train_loop
 from .training.overfit_batch import OverfitReport as OverfitReport

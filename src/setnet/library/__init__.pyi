@@ -1,6 +1,8 @@
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
+from .indexing.photo_result import FaceRow as FaceRow
+from .indexing.photo_result import PhotoResult as PhotoResult
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
@@ -29,6 +31,7 @@ from .store.people import Example as Example
 from .store.people import People as People
 from .store.people import Person as Person
 from .store.photo_catalog import Counts as Counts
+from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto
 from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch

@@ -18,49 +18,46 @@ FEW_SETS = 64
 
 @runtime_checkable
 class Aggregator(Protocol):
-    """Turns a set of element descriptors into one set vector, and a query into the same space."""
+    """Turns a set of element descriptors into one set vector, and a query into the same space.
 
-    @property
-    def name(self) -> str:
-        """Names the aggregator; an index made with one refuses queries of another."""
-        ...
+    A subclass has to define `pool` only.
 
-    @property
-    def element_dim(self) -> int | None:
-        """Dimension of the elements it takes; None for any."""
-        ...
+    Attributes
+    ----------
+    name
+        An index made with one aggregator refuses queries of another name.
+    element_dim
+        Dimension of the elements it takes; None for any.
+    dim
+        Dimension of its set vectors.
+    bits
+        Bits per dimension of a stored set vector: 32, 16, 8, 4 or 1.
+    logistic
+        The (w, b) that suits similarities between its queries and its set vectors.
+    """
 
-    @property
-    def dim(self) -> int:
-        """Dimension of its set vectors."""
-        ...
-
-    @property
-    def bits(self) -> int:
-        """Bits per dimension of a stored set vector: 32, 16, 8, 4 or 1."""
-        ...
+    name: str
+    element_dim: int | None
+    dim: int
+    bits: int
+    logistic: Logistic
 
     @property
     def bytes_per_item(self) -> int:
         """Bytes that one item's set vector takes in an index."""
-        ...
-
-    @property
-    def logistic(self) -> Logistic:
-        """The (w, b) that suits similarities between its queries and its set vectors."""
-        ...
+        return codec.row_bytes(self.dim, self.bits)
 
     def describe(self, elements: Floats) -> Floats:
         """Return one vector per element, as single-element sets; never quantised."""
-        ...
+        return self.pool(elements, np.ones(len(elements), dtype=np.int64))
 
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
         """Return one unit-norm set vector per set, before quantisation."""
-        ...
+        raise NotImplementedError
 
     def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the bytes an index stores per set: (N, bytes_per_item)."""
-        ...
+        return codec.encode(self.pool(elements, counts), self.bits)
 
 
 def unit(rows: Floats) -> Floats:
@@ -100,16 +97,12 @@ def set_means(rows: Floats, counts: NDArray[np.int64]) -> Floats:
     return means
 
 
-class Mean:
+class Mean(Aggregator):
     """Average pooling followed by L2 normalisation: the paper's baseline, with no training."""
 
     def __init__(self, dim: int, logistic: Logistic = SET_LOGISTIC, bits: int = 32) -> None:
-        self.name = "mean"
-        self.dim = dim
-        self.bits = bits
-        self.element_dim: int | None = dim
-        self.logistic = logistic
-        self.bytes_per_item = codec.row_bytes(dim, self.bits)
+        self.name, self.logistic = "mean", logistic
+        self.element_dim, self.dim, self.bits = dim, dim, bits
 
     def describe(self, elements: Floats) -> Floats:
         """Return the elements at unit length."""
@@ -118,7 +111,3 @@ class Mean:
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
         """Return the unit-norm mean of each set."""
         return unit(set_sums(elements, counts))
-
-    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the means as stored bytes."""
-        return codec.encode(self.pool(elements, counts), self.bits)

@@ -198,9 +198,7 @@ def _put(
 def _branch_tensors(branch: Branch) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
     if isinstance(branch, NetVLAD):
         return "netvlad", {"a": branch.a, "b": branch.b, "c": branch.c}
-    if isinstance(branch, Product):
-        return "product", {f"factors.{i}": factor for i, factor in enumerate(branch.factors)}
-    raise ModelError(f"a head file cannot hold a branch of type {type(branch).__name__}")
+    return "product", {f"factors.{i}": factor for i, factor in enumerate(branch.factors)}
 
 
 def _branch(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Branch:
@@ -217,9 +215,7 @@ def _branch(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[s
 def _layer_tensors(layer: Layer) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
     if isinstance(layer, Affine):
         return "affine", {"weight": layer.weight, "bias": layer.bias}
-    if isinstance(layer, Blocks):
-        return "blocks", {"blocks": layer.blocks}
-    raise ModelError(f"a head file cannot hold a layer of type {type(layer).__name__}")
+    return "blocks", {"blocks": layer.blocks}
 
 
 def _layer(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Layer:

@@ -7,7 +7,6 @@ heavy step is one matrix product ``rows @ weight``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,29 +72,6 @@ class Input:
         if self.weight is not None:
             rows = rows @ self.weight
         return unit(rows) if self.unit_last else rows
-
-
-class Branch(Protocol):
-    """One lift of a prepared element; a head's branches are normalised, weighted and concatenated."""
-
-    @property
-    def share(self) -> float:
-        """Length of its part of a contribution, relative to the other branches."""
-        ...
-
-    @property
-    def element_dim(self) -> int:
-        """Dimension of the prepared elements it takes."""
-        ...
-
-    @property
-    def width(self) -> int:
-        """Dimension of what comes out."""
-        ...
-
-    def lift(self, rows: Floats) -> Floats:
-        """Return an element's contribution, not yet normalised."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -179,18 +155,6 @@ class Product:
         return result
 
 
-class Layer(Protocol):
-    """One step after the sum over a set; all but pure rotations are followed by L2 normalisation."""
-
-    def width(self, dim: int) -> int:
-        """Return the output dimension for an input of ``dim``, or raise `ModelError` if it does not fit."""
-        ...
-
-    def apply(self, rows: Floats) -> Floats:
-        """Return the layer's output, at unit length."""
-        ...
-
-
 @dataclass(frozen=True)
 class Affine:
     """A fully connected layer, batch norm folded in, or a whitening: unit(v W + b)."""
@@ -246,3 +210,9 @@ class Blocks:
         grouped = rows.reshape(len(rows), groups, inner).transpose(1, 0, 2)
         mixed = np.matmul(grouped, self.blocks).transpose(1, 2, 0)
         return to_unit(mixed.reshape(len(rows), groups * outer))
+
+
+# One lift of a prepared element; a head's branches are normalised, weighted by their share and concatenated.
+Branch = NetVLAD | Product
+# One step after the sum over a set, followed by L2 normalisation.
+Layer = Affine | Blocks

@@ -13,7 +13,6 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.sets import codec
 from setnet.sets.head import Head
 from setnet.sets.layers import to_unit
-from setnet.sets.logistic import Logistic
 
 __all__ = ["SetNet"]
 
@@ -41,10 +40,9 @@ class SetNet:
 
     def __init__(self, head: Head, fingerprint: str = "") -> None:
         self.head = head
-        self.fingerprint = (
-            fingerprint  # of the file it came from: an index distinguishes heads of one name by it
-        )
-        self.name = head.name
+        # Of the file it came from: an index distinguishes heads of one name by it.
+        self.fingerprint = fingerprint
+        self.name, self.logistic = head.name, head.logistic
         self.element_dim: int | None = head.element_dim
         self.dim = head.dim
         self.bits = head.bits
@@ -71,11 +69,6 @@ class SetNet:
     def save(self, path: str | Path, *, half: bool = True) -> None:
         """Write the head to a file that `load` reads; weights as float16 unless ``half`` is false."""
         self.head.save(path, half=half)
-
-    @property
-    def logistic(self) -> Logistic:
-        """The (w, b) that suits similarities between its queries and its set vectors."""
-        return self.head.logistic
 
     def aggregate(self, elements: ArrayLike, counts: ArrayLike) -> Floats:
         """Return what an index knows of each set: ``decode(encode(...))``, (N, D) float32, unit norm.

@@ -14,19 +14,19 @@ from starlette.middleware.cors import CORSMiddleware
 
 from setnet import __version__
 from setnet.library import default_library
-from setnet.web.api import api, system
-from setnet.web.api.openapi import describe
+from setnet.web.api import api, health
+from setnet.web.api.bodies.openapi import describe
 from setnet.web.server.body_limits import BodyLimits
+from setnet.web.server.encoded_names import EncodedNames
 from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
 from setnet.web.server.problems import install_problems
-from setnet.web.settings import WebSettings
+from setnet.web.server_settings import WebSettings
 from setnet.web.state.server_state import ServerState
 
 __all__ = ["create_app"]
 
 _STATIC = Path(__file__).parent / "static"
-_SHORT = {"Cache-Control": "no-cache"}
 
 
 def create_app(
@@ -72,11 +72,12 @@ def create_app(
     app.state.server = state
     install_problems(app)
     app.include_router(api())
-    for path, route in (("/healthz", system.healthz), ("/metrics", system.metrics)):
+    for path, route in (("/healthz", health.healthz), ("/metrics", health.metrics)):
         app.add_api_route(path, route, include_in_schema=False)
     _add_page(app)
     app.openapi = partial(describe, app)  # type: ignore[method-assign]
     # The last added is the outermost.
+    app.add_middleware(EncodedNames)
     app.add_middleware(BodyLimits, settings=settings)
     app.add_middleware(RequestMetrics, metrics=state.metrics)
     if settings.cors:
@@ -91,16 +92,12 @@ def create_app(
 
 
 def _add_page(app: FastAPI) -> None:
-    @app.get("/", include_in_schema=False)
-    async def page() -> Response:
-        return FileResponse(_STATIC / "index.html", headers=_SHORT)
+    def add(path: str, file: str) -> None:
+        async def page() -> Response:
+            return FileResponse(_STATIC / file, headers={"Cache-Control": "no-cache"})
 
-    @app.get("/docs", include_in_schema=False)
-    async def docs() -> Response:
-        return FileResponse(_STATIC / "docs.html", headers=_SHORT)
+        app.add_api_route(path, page, include_in_schema=False)
 
-    @app.get("/favicon.ico", include_in_schema=False)
-    async def icon() -> Response:
-        return FileResponse(_STATIC / "icon.svg", media_type="image/svg+xml")
-
+    for path, file in (("/", "index.html"), ("/docs", "docs.html"), ("/favicon.ico", "icon.svg")):
+        add(path, file)
     app.mount("/static", StaticFiles(directory=_STATIC), name="static")

@@ -1,8 +1,8 @@
-from .limits import Limits as Limits
 from .message import Message as Message
 from .message import as_bytes as as_bytes
+from .message import invalid_reply as invalid_reply
 from .pool import WorkerPool as WorkerPool
-from .pool import default_workers as default_workers
+from .service import Limits as Limits
 from .service import Service as Service
 from .service import Tasks as Tasks
 from .service import ran_out_of_memory as ran_out_of_memory

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import WorkerError
-from setnet.workers.message import Message
+from setnet.workers.message import Message, invalid_reply
 
 __all__ = ["receive", "send"]
 
@@ -59,52 +58,39 @@ def receive(
     EOFError, TimeoutError
         When the other end is closed, or too slow.
     """
-    start = bytearray(_LENGTH.size)
-    files: tuple[int, ...] = ()
+    start = b""
+    files: list[int] = []
     if most_files:
-        first, received, _, _ = socket.recv_fds(connection, len(start), most_files)
-        if not first:
-            raise EOFError
-        start[: len(first)] = first
-        files = tuple(received)
-        _fill(connection, memoryview(start)[len(first) :], deadline)
-    else:
-        _fill(connection, start, deadline)
-    (length,) = _LENGTH.unpack(start)
+        start, files, _, _ = socket.recv_fds(connection, _LENGTH.size, most_files)
+    (length,) = _LENGTH.unpack(start + _read(connection, _LENGTH.size - len(start), deadline))
     if length > _LARGEST_HEADER:
-        raise _no_message(f"a header of {length} bytes")
-    text = bytearray(length)
-    _fill(connection, text, deadline)
-    name, fields, layouts = _header(text)
+        raise invalid_reply(f"a header of {length} bytes")
+    name, fields, layouts = _header(_read(connection, length, deadline))
     # An empty side must not hide a huge one, which NumPy refuses in its own way.
     sizes = (dtype.itemsize * math.prod(max(n, 1) for n in shape) for dtype, shape in layouts.values())
     if sum(sizes) > largest:
-        raise _no_message(f"more than {largest >> 20} MB of arrays")
+        raise invalid_reply(f"more than {largest >> 20} MB of arrays")
     arrays = {key: np.empty(shape, dtype) for key, (dtype, shape) in layouts.items()}
     for array in arrays.values():
         _fill(connection, _bytes_of(array), deadline)
-    return Message(name, fields, arrays, files)
+    return Message(name, fields, arrays, tuple(files))
 
 
 def _header(text: bytearray) -> tuple[str, dict[str, Any], dict[str, tuple[np.dtype[Any], tuple[int, ...]]]]:
     try:
         header = json.loads(text, parse_constant=_refuse_constant)
         name, fields, arrays = header["name"], header["fields"], header["arrays"]
-        layouts = {key: _layout(*layout) for key, layout in arrays.items()}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise _no_message(f"a broken header: {type(error).__name__}") from error
-    if not isinstance(name, str) or not isinstance(fields, dict):
-        raise _no_message("a header of the wrong types")
-    return name, fields, layouts
+        if not isinstance(name, str) or not isinstance(fields, dict):
+            raise TypeError
+        return name, fields, {key: _layout(*arrays[key]) for key in arrays}
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        raise invalid_reply(f"a broken header: {type(error).__name__}") from error
 
 
-def _layout(dtype: object, shape: object) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    if not isinstance(dtype, str) or dtype not in _DTYPES:
-        raise ValueError(f"an array of type {dtype!r}")
-    if not isinstance(shape, list) or len(shape) > _MOST_DIMENSIONS:
-        raise ValueError("a shape that is no short list")
-    if any(type(n) is not int or n < 0 for n in shape):
-        raise ValueError("a shape that is not of whole numbers from 0")
+def _layout(dtype: Any, shape: Any) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    are_lengths = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
+    if not are_lengths or len(shape) > _MOST_DIMENSIONS:
+        raise ValueError
     return _DTYPES[dtype], tuple(shape)
 
 
@@ -116,8 +102,13 @@ def _bytes_of(array: NDArray[Any]) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def _fill(connection: socket.socket, buffer: bytearray | memoryview, deadline: float) -> None:
-    left = memoryview(buffer)
+def _read(connection: socket.socket, size: int, deadline: float) -> bytearray:
+    buffer = bytearray(size)
+    _fill(connection, memoryview(buffer), deadline)
+    return buffer
+
+
+def _fill(connection: socket.socket, left: memoryview, deadline: float) -> None:
     while left:
         _set_timeout(connection, deadline)
         count = connection.recv_into(left)
@@ -127,14 +118,7 @@ def _fill(connection: socket.socket, buffer: bytearray | memoryview, deadline: f
 
 
 def _set_timeout(connection: socket.socket, deadline: float) -> None:
-    if deadline == math.inf:
-        connection.settimeout(None)
-        return
     seconds = deadline - monotonic()
     if seconds <= 0:
         raise TimeoutError
-    connection.settimeout(seconds)
-
-
-def _no_message(what: str) -> WorkerError:
-    return WorkerError(f"its worker process gave an invalid reply ({what})")
+    connection.settimeout(None if seconds == math.inf else seconds)

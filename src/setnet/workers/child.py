@@ -8,11 +8,11 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 from setnet.workers.channel import receive, send
-from setnet.workers.limits import Limits
 from setnet.workers.message import Message
-from setnet.workers.service import Service, answer
+from setnet.workers.service import Limits, Service, answer
 
 __all__ = ["serve"]
 
@@ -23,7 +23,7 @@ _GRACE_SECONDS = 2.0
 
 def serve(connection: socket.socket, service: Service, limits: Limits) -> None:
     """Run tasks from the socket until its other end is closed."""
-    limits.impose_memory()
+    _limit_memory(limits.memory)
     tasks = service.tasks()
     with suppress(EOFError, BrokenPipeError, ConnectionResetError):
         send(connection, Message("ready"))
@@ -36,6 +36,18 @@ def serve(connection: socket.socket, service: Service, limits: Limits) -> None:
             for file in task.files:
                 os.close(file)
             send(connection, reply)
+
+
+def _limit_memory(size: int) -> None:
+    """Limit the memory of this process, for good."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        # Unlike the address space, this leaves out mapped files and reserved but unused ranges.
+        resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(OSError):  # where the machine runs out of memory, this process goes before its parent
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 if __name__ == "__main__":

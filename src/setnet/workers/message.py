@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import WorkerError
 
-__all__ = ["Message", "as_bytes"]
+__all__ = ["Message", "as_bytes", "invalid_reply"]
 
 _LONGEST_TEXT = 2000
 
@@ -40,28 +40,28 @@ class Message:
         """Return a truth value."""
         value = self.fields.get(name)
         if not isinstance(value, bool):
-            raise _invalid(name, "true or false")
+            raise invalid_reply(f"{name} is not true or false")
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
         """Return a whole number from `low` to `high`."""
         value = self.fields.get(name)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise _invalid(name, f"a whole number from {low} to {high}")
+            raise invalid_reply(f"{name} is not a whole number from {low} to {high}")
         return value
 
     def number(self, name: str, low: float, high: float) -> float:
         """Return a number from `low` to `high`."""
         value = self.fields.get(name)
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            raise _invalid(name, f"a number from {low} to {high}")
+            raise invalid_reply(f"{name} is not a number from {low} to {high}")
         return float(value)
 
     def text(self, name: str) -> str:
         """Return a text, cut to a sensible length, without control characters and broken Unicode."""
         value = self.fields.get(name)
         if not isinstance(value, str):
-            raise _invalid(name, "a text")
+            raise invalid_reply(f"{name} is not a text")
         return "".join(c if c.isprintable() else " " for c in value[:_LONGEST_TEXT])
 
     def array(self, name: str, dtype: type[np.generic], *shape: int | None) -> NDArray[Any]:
@@ -75,7 +75,7 @@ class Message:
         )
         if value is None or not fits or not np.isfinite(value).all():
             wanted = ", ".join("any" if n is None else str(n) for n in shape)
-            raise _invalid(name, f"finite {np.dtype(dtype).name} of shape ({wanted})")
+            raise invalid_reply(f"{name} is not finite {np.dtype(dtype).name} of shape ({wanted})")
         return value
 
     def data(self, name: str) -> bytes:
@@ -88,5 +88,6 @@ def as_bytes(data: bytes) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8)
 
 
-def _invalid(name: str, wanted: str) -> WorkerError:
-    return WorkerError(f"its worker process gave an invalid reply ({name} is not {wanted})")
+def invalid_reply(what: str) -> WorkerError:
+    """Return the error for a reply that cannot be used, and says what it is."""
+    return WorkerError(f"its worker process gave an invalid reply ({what})")

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 from setnet.errors import ModelError, SetNetError, WorkerError
-from setnet.workers.limits import Limits
 from setnet.workers.message import Message
 from setnet.workers.process import NotStartedError, WorkerProcess
-from setnet.workers.service import Service, Tasks, answer, failure_in
+from setnet.workers.service import Limits, Service, Tasks, answer, failure_in
 
-__all__ = ["WorkerPool", "default_workers"]
+__all__ = ["WorkerPool"]
 
 _START_ATTEMPTS = 3
 
 T = TypeVar("T")
-
-
-def default_workers() -> int:
-    """Return the number of cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class WorkerPool:

@@ -17,9 +17,8 @@ from typing import TypeVar
 
 from setnet.errors import WorkerError
 from setnet.workers.channel import receive, send
-from setnet.workers.limits import Limits
 from setnet.workers.message import Message
-from setnet.workers.service import Service
+from setnet.workers.service import Limits, Service
 
 __all__ = ["NotStartedError", "WorkerProcess"]
 
@@ -68,11 +67,10 @@ class WorkerProcess:
 
     def wait_until_ready(self) -> None:
         """Return when the service has loaded what it needs (`is_ready`), or has failed to."""
-        try:
-            with suppress(WorkerError):
-                self.is_ready = self._receive(_START_SECONDS).name == "ready"
-        finally:
-            self.is_broken = not self.is_ready
+        self.is_broken = True
+        with suppress(WorkerError):
+            self.is_ready = self._receive(_START_SECONDS).name == "ready"
+        self.is_broken = not self.is_ready
 
     def call(self, task: Message, parse: Callable[[Message], T]) -> T:
         """Return what `parse` makes of the reply to a task.
@@ -89,10 +87,12 @@ class WorkerProcess:
         """
         turn = threading.Event()
         with self._sending:
-            self._send(task)
+            try:
+                send(self._outgoing, task, monotonic() + self._limits.seconds)
+            except OSError:  # late or dead: whoever waits for its next reply notices
+                self._process.kill()
             self._turns.append(turn)
-            if len(self._turns) == 1:
-                turn.set()
+            self._turns[0].set()
         turn.wait()
         try:
             if self.is_broken:
@@ -107,12 +107,6 @@ class WorkerProcess:
                 self._turns.popleft()
                 if self._turns:
                     self._turns[0].set()
-
-    def _send(self, task: Message) -> None:
-        try:
-            send(self._outgoing, task, monotonic() + self._limits.seconds)
-        except OSError:  # late or dead: whoever waits for its next reply notices
-            self._process.kill()
 
     def _receive(self, seconds: float) -> Message:
         try:

@@ -1,4 +1,4 @@
-"""The tasks that a worker process can run, and how their failures travel."""
+"""The tasks that a worker process can run, what one may take of the machine, and how failures travel."""
 
 from __future__ import annotations
 
@@ -9,12 +9,28 @@ from typing import Any
 
 from setnet import errors
 from setnet.errors import SetNetError, WorkerError
-from setnet.workers.limits import Limits
-from setnet.workers.message import Message
+from setnet.workers.message import Message, invalid_reply
 
-__all__ = ["Service", "Tasks", "answer", "failure_in", "ran_out_of_memory"]
+__all__ = ["Limits", "Service", "Tasks", "answer", "failure_in", "ran_out_of_memory"]
 
 Tasks = Mapping[str, Callable[[Message], Message]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a worker process.
+
+    Attributes
+    ----------
+    seconds : how long a task may take; then its process is killed
+    memory : bytes of private memory of the process. A photo of 128 million pixels, the most that is opened
+        by default, peaks at 1.4 GB (JPEG) to 2.4 GB (transparent PNG), of which 0.2 GB are the models
+    reply : bytes of all arrays in a reply
+    """
+
+    seconds: float = 60.0
+    memory: int = 3 << 30
+    reply: int = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +72,7 @@ def failure_in(reply: Message, limits: Limits) -> SetNetError | None:
     if reply.name == "done":
         return None
     if reply.name != "failed":
-        raise WorkerError("its worker process gave an invalid reply (neither done nor failed)")
+        raise invalid_reply("neither done nor failed")
     kind, text = reply.text("kind"), reply.text("text")
     if kind == "MemoryError":
         return WorkerError(f"needs more memory than one task may use ({limits.memory / 1e9:.1f} GB)")

@@ -37,22 +37,23 @@ def unordered_map(
     done: SimpleQueue[Future[T]] = SimpleQueue()
     waiting = iter(items)
     executor = ThreadPoolExecutor(threads, thread_name_prefix="setnet-worker")
+
+    def begin(most: int) -> int:
+        calls = [executor.submit(function, item) for item in islice(waiting, most)]
+        for call in calls:
+            call.add_done_callback(done.put)
+        return len(calls)
+
     try:
-        left = 0
-        for item in islice(waiting, threads * _AHEAD):
-            executor.submit(function, item).add_done_callback(done.put)
-            left += 1
+        left = begin(threads * _AHEAD)
         while left:
             try:
-                result = done.get(timeout=None if should_stop is None else _POLL_SECONDS).result()
+                call = done.get(timeout=_POLL_SECONDS)
             except Empty:
                 if should_stop is not None and should_stop():
                     return
                 continue
-            left -= 1
-            for item in islice(waiting, 1):
-                executor.submit(function, item).add_done_callback(done.put)
-                left += 1
-            yield result
+            left += begin(1) - 1
+            yield call.result()
     finally:
         executor.shutdown(wait=False, cancel_futures=True)

@@ -59,8 +59,8 @@ def test_photos_are_made_once_and_some_lie_on_their_side(
     assert [file.stat().st_mtime_ns for file in files] == times
     turned = [Image.open(file).getexif().get(0x0112) for file in files]
     assert any(turn in (3, 6, 8) for turn in turned)
-    told = json.loads((tmp_path / "album" / "who-is-where.json").read_text())
-    assert told.keys() == {photo.name for photo in photos}
+    truth = json.loads((tmp_path / "album" / "who-is-where.json").read_text())
+    assert truth.keys() == {photo.name for photo in photos}
     pixels = [np.asarray(Image.open(file)) for file in files]
     assert all(a.shape != b.shape or (a != b).any() for a, b in pairwise(pixels))
 
@@ -91,8 +91,8 @@ def test_the_demo_answers_its_questions(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["photos"] == 64
-    assert told["faces"] > 150
-    assert [question["ndcg@10"] > 80 for question in told["questions"]] == [True] * 3
+    report = json.loads(done.stdout)
+    assert report["photos"] == 64
+    assert report["faces"] > 150
+    assert [question["ndcg@10"] > 80 for question in report["questions"]] == [True] * 3
     assert (tmp_path / "question-1.png").is_file()

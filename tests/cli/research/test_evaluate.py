@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from setnet.cli.research.evaluate import app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.labelled_people import People, read_people
+from setnet.evaluate.data.labelled_people import LabelledPeople, read_people
 from setnet.evaluate.experiments.inputs import Inputs
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import read_record
@@ -72,7 +72,7 @@ def test_other_bad_input(tmp_path: Path) -> None:
         Inputs(tmp_path / "x.npz", "simulated")
     with pytest.raises(InvalidInputError, match="give one of them"):
         Inputs(tmp_path / "x.npz", people=tmp_path / "people.npz")
-    people = People(
+    people = LabelledPeople(
         RNG.standard_normal((60, 16)).astype(np.float32), np.array([f"p{i // 5}" for i in range(60)])
     )
     with pytest.raises(InvalidInputError, match="takes 128-D descriptors, these are 16-D"):

@@ -15,7 +15,7 @@ def test_identification(halves: Halves, methods: Methods) -> None:
     probe = np.array([[0.5, 1.0, *[0.0] * 10]], dtype=np.float32)
     assert identification_rates(gallery, probe, np.array([0])) == {1: 0.0, 5: 100.0, 10: 100.0}
     same, different = np.array([0.9, 0.4], np.float32), np.linspace(0, 0.5, 101).astype(np.float32)
-    assert roc(same, different, np.array([0.01, 0.5])).tolist() == [50.0, 100.0]
+    assert roc(same, different, [0.01, 0.5]).tolist() == [50.0, 100.0]
     run = Run("identify", {})
     run_identify(run, halves.test, methods, [], repeats=2)
     rates = {key: mean_and_error(v)[0] for key, v in run.rows["descriptor"].values.items()}

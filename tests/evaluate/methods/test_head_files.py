@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from setnet.cli.research.evaluate import app
 from setnet.cli.research.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.methods.learned_mean import learnt_mean
+from setnet.evaluate.methods.learned_mean import learned_mean
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import read_record
 from setnet.sets.aggregator import unit
@@ -24,13 +24,13 @@ from setnet.sets.aggregator import unit
 torch.set_num_threads(1)
 
 
-def people(dim: int = 16) -> People:
+def people(dim: int = 16) -> LabelledPeople:
     rng = np.random.default_rng(0)
     centres = np.abs(rng.standard_normal((40, dim)))
     rows = np.repeat(centres, 5, axis=0) + 0.3 * rng.standard_normal((200, dim))
     rows = np.concatenate([rows, rng.standard_normal((40, dim))])
     labels = np.array([f"p{i // 5}" if i < 200 else "" for i in range(240)])
-    return People(unit(rows.astype(np.float32)), labels)
+    return LabelledPeople(unit(rows.astype(np.float32)), labels)
 
 
 @pytest.fixture(scope="module")
@@ -95,9 +95,9 @@ def test_files_that_do_not_fit_are_named(files: tuple[Path, Path], tmp_path: Pat
         load_head(str(other))
 
 
-def test_exponents_are_learnt_from_3_and_the_same_again() -> None:
+def test_exponents_are_learned_from_3_and_the_same_again() -> None:
     some = people()
-    start, learnt = learnt_mean(some, steps=0), learnt_mean(some, steps=60)
+    start, learned = learned_mean(some, steps=0), learned_mean(some, steps=60)
     assert start.exponents == [3.0] * 16
-    assert np.abs(np.array(learnt.exponents) - 3.0).max() > 0.05
-    assert learnt_mean(some, steps=60).exponents == learnt.exponents
+    assert np.abs(np.array(learned.exponents) - 3.0).max() > 0.05
+    assert learned_mean(some, steps=60).exponents == learned.exponents

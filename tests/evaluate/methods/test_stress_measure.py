@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.methods.ranking_calibration import calibrated
 from setnet.evaluate.methods.stress_measure import (
@@ -82,7 +82,7 @@ def slow_elements(world: StressWorld, size: int) -> Callable[[int, int], np.ndar
 
 
 @pytest.mark.parametrize("depth", [10, 30])
-def test_the_test_is_the_plain_computation(stress_people: People, depth: int) -> None:
+def test_the_test_is_the_plain_computation(stress_people: LabelledPeople, depth: int) -> None:
     some = stress_people
     world = stress_world(some.descriptors, some.labels, sets=900, queries=8, repeats=2)
     for size in (2, 5):

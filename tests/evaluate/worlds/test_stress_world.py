@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 
 
-def test_the_world_keeps_the_papers_promises(world: StressWorld, stress_people: People) -> None:
+def test_the_world_keeps_the_papers_promises(world: StressWorld, stress_people: LabelledPeople) -> None:
     labels = stress_people.labels
     assert world.faces.shape == (3000, 5)
     assert (world.people[:, 0] != world.people[:, 1]).all()
@@ -29,7 +29,7 @@ def test_repeats_use_other_query_faces(world: StressWorld) -> None:
     assert (world.examples[0] != world.examples[1]).all()
 
 
-def test_the_same_seed_gives_the_same_world(world: StressWorld, stress_people: People) -> None:
+def test_the_same_seed_gives_the_same_world(world: StressWorld, stress_people: LabelledPeople) -> None:
     again = stress_world(
         stress_people.descriptors, stress_people.labels, sets=3000, queries=30, repeats=3, seed=1
     )

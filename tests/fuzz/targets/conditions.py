@@ -17,7 +17,7 @@ from tests.fuzz.target import Function, attempt
 from setnet import SetIndex
 from setnet.errors import SetNetError
 from setnet.library import Conditions
-from setnet.web.api.schema.cursor import cursor_at, offset_in
+from setnet.web.api.bodies.cursor import cursor_at, offset_in
 
 ITEMS: list[dict[str, Any]] = [
     {"year": 2019, "place": "Rome", "size": 1.5},

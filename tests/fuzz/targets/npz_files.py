@@ -15,7 +15,7 @@ from tests.fuzz.mutation import NUMBERS, mutated_bytes
 from tests.fuzz.target import Function, attempt
 
 from setnet.library import read_descriptors
-from setnet.web.api.npz import arrays_in
+from setnet.web.api.bodies.npz import arrays_in
 
 LARGEST = 1 << 24
 DTYPES = (

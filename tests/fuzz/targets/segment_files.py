@@ -19,7 +19,7 @@ from tests.fuzz.target import Function, attempt
 
 from setnet import SetIndex
 from setnet.errors import SetNetError
-from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 Row = tuple[int, int, int, int]  # items, elements, bytes, crc
 DIM = 9

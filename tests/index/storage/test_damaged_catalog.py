@@ -3,7 +3,10 @@
 import json
 import sqlite3
 import zlib
+from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +20,7 @@ QUERY = np.eye(4, dtype=np.float32)[:1]
 
 
 @pytest.fixture
-def stored(tmp_path):
+def stored(tmp_path: Path) -> Path:
     with SetIndex.create(tmp_path / "index", 4) as index:
         index.add(["a", "b"], np.eye(4, dtype=np.float32)[:2], [1, 1], attributes=[{"year": 1}, {"year": 2}])
         index.tag({"anna": QUERY})
@@ -25,41 +28,42 @@ def stored(tmp_path):
     return tmp_path / "index"
 
 
-def changed(root, sql, *values):
+def changed(root: Path, sql: str, *values: Any) -> None:
     with closing(sqlite3.connect(root / "catalog.sqlite", isolation_level=None)) as db:
         assert db.execute(sql, values).rowcount > 0
 
 
-def use_all(root):
+def use_all(root: Path) -> list[Any]:
     """Use an index in every way; return the errors, which are all of setnet's."""
-    errors = []
+    errors: list[Any] = []
 
-    def attempt(action):
+    def attempt(action: Callable[[], Any]) -> Any:
         try:
             return action()
         except SetNetError as error:
             errors.append(error)
+            return None
 
-    for read_only in (True, False):
-        index = attempt(lambda read_only=read_only: SetIndex.open(root, read_only=read_only))
-        if index is None:
-            continue
-        with index:
-            attempt(lambda index=index: index.search(QUERY, where={"year": 1}))
-            attempt(lambda index=index: index.search(["anna"], mode="tags"))
-            attempt(lambda index=index: index.search(["anna"], mode="tags", at_least=1))
-            attempt(lambda index=index: (len(index), index.stats(), list(index.items())))
+    def use(read_only: bool) -> None:
+        with SetIndex.open(root, read_only=read_only) as index:
+            attempt(lambda: index.search(QUERY, where={"year": 1}))
+            attempt(lambda: index.search(["anna"], mode="tags"))
+            attempt(lambda: index.search(["anna"], mode="tags", at_least=1))
+            attempt(lambda: (len(index), index.stats(), list(index.items())))
             report = attempt(index.check)
             if report is not None and not report.ok:
                 errors.append(report)
             if not read_only:
-                attempt(lambda index=index: index.add(["c"], QUERY, [1]))
+                attempt(lambda: index.add(["c"], QUERY, [1]))
+
+    attempt(lambda: use(read_only=True))
+    attempt(lambda: use(read_only=False))
     return errors
 
 
 @pytest.mark.parametrize("key", ["generation", "next_seq", "next_segment", "settings", "settings_crc"])
 @pytest.mark.parametrize("value", ["[[]]", '"x"', "-1", "1e999", "[" * 100_000, "null", "", None])
-def test_settings_of_another_kind_are_damage(stored, key, value):
+def test_settings_of_another_kind_are_damage(stored: Path, key: str, value: str | None) -> None:
     if value is None:
         changed(stored, "UPDATE meta SET value = x'00' WHERE key = ?", key)
     else:
@@ -75,7 +79,7 @@ def test_settings_of_another_kind_are_damage(stored, key, value):
         {"sets": {"name": "mean", "dim": "4", "bits": 32}}, {"logistic": "ab"}, {"logistic": [0, 0]},
     ],
 )  # fmt: skip
-def test_settings_that_no_index_can_have_are_damage(stored, change):
+def test_settings_that_no_index_can_have_are_damage(stored: Path, change: dict[str, Any]) -> None:
     with closing(sqlite3.connect(stored / "catalog.sqlite")) as db:
         (text,) = db.execute("SELECT value FROM meta WHERE key = 'settings'").fetchone()
     changed(stored, "UPDATE meta SET value = ? WHERE key = 'settings'", json.dumps(json.loads(text) | change))
@@ -101,13 +105,13 @@ def test_settings_that_no_index_can_have_are_damage(stored, change):
         "UPDATE attribute_names SET number = 'x'",
     ],
 )
-def test_values_of_another_kind_are_damage(stored, sql):
+def test_values_of_another_kind_are_damage(stored: Path, sql: str) -> None:
     changed(stored, sql)
     assert use_all(stored)
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_sequence_numbers_are_never_given_twice(stored, number):
+def test_sequence_numbers_are_never_given_twice(stored: Path, number: int) -> None:
     changed(stored, "UPDATE meta SET value = ? WHERE key = 'next_seq'", number)
     catalog = Catalog(stored / "catalog.sqlite", read_only=False)
     with closing(catalog), pytest.raises(StorageError, match="damaged"), catalog.writing():
@@ -125,7 +129,7 @@ def test_sequence_numbers_are_never_given_twice(stored, number):
         '{"generation": 1, "added": [1%s]}' % ("0" * 5000),
     ],
 )  # fmt: skip
-def test_records_that_no_writer_makes_are_damage_of_the_log(stored, record):
+def test_records_that_no_writer_makes_are_damage_of_the_log(stored: Path, record: str) -> None:
     log = stored / "commits.log"
     log.write_bytes(log.read_bytes() + b"%08x %s\n" % (zlib.crc32(record.encode()), record.encode()))
     state = CommitLog(stored).read()

@@ -47,7 +47,7 @@ settings = load_settings("tiny", [
 torch.manual_seed(0)
 backbone = new_backbone(settings)
 crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
-source = Faces(crops, np.repeat(np.arange(10), 3), [], backbone.spec, settings.augment)
+source = Faces(crops, np.repeat(np.arange(10), 3), backbone.spec, settings.augment)
 with process_group() as group:
     first = pretrain(backbone, source, settings, out / "p", group)
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 12, 2))

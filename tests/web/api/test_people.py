@@ -71,6 +71,18 @@ def test_merging_two_people_adds_up_their_examples(own: TestClient) -> None:
     assert own.post(f"{API}/people/Ann/merge", json={"others": ["Ann"]}).status_code == 422
 
 
+def test_a_slash_in_a_name_is_no_route(own: TestClient) -> None:
+    for number, name in enumerate(("A", "A/merge", "A/picture", "B", "%2F"), 1):
+        own.post(f"{API}/people", json={"name": name, "descriptors": [vector(own, number)]})
+    assert own.post(f"{API}/people/A%2Fmerge", json={"others": ["B"]}).status_code == 405
+    assert own.get(f"{API}/people/B").status_code == 200
+    merged = own.post(f"{API}/people/A%2Fmerge/merge", json={"others": ["B"]}).json()
+    assert (merged["name"], merged["examples"]) == ("A/merge", 2)
+    assert own.get(f"{API}/people/A%2Fpicture").json()["name"] == "A/picture"
+    assert own.get(f"{API}/people/%252F").json()["name"] == "%2F"  # decoded once, not twice
+    assert own.get(f"{API}/people/A").json()["examples"] == 1
+
+
 @pytest.mark.parametrize(
     "body", [{"name": "X"}, {"name": " ", "descriptors": [[1.0] * 128]}, {"name": "..", "descriptors": []}]
 )

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.output import print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, make_app
 
 if TYPE_CHECKING:
-    from setnet.cli.demo.demo_run import DemoAnswer
+    from setnet.cli.demo.demo_run import DemoAnswer, DemoReport
 
 app = make_app()
 
@@ -35,31 +36,34 @@ def demo(
     queries use portraits that are not in it, so that the answers can be compared with the ground truth.
     """
     from setnet.cli.demo.demo_run import run_demo
-    from setnet.cli.output import print_json
     from setnet.library import default_library
 
     place = (folder or default_library().parent / "demo").expanduser().absolute()
-    report = run_demo(place, say=_silent if json else typer.echo)
+    report = run_demo(place, say=(lambda _: None) if json else typer.echo)
     if json:
         print_json(report.to_dict())
     else:
         for number, answer in enumerate(report.answers, 1):
             _print_answer(number, answer)
     if serve:
-        from setnet.cli.demo.serve import serve_album
-
-        serve_album(report.library, report.portraits, port)
+        _serve(report, port)
     elif not json:
         _print_next_steps(place)
 
 
-def _silent(text: str) -> None:
-    pass
+def _serve(report: DemoReport, port: int) -> None:
+    """Serve the album as a web page, with its people saved so that a click is enough to search."""
+    from setnet.library import Library
+    from setnet.web import serve
+
+    with Library.open(report.library) as library:
+        for name, portrait in report.portraits.items():
+            if name not in library.people:
+                library.add_person(name, [str(portrait)])
+    serve(report.library, port=port, open_page=True, say=say)
 
 
 def _print_answer(number: int, scored: DemoAnswer) -> None:
-    from setnet.cli.output import print_table
-
     query, answer = scored.query, scored.answer
     typer.echo(f"\nQuestion {number}: photos with {query}? ({scored.complete} photos have them all)")
     print_table(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_json
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
 
@@ -15,8 +16,6 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
 
     The exit status is 1 if there is a problem.
     """
-    from setnet.cli.output import print_json
-
     with open_library(library) as opened:
         problems = opened.check()
     if json:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_either
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
 
@@ -19,7 +20,6 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.cli.output import print_either
     from setnet.library import shown
 
     with open_library(library) as opened:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app
+from setnet.cli.output import print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
 
 app = make_app()
 
@@ -32,7 +33,6 @@ def faces(
 
     The exit status is 1 when there is none.
     """
-    from setnet.cli.output import print_json, print_table, say
     from setnet.library import draw_faces, seen_in
 
     chosen = {"detector": detector, "min_face": min_face}

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_either, say
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
 
@@ -30,7 +31,6 @@ def forget(
     Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
     of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
-    from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
     from setnet.library import shown
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app
+from setnet.cli.output import print_json, say
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
 
 if TYPE_CHECKING:
     from setnet.library import IndexReport, Library
@@ -82,7 +83,6 @@ def index(
 
 
 def _print(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.cli.output import print_json, say
     from setnet.library import shown
 
     if json:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.output import print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, make_app
 
 app = make_app()
 
@@ -24,7 +25,6 @@ def models(
 
     The exit status is 1 when a model is damaged.
     """
-    from setnet.cli.output import print_json, print_table, say
     from setnet.faces import download_model
     from setnet.faces import models as known_models
 

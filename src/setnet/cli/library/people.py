@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:
     from setnet.library import Person
@@ -36,8 +37,6 @@ def add(
     json: JsonOption = False,
 ) -> None:
     """Save a person, or add example faces to a saved one."""
-    from setnet.cli.output import say
-
     with open_library(library) as opened:
         person, notes = opened.add_person(name, images)
     for note in notes:
@@ -48,8 +47,6 @@ def add(
 @app.command("list")
 def list_people(library: LibraryOption = None, json: JsonOption = False) -> None:
     """List the saved people."""
-    from setnet.cli.output import print_json, print_table, say
-
     with open_library(library) as opened:
         known = list(opened.people)
     if json:
@@ -63,8 +60,6 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
 @app.command()
 def show(name: Name, library: LibraryOption = None, json: JsonOption = False) -> None:
     """Show a person's example faces and in how many photos they are."""
-    from setnet.cli.output import print_json, print_table
-
     with open_library(library) as opened:
         known = opened.person_details(name)
     if json:
@@ -108,14 +103,10 @@ def remove(
     json: JsonOption = False,
 ) -> None:
     """Delete saved people and their example faces for good; photos stay in the library."""
-    from setnet.cli.output import print_either
-
     with open_library(library) as opened:
         opened.people.remove(*names)
     print_either({"removed": names}, f"removed {', '.join(names)}", json)
 
 
 def _print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
-    from setnet.cli.output import print_either
-
     print_either(person.to_dict() | more, text or f"{person.name}: {person.examples} example face(s)", json)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:
     from setnet.library import Answer, PhotoHit
@@ -64,7 +65,6 @@ def search(
 
     The exit status is 1 when no photo fits.
     """
-    from setnet.cli.output import say
     from setnet.library import Conditions, PhotoQuery, contact_sheet
 
     query = PhotoQuery(
@@ -90,7 +90,6 @@ def search(
 
 
 def _print(answer: Answer, json: bool) -> None:
-    from setnet.cli.output import print_json, print_table, say
     from setnet.library import shown
 
     if json:

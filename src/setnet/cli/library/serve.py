@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import LibraryOption, make_app
+from setnet.cli.output import say
+from setnet.cli.shared_options import LibraryOption, make_app
 
 app = make_app()
 
@@ -43,7 +44,6 @@ def serve(
 
     With --host other than loopback, clients must show a token: SETNET_TOKEN, or one that is printed.
     """
-    from setnet.cli.output import say
     from setnet.web import serve as run
 
     run(

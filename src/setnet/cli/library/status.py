@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.output import print_facts, print_json, print_table
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 app = make_app()
 
@@ -20,7 +21,6 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.cli.output import print_facts, print_json, print_table
     from setnet.library import shown
 
     with open_library(library) as opened:

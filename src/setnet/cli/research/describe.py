@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.shared_options import JsonOption, make_app
 
 app = make_app()
 

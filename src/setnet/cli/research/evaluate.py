@@ -7,24 +7,9 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import make_app
-from setnet.cli.research.evaluate_options import (
-    Descriptors,
-    Difficulty,
-    Heads,
-    Items,
-    Json,
-    Lists,
-    MethodNames,
-    People,
-    Plots,
-    Queries,
-    Repeats,
-    Scale,
-    Seed,
-    World,
-)
+from setnet.cli.research import evaluate_options as shared
 from setnet.cli.research.evaluate_output import experiment, print_result
+from setnet.cli.shared_options import make_app
 
 app = make_app()
 
@@ -41,15 +26,15 @@ def evaluate() -> None:
 @app.command()
 @experiment("stress")
 def stress(
-    descriptors: Descriptors = None,
-    people: People = None,
-    json: Json = None,
-    plots: Plots = None,
-    methods: MethodNames = None,
-    heads: Heads = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
+    descriptors: shared.Descriptors = None,
+    people: shared.People = None,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
+    methods: shared.MethodNames = None,
+    heads: shared.Heads = None,
+    repeats: shared.Repeats = 10,
+    seed: shared.Seed = 0,
+    difficulty: shared.Difficulty = 1.7,
     sets: Annotated[int, typer.Option(min=100, help="Sets to search.")] = 64_000,
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 100,
 ) -> None:
@@ -59,20 +44,20 @@ def stress(
 @app.command()
 @experiment("retrieval")
 def retrieval(
-    descriptors: Descriptors = None,
-    people: People = None,
-    json: Json = None,
-    plots: Plots = None,
-    methods: MethodNames = None,
-    heads: Heads = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-    world: World = None,
-    scale: Scale = 1.0,
-    items: Items = 50_000,
-    lists: Lists = None,
-    queries: Queries = 1000,
+    descriptors: shared.Descriptors = None,
+    people: shared.People = None,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
+    methods: shared.MethodNames = None,
+    heads: shared.Heads = None,
+    repeats: shared.Repeats = 10,
+    seed: shared.Seed = 0,
+    difficulty: shared.Difficulty = 1.7,
+    world: shared.World = None,
+    scale: shared.Scale = 1.0,
+    items: shared.Items = 50_000,
+    lists: shared.Lists = None,
+    queries: shared.Queries = 1000,
     merging: Annotated[bool, typer.Option(help="Also mean and max of the scores of three examples.")] = True,
 ) -> None:
     """Section 5.2: set vectors alone, one and three examples per person, query aggregation."""
@@ -81,10 +66,10 @@ def retrieval(
 @app.command()
 @experiment("tradeoff")
 def tradeoff(
-    descriptors: Descriptors = None,
-    people: People = None,
-    json: Json = None,
-    plots: Plots = None,
+    descriptors: shared.Descriptors = None,
+    people: shared.People = None,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
@@ -94,15 +79,15 @@ def tradeoff(
             show_default=False,
         ),
     ] = None,
-    heads: Heads = None,
-    repeats: Repeats = 2,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-    world: World = None,
-    scale: Scale = 1.0,
-    items: Items = 50_000,
-    lists: Lists = None,
-    queries: Queries = 1000,
+    heads: shared.Heads = None,
+    repeats: shared.Repeats = 2,
+    seed: shared.Seed = 0,
+    difficulty: shared.Difficulty = 1.7,
+    world: shared.World = None,
+    scale: shared.Scale = 1.0,
+    items: shared.Items = 50_000,
+    lists: shared.Lists = None,
+    queries: shared.Queries = 1000,
     baseline: Annotated[str, typer.Option(help="The baseline to re-rank too.")] = "mean +W",
     timed: Annotated[int, typer.Option(min=1, help="Queries timed one by one.")] = 100,
     work: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep the indexes here.")] = None,
@@ -110,36 +95,26 @@ def tradeoff(
     """Section 5.3: quality against time and bytes, every mode of the engine, re-ranking and tags."""
 
 
-@app.command()
-@experiment("orthogonality")
-def orthogonality(
-    descriptors: Descriptors = None,
-    people: People = None,
-    json: Json = None,
-    plots: Plots = None,
-    methods: MethodNames = None,
-    heads: Heads = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-) -> None:
-    """Section 5.4: how orthogonal people's descriptors are, whitened and not."""
+def _on_single_faces(name: str, about: str) -> None:
+    @app.command(name, help=about)
+    @experiment(name)
+    def command(
+        descriptors: shared.Descriptors = None,
+        people: shared.People = None,
+        json: shared.Json = None,
+        plots: shared.Plots = None,
+        methods: shared.MethodNames = None,
+        heads: shared.Heads = None,
+        repeats: shared.Repeats = 10,
+        seed: shared.Seed = 0,
+        difficulty: shared.Difficulty = 1.7,
+    ) -> None: ...
 
 
-@app.command()
-@experiment("identify")
-def identify(
-    descriptors: Descriptors = None,
-    people: People = None,
-    json: Json = None,
-    plots: Plots = None,
-    methods: MethodNames = None,
-    heads: Heads = None,
-    repeats: Repeats = 10,
-    seed: Seed = 0,
-    difficulty: Difficulty = 1.7,
-) -> None:
-    """1:N identification of single faces and verification, the paper's check of its descriptor."""
+_on_single_faces("orthogonality", "Section 5.4: how orthogonal people's descriptors are, whitened and not.")
+_on_single_faces(
+    "identify", "1:N identification of single faces and verification, the paper's check of its descriptor."
+)
 
 
 @app.command()
@@ -148,9 +123,9 @@ def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],
     out: Annotated[Path | None, typer.Option(metavar="PEOPLE.npz", help="Write the parameters here.")] = None,
     half: Annotated[str, typer.Option(help="test, train, or all people.")] = "test",
-    json: Json = None,
-    plots: Plots = None,
-    seed: Seed = 0,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
+    seed: shared.Seed = 0,
 ) -> None:
     """Fit virtual people to real ones and show how alike the similarities are."""
 
@@ -163,11 +138,11 @@ def photos(
     work: Annotated[
         Path, typer.Option(metavar="DIR", help="Composed photos and their library are kept here.")
     ],
-    json: Json = None,
+    json: shared.Json = None,
     count: Annotated[int, typer.Option(min=10, help="Photos to compose.")] = 400,
     queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 60,
-    repeats: Repeats = 3,
-    seed: Seed = 0,
+    repeats: shared.Repeats = 3,
+    seed: shared.Seed = 0,
 ) -> None:
     """End-to-end, detector included: group photos composed of LFW pictures, indexed and searched."""
 
@@ -177,7 +152,7 @@ def examples(
     work: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `setnet evaluate photos`.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Contact sheets are written here.")],
     count: Annotated[int, typer.Option(min=1, help="How many queries.")] = 4,
-    seed: Seed = 0,
+    seed: shared.Seed = 0,
 ) -> None:
     """The paper's figures of top-5 results: contact sheets, matched faces in green, with nDCG@5."""
     from setnet.evaluate import write_examples

@@ -7,23 +7,6 @@ from typing import Annotated
 
 import typer
 
-__all__ = [
-    "Descriptors",
-    "Difficulty",
-    "Heads",
-    "Items",
-    "Json",
-    "Lists",
-    "MethodNames",
-    "People",
-    "Plots",
-    "Queries",
-    "Repeats",
-    "Scale",
-    "Seed",
-    "World",
-]
-
 Descriptors = Annotated[
     Path | None,
     typer.Option(

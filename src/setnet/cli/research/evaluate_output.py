@@ -25,7 +25,7 @@ def experiment(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
         def run(*_: P.args, **options: P.kwargs) -> None:
             import setnet.evaluate
 
-            show_experiment(command.__name__, getattr(setnet.evaluate, name), options)
+            show_experiment(name, getattr(setnet.evaluate, name), options)
 
         return run
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.shared_options import JsonOption, make_app
 
 if TYPE_CHECKING:
     from setnet.learn import TrainingSettings, TrainReport
@@ -100,7 +99,6 @@ def whiten(
     ] = 0.01,
 ) -> None:
     """Fit whitening on training data and calibrate the score again."""
-    _torch()
     from setnet.learn import run_whiten
 
     report = run_whiten(data, out, place, ridge)
@@ -120,7 +118,6 @@ def export(
     ] = 32,
 ) -> None:
     """Write the head for the run time, and the backbone as ONNX with its registry entry."""
-    _torch()
     from setnet.learn import run_export
 
     written = run_export(out, name, descriptor, bits)
@@ -239,28 +236,9 @@ def _echo_once(text: str) -> None:
         typer.echo(text)
 
 
-def _torch() -> None:
-    from setnet.errors import ModelError
-
-    try:
-        import torch  # noqa: F401
-    except ImportError as error:
-        raise ModelError("training needs torch: install it with `pip install 'setnet[train]'`") from error
-
-
 def _prepared(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:
-    from setnet.learn import load_settings
+    from setnet.learn import load_settings, use_device
 
     settings = load_settings(preset, changes or [])
-    _torch()
-    import torch
-
-    from setnet.errors import InvalidInputError
-
-    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
-        raise InvalidInputError(f"--device {device}: valid are cpu, cuda and cuda:NUMBER")
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise InvalidInputError("--device cuda: torch sees no GPU here; use --device cpu")
-    if threads:
-        torch.set_num_threads(threads)
+    use_device(device, threads)
     return settings

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, StorageError
-from setnet.evaluate.data.splits import read_split
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
+from setnet.evaluate.data.splits import read_press_photos, read_split
 
 __all__ = ["Album", "Placed", "compose_album", "read_album"]
 
-Pixels = NDArray[np.uint8]
 WIDTH, HEIGHT = 1280, 720
 SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
 LEAST_TO_QUERY = 4
@@ -69,7 +68,7 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
             query_pictures[name] = tuple(mixed[:half])
     groups = _press_groups(lists, set(pictures))
     photos: dict[str, tuple[Placed, ...]] = {}
-    try:
+    with storage_errors(folder, "cannot compose photos in "):
         (folder / "photos").mkdir(parents=True, exist_ok=True)
         for number in range(count):
             people = _group(groups, sorted(query_pictures), rng)
@@ -82,8 +81,6 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
             "asking": query_pictures,  # the key of earlier versions: albums stay readable
         }
         (folder / TRUTH).write_text(json.dumps(stored), encoding="utf-8")  # last: it says that all are there
-    except OSError as error:
-        raise StorageError(f"cannot compose photos in {folder}: {error.strerror or error}") from error
     return album
 
 
@@ -114,10 +111,7 @@ def _pictures(lfw: Path) -> dict[str, list[str]]:
 
 
 def _press_groups(lists: Path, known: set[str]) -> list[list[str]]:
-    try:
-        photos = json.loads(lists.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{lists}: cannot read the lists of press photos ({error})") from error
+    photos = read_press_photos(lists)
     groups = [sorted({face["name"] for face in faces} & known) for faces in photos.values()]
     return [group for group in groups if group]
 

@@ -14,7 +14,7 @@ from setnet.learn import VirtualPeople
 from setnet.library import read_descriptors
 from setnet.sets import unit
 
-__all__ = ["LFW_LIKE", "Halves", "People", "divided", "read_people", "virtual_halves"]
+__all__ = ["LFW_LIKE", "Halves", "LabelledPeople", "divided", "read_people", "virtual_halves"]
 
 LEAST_PEOPLE = 6
 # Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.
@@ -22,7 +22,7 @@ LFW_LIKE = Path(__file__).parent / "sface_people.npz"
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class LabelledPeople:
     """Descriptors at unit length and whose each is; an empty label means an unknown person."""
 
     descriptors: NDArray[np.float32]
@@ -46,12 +46,12 @@ class People:
 class Halves:
     """People to fit on, people to test on, and in words what they are."""
 
-    train: People
-    test: People
+    train: LabelledPeople
+    test: LabelledPeople
     name: str
 
 
-def read_people(path: str | Path) -> People:
+def read_people(path: str | Path) -> LabelledPeople:
     """Read a descriptor file and refuse one that no experiment can use, with the reason."""
     descriptors, labels = read_descriptors(path)
     if not len(labels):
@@ -59,7 +59,7 @@ def read_people(path: str | Path) -> People:
     zero = np.flatnonzero(~descriptors.any(axis=1))
     if len(zero):
         raise InvalidInputError(f"{path}: row {zero[0]} is the zero vector; remove it")
-    people = People(unit(descriptors), labels)
+    people = LabelledPeople(unit(descriptors), labels)
     if not (labels != "").any():
         raise InvalidInputError(
             f"{path}: no row has a label; experiments need to know whose face is whose "
@@ -74,7 +74,7 @@ def read_people(path: str | Path) -> People:
     return people
 
 
-def divided(people: People, name: str, seed: int = 0) -> Halves:
+def divided(people: LabelledPeople, name: str, seed: int = 0) -> Halves:
     """Return two halves that share nobody: LFW's fixed split if these are its people, else a random one."""
     split = read_split()
     names = np.unique(people.labels[people.labels != ""])
@@ -112,9 +112,9 @@ def virtual_halves(model: VirtualPeople, difficulty: float, seed: int, people: i
         who = np.concatenate([np.repeat(np.arange(several), 8), several + np.arange(singles)])
         rows = drawn.faces(rng, drawn.people(rng, several + singles), who)
         labels = np.array([f"v{half}-{i}" if i < several else "" for i in who.tolist()])
-        parts.append(People(rows, labels))
+        parts.append(LabelledPeople(rows, labels))
     return Halves(parts[0], parts[1], f"virtual people, difficulty {difficulty:g}")
 
 
-def _part(people: People, rows: NDArray[np.bool_]) -> People:
-    return People(people.descriptors[rows], people.labels[rows])
+def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:
+    return LabelledPeople(people.descriptors[rows], people.labels[rows])

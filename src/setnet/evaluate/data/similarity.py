@@ -1,4 +1,4 @@
-"""How alike faces of one person and of different people are: the two distributions a world must have."""
+"""Similarities of genuine pairs and of impostor pairs: the two distributions a world must have."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Distance:
 def similarities(
     rows: Floats, owner: NDArray[np.int64], rng: np.random.Generator, pairs: int = 100_000
 ) -> Similarities:
-    """Return similarities of random pairs; in same-person pairs every person counts the same.
+    """Return similarities of random pairs; in genuine pairs every person counts the same.
 
     Parameters
     ----------

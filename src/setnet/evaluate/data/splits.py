@@ -1,4 +1,4 @@
-"""The fixed split of LFW's people into a half to train on and a half to test on.
+"""LFW's lists: the fixed split of its people into a half to train on and a half to test on; press photos.
 
 `lfw_split.json` holds the names. It was made once by `make_split` from LFW's list of names and numbers of
 photos: a seeded shuffle within people of one, two and more photos. People of one photo are distractors of
@@ -11,13 +11,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 
-__all__ = ["Split", "half_of", "make_split", "read_split"]
+__all__ = ["Split", "half_of", "make_split", "read_press_photos", "read_split"]
 
 SPLIT_FILE = Path(__file__).parent / "lfw_split.json"
 SEED = 20
@@ -35,6 +36,15 @@ def read_split() -> Split:
     """Return the halves written in the package."""
     halves = json.loads(SPLIT_FILE.read_text(encoding="utf-8"))
     return Split(frozenset(halves["train"]), frozenset(halves["test"]))
+
+
+def read_press_photos(path: Path) -> Mapping[str, list[dict[str, Any]]]:
+    """Return which faces of LFW come from one press photo: its ``multi_person_photos.json``."""
+    try:
+        photos: Mapping[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path}: cannot read the lists of press photos ({error})") from error
+    return photos
 
 
 def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import StressResult, stress, stress_elements
+from setnet.evaluate.methods.stress_measure import FACES, StressResult, stress, stress_elements
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.learn import (
@@ -40,7 +40,6 @@ from setnet.learn import (
 
 __all__ = ["run_claim"]
 
-FACES = (2, 3, 4, 5)
 HELD_OUT = 100
 WHITENED = 2000  # faces that whitening is fitted on
 # Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.
@@ -101,7 +100,9 @@ def run_claim(
         for name, place in _forms(variant):
             if not run.has(name):
                 say(f"evaluating {name}")
-                _whitened(network, place, train, labels, variant)
+                network.before = network.after = None
+                if place is not None:
+                    whiten(network, train, labels, (variant.size or 2,), place)
                 run.add(_evaluated(NetworkAggregator(network, name), ours, theirs))
     names = [UPPER_BOUND, *(name for variant in VARIANTS for name, _ in _forms(variant))]
     run.rows = {name: run.rows[name] for name in names}
@@ -120,7 +121,7 @@ def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
     spec = new_backbone(settings).spec
     assert spec is not None
     train = half_of(crops.labels, "train")
-    names, owner, photos = np.unique(crops.labels, return_inverse=True, return_counts=True)
+    _, owner, photos = np.unique(crops.labels, return_inverse=True, return_counts=True)
     ours = np.unique(owner[train])
     several = ours[photos[ours] >= 3]
     held = np.random.default_rng(settings.seed).choice(
@@ -132,15 +133,11 @@ def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
         train & (single | np.isin(owner, held)),
         half_of(crops.labels, "test"),
     ]
-    people = [str(name) for name in names]
-    return _Data(
-        *(
-            FaceArray(
-                crops.pixels[rows], owner[rows].astype(np.int64), people, spec, settings.augment, "crops"
-            )
-            for rows in groups
-        )
+    faces = (
+        FaceArray(crops.pixels[rows], owner[rows].astype(np.int64), spec, settings.augment, "crops")
+        for rows in groups
     )
+    return _Data(*faces)
 
 
 def _described_all(network: SetNetwork, parts: _Data, worlds: Sequence[StressWorld], seed: int) -> _Described:
@@ -169,15 +166,16 @@ def _sized_worlds(
 ) -> tuple[StressWorld, ...]:
     """Return the calibration world and test worlds of the largest size that is not too hard."""
     ours = _described(network, parts.calibrate, [_world(parts.calibrate, *CALIBRATION, 0)])[0]
-    logistic = calibrated_elements(ours, faces=FACES)
+    logistic = calibrated_elements(ours)
     for people, sets in sizes:
-        wanted = [_world(parts.test, people, sets, group) for group in range(_groups(parts.test, people))]
+        groups = np.clip(len(_several(parts.test)) // people, 1, GROUPS)
+        wanted = [_world(parts.test, people, sets, group) for group in range(groups)]
         worlds = _described(network, parts.test, wanted)
-        ten = [stress_elements(w, faces=FACES, logistic=logistic) for w in worlds]
+        ten = [stress_elements(w, logistic=logistic) for w in worlds]
         means = np.mean([result.means for result in ten], axis=0)
         say(f"{len(worlds)} x {people} people, {sets} sets: descriptor-per-element {means.round(1)}")
         if (people, sets) == sizes[-1] or (means >= EASY).all():
-            thirty = [stress_elements(w, faces=FACES, depth=30, logistic=logistic) for w in worlds]
+            thirty = [stress_elements(w, depth=30, logistic=logistic) for w in worlds]
             run.note(size=[people, sets])
             run.add(_row(UPPER_BOUND, ten, thirty, bound=True))
             return ours, *worlds
@@ -188,10 +186,6 @@ def _several(source: FaceArray) -> NDArray[np.int64]:
     """Return the people with three photos or more, in a fixed shuffle."""
     numbers, photos = np.unique(source.labels, return_counts=True)
     return np.random.default_rng(1).permutation(numbers[photos >= 3])
-
-
-def _groups(source: FaceArray, people: int) -> int:
-    return int(np.clip(len(_several(source)) // people, 1, GROUPS))
 
 
 def _world(source: FaceArray, people: int, sets: int, group: int) -> StressWorld:
@@ -219,23 +213,10 @@ def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
         yield f"{variant.name} + W", "after"
 
 
-def _whitened(
-    network: SetNetwork,
-    place: str | None,
-    elements: torch.Tensor,
-    labels: NDArray[np.int64],
-    variant: Variant,
-) -> None:
-    network.before = network.after = None
-    if place is not None:
-        whiten(network, elements, labels, (variant.size or 2,), place)
-
-
 def _evaluated(aggregator: NetworkAggregator, ours: StressWorld, theirs: Sequence[StressWorld]) -> Row:
-    logistic = calibrated(aggregator, ours, faces=FACES)
+    logistic = calibrated(aggregator, ours)
     ten, thirty = (
-        [stress(aggregator, w, faces=FACES, depth=depth, logistic=logistic) for w in theirs]
-        for depth in (10, 30)
+        [stress(aggregator, w, depth=depth, logistic=logistic) for w in theirs] for depth in (10, 30)
     )
     return _row(aggregator.name, ten, thirty)
 

@@ -12,7 +12,7 @@ import numpy as np
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.evaluate.data.group_photos import Album, compose_album, read_album
 from setnet.evaluate.experiments.running import OnProgress, running
-from setnet.evaluate.measures import dcg, first_full_match
+from setnet.evaluate.measures import ndcg, ranking_measures
 from setnet.evaluate.report.record import Record, Row, Run, mean_and_error
 from setnet.library import Library, QueryPerson
 
@@ -97,17 +97,21 @@ def write_examples(work: Path, out: Path, count: int = 4, seed: int = 0) -> list
     from setnet.library import contact_sheet
 
     album = read_album(work)
-    lfw = _pictures_folder(work)
+    note = work / PICTURES
+    if not note.is_file():
+        raise InvalidInputError(f"{work} was not made by `setnet evaluate photos`: run it first")
+    lfw = Path(note.read_text(encoding="utf-8"))
     written = []
     out.mkdir(parents=True, exist_ok=True)
     with Library.open(work / "library") as library:
         faces = _Examples(lfw, album, library)
         # queries with most full matches show most
-        chosen = sorted(_queries(album, 500, seed), key=lambda q: -_full(q))[:count]
-        for number, query in enumerate(chosen, 1):
+        candidates = _queries(album, 500, seed)
+        candidates.sort(key=lambda q: -list(q.relevance.values()).count(len(q.people)))
+        for number, query in enumerate(candidates[:count], 1):
             answer = library.find(faces.people(query, 0), k=5, mode="fast")
-            ranked = [query.relevance.get(hit.path.name, 0) for hit in answer.hits]
-            quality = _ndcg(ranked, query, 5)
+            ranked = [*(query.relevance.get(hit.path.name, 0) for hit in answer.hits), 0]
+            quality = float(ndcg(ranked, [*query.relevance.values()], 5))
             path = out / f"example-{number}.png"
             title = f"{' + '.join(name.replace('_', ' ') for name in query.people)}   nDCG@5 {quality:.1f}"
             contact_sheet(answer, path, title=title)
@@ -185,9 +189,8 @@ def _detector_values(
     for query in queries:
         held = {name: len(who & set(query.people)) for name, who in found.items()}
         order = sorted(held, key=lambda name: (-held[name], name))
-        rankings.append([query.relevance.get(name, 0) for name in order if held[name]])
-    values = _measures(rankings, queries)
-    return {key: [value] * repeats for key, value in values.items()}
+        rankings.append([name for name in order if held[name]])
+    return {key: [value] * repeats for key, value in _measures(rankings, queries).items()}
 
 
 def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
@@ -198,28 +201,19 @@ def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Ex
         for query in queries:
             answer = library.find(faces.people(query, repeat), k=30, mode=mode)
             seconds.append(answer.seconds["search"])
-            rankings.append([query.relevance.get(hit.path.name, 0) for hit in answer.hits])
+            rankings.append([hit.path.name for hit in answer.hits])
         for key, value in _measures(rankings, queries).items():
             values.setdefault(key, []).append(value)
     return Row(mode, values, {"mean_ms": 1000 * float(np.mean(seconds))})
 
 
-def _measures(rankings: Sequence[Sequence[int]], queries: Sequence[_Query]) -> dict[str, float]:
-    measures = {
-        f"ndcg{n}": float(np.mean([_ndcg(ranked, q, n) for ranked, q in zip(rankings, queries, strict=True)]))
-        for n in (10, 30)
-    }
-    firsts = [
-        float(first_full_match(np.array([*ranked, 0]), len(q.people)))
-        for ranked, q in zip(rankings, queries, strict=True)
+def _measures(rankings: Sequence[Sequence[str]], queries: Sequence[_Query]) -> dict[str, float]:
+    """Return the mean of each measure over the queries; a ranking is the names of photos, best first."""
+    ones = [
+        ranking_measures(found, query.relevance, len(query.people))
+        for found, query in zip(rankings, queries, strict=True)
     ]
-    measures["first"] = float(np.mean(np.minimum(firsts, 1000.0)))
-    return measures
-
-
-def _ndcg(ranked: Sequence[int], query: _Query, n: int) -> float:
-    ideal = sorted(query.relevance.values(), reverse=True)
-    return 100.0 * float(dcg(np.array([*ranked, 0]), n) / dcg(np.array(ideal), n))
+    return {key: float(np.mean([one[key] for one in ones])) for key in ones[0]}
 
 
 def _losses(run: Run) -> dict[str, float]:
@@ -228,17 +222,6 @@ def _losses(run: Run) -> dict[str, float]:
     return {
         "detector: faces not found": 100.0 - at[DETECTED],
         "descriptor: faces not recognised": at[DETECTED] - at["exact"],
-        "set vector: without looking at faces": at["exact"] - at["set"],
+        "set vector alone": at["exact"] - at["set"],
         "set vector, then 2,000 re-ranked": at["exact"] - at["fast"],
     }
-
-
-def _full(query: _Query) -> int:
-    return sum(number == len(query.people) for number in query.relevance.values())
-
-
-def _pictures_folder(work: Path) -> Path:
-    note = work / PICTURES
-    if not note.is_file():
-        raise InvalidInputError(f"{work} was not made by `setnet evaluate photos`: run it first")
-    return Path(note.read_text(encoding="utf-8"))

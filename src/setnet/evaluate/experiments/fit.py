@@ -32,12 +32,10 @@ class Fit:
     different: Distance
 
 
-def sampled(
-    model: VirtualPeople, seed: int, people: int = PEOPLE, each: int = FACES_EACH, pairs: int = 100_000
-) -> Similarities:
+def sampled(model: VirtualPeople, seed: int, people: int = PEOPLE, pairs: int = 100_000) -> Similarities:
     """Return similarities among virtual people; the same random numbers for the same seed."""
     rng = np.random.default_rng(seed)
-    owner = np.repeat(np.arange(people), each)
+    owner = np.repeat(np.arange(people), FACES_EACH)
     rows = model.faces(rng, model.people(rng, people), owner)
     return similarities(rows, owner, rng, pairs)
 

@@ -9,25 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.data.similarity import similarities
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.experiments.running import OnProgress
+from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
 
-__all__ = ["FALSE_ALARMS", "RANKS", "identification_rates", "identify", "roc", "run_identify"]
+__all__ = ["FALSE_ACCEPT_RATES", "RANKS", "identification_rates", "identify", "roc", "run_identify"]
 
 Floats = NDArray[np.float32]
 RANKS = (1, 5, 10)
-FALSE_ALARMS = (1e-4, 1e-3, 1e-2)
-CURVE = np.logspace(-5, 0, 61)
+FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)
+CURVE = np.logspace(-5, 0, 61).tolist()
 
 
-def identification_rates(
-    gallery: Floats, probes: Floats, truth: NDArray[np.int64], ranks: Sequence[int] = RANKS
-) -> dict[int, float]:
+def identification_rates(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, float]:
     """Return, in percent, how many probes have their person among the first so many of the gallery.
 
     >>> identification_rates(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))[1]
@@ -36,12 +35,12 @@ def identification_rates(
     sims = probes @ gallery.T
     own = sims[np.arange(len(probes)), truth]
     place = (sims > own[:, None]).sum(axis=1)
-    return {rank: float(100.0 * (place < rank).mean()) for rank in ranks}
+    return {rank: float(100.0 * (place < rank).mean()) for rank in RANKS}
 
 
-def roc(same: Floats, different: Floats, false_alarms: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the share of same-person pairs accepted at each rate of false alarms, in percent."""
-    bars = np.quantile(different, 1.0 - np.asarray(false_alarms, np.float64))
+def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.float64]:
+    """Return the true accept rate (genuine pairs, in percent) at each false accept rate (impostor pairs)."""
+    bars = np.quantile(different, 1.0 - np.asarray(rates, np.float64))
     accepted: NDArray[np.float64] = 100.0 * (same[None, :] > bars[:, None]).mean(axis=1)
     return accepted
 
@@ -63,18 +62,17 @@ def identify(
     Parameters are those of `stress`; of ``methods``, only heads count.
     """
     inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
-    halves = inputs.halves()
-    fitted = inputs.methods(halves)
-    names = fitted.chosen_heads(methods)
-    settings = inputs.people_settings() | {"repeats": repeats} | inputs.head_settings()
-    with running("identify", settings, json, progress, len(names) + 1) as run:
-        run.note(world=halves.name)
-        run_identify(run, halves.test, fitted, names, repeats=repeats, seed=seed)
-    return run.record()
+    return on_single_faces("identify", run_identify, inputs, methods, repeats, json, progress)
 
 
 def run_identify(
-    run: Run, test: People, methods: Methods, heads: Sequence[str], *, repeats: int = 10, seed: int = 0
+    run: Run,
+    test: LabelledPeople,
+    methods: Methods,
+    heads: Sequence[str],
+    *,
+    repeats: int = 10,
+    seed: int = 0,
 ) -> None:
     """Fill ``run``: identification rates and verification, for the descriptor, whitened, and every head.
 
@@ -103,12 +101,11 @@ def run_identify(
             for rank, rate in _one_repeat(vectors, groups, rng).items():
                 values.setdefault(f"tpir{rank}", []).append(rate)
             pairs = similarities(vectors, owner, rng)
-            for alarm, rate in zip(
-                FALSE_ALARMS, roc(pairs.same, pairs.different, np.array(FALSE_ALARMS)), strict=True
-            ):
-                values.setdefault(f"tar@{alarm:g}", []).append(float(rate))
+            accepted = roc(pairs.same, pairs.different, FALSE_ACCEPT_RATES)
+            for far, rate in zip(FALSE_ACCEPT_RATES, accepted, strict=True):
+                values.setdefault(f"tar@{far:g}", []).append(float(rate))
             curves.append(roc(pairs.same, pairs.different, CURVE))
-        curve = {"far": CURVE.tolist(), "tar": np.mean(curves, axis=0).tolist()}
+        curve = {"far": CURVE, "tar": np.mean(curves, axis=0).tolist()}
         run.add(Row(name, values, {"dim": int(vectors.shape[1]), "curve": curve}))
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.experiments.running import OnProgress
+from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
@@ -63,18 +64,17 @@ def orthogonality(
     Parameters are those of `stress`; of ``methods``, only heads count.
     """
     inputs = Inputs(descriptors, difficulty=difficulty, people=people, heads=heads, seed=seed)
-    halves = inputs.halves()
-    fitted = inputs.methods(halves)
-    names = fitted.chosen_heads(methods)
-    settings = inputs.people_settings() | {"repeats": repeats} | inputs.head_settings()
-    with running("orthogonality", settings, json, progress, len(names) + 1) as run:
-        run.note(world=halves.name)
-        run_orthogonality(run, halves.test, fitted, names, repeats=repeats, seed=seed)
-    return run.record()
+    return on_single_faces("orthogonality", run_orthogonality, inputs, methods, repeats, json, progress)
 
 
 def run_orthogonality(
-    run: Run, test: People, methods: Methods, heads: Sequence[str], *, repeats: int = 10, seed: int = 0
+    run: Run,
+    test: LabelledPeople,
+    methods: Methods,
+    heads: Sequence[str],
+    *,
+    repeats: int = 10,
+    seed: int = 0,
 ) -> None:
     """Fill ``run``: G_diff of the descriptor and of every head, not whitened and whitened.
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.measures import dcg, first_full_match, full_match_recall
+from setnet.evaluate.measures import ranking_measures
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, unit
@@ -21,10 +21,8 @@ __all__ = ["Prepare", "QueryRunner", "build_index", "by_faces", "by_whitened_fac
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
-K = 100
 ITEMS_AT_ONCE = 65_536
 QUERIES_AT_ONCE = 64
-NEVER = 1000.0  # rank given to a first full match that is not among the hits
 
 
 def build_index(
@@ -86,15 +84,7 @@ class QueryRunner:
 
     def measured(self, query: int, found: Sequence[int]) -> dict[str, float]:
         """Return all measures of one ranking."""
-        truth = self._truth[query]
-        ranked = np.array([truth.get(item, 0) for item in found], dtype=np.int64)
-        ideal = np.sort(np.fromiter(truth.values(), np.int64))[::-1]
-        people = len(self.queries[query])
-        first = float(first_full_match(ranked, people)) if len(ranked) else np.inf
-        measures = {f"ndcg{n}": 100.0 * float(dcg(ranked, n) / dcg(ideal, n)) for n in (10, 30)}
-        measures["recall30"] = float(full_match_recall(ranked, ideal, people, 30))
-        measures["first"] = min(first, NEVER)
-        return measures
+        return ranking_measures(found, self._truth[query], len(self.queries[query]))
 
     def quality(
         self, search: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare

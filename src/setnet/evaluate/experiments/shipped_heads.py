@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import one_of
+from setnet.evaluate.data.labelled_people import Halves, LabelledPeople
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.ranking_calibration import best_logistic, calibrated, calibrated_elements
 from setnet.evaluate.methods.stress_measure import StressResult, gap_closed, stress, stress_elements
@@ -29,16 +30,6 @@ __all__ = ["HeadEvaluation", "evaluate_heads", "make_head", "train_heads", "writ
 
 CALIBRATION_SETS = 32_000
 SHIPPED = path_of("sface-128").parent
-
-Labelled = tuple[NDArray[np.float32], NDArray[np.str_]]
-
-
-@dataclass(frozen=True, eq=False)
-class _Halves:
-    """Labelled descriptors of training and of test people."""
-
-    train: Labelled
-    test: Labelled
 
 
 @dataclass(frozen=True)
@@ -107,23 +98,23 @@ def train_heads(
     return evaluations
 
 
-def make_head(name: str, photos: Labelled, degraded: Sequence[Labelled] = ()) -> Head:
+def make_head(name: str, photos: LabelledPeople, degraded: Sequence[LabelledPeople] = ()) -> Head:
     """Return a shipped head made from labelled descriptors of training people, its (w, b) calibrated.
 
     ``degraded`` are further descriptors of the same people; the calibration looks at ``photos`` only.
     """
-    rows, labels = (np.concatenate(parts) for parts in zip(photos, *degraded, strict=True))
-    head = fit_head(RECIPES[name], rows, labels)
+    parts = [photos, *degraded]
+    rows = np.concatenate([part.descriptors for part in parts])
+    head = fit_head(RECIPES[name], rows, np.concatenate([part.labels for part in parts]))
     return head.with_logistic(best_logistic(SetNet(head), _calibration_world(photos)))
 
 
 def evaluate_heads(
     heads: Sequence[Aggregator],
-    train: Labelled,
-    tests: Mapping[str, Labelled],
+    train: LabelledPeople,
+    tests: Mapping[str, LabelledPeople],
     *,
     sets: int = 64_000,
-    seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[HeadEvaluation]:
     """Return the stress test on each of `tests` (kind of photos: test people).
@@ -136,7 +127,7 @@ def evaluate_heads(
     evaluations = []
     for photos, test in tests.items():
         say(f"evaluating on photos {photos}")
-        world = stress_world(*test, sets=sets, seed=seed)
+        world = stress_world(test.descriptors, test.labels, sets=sets)
         results = [stress(mean, world, logistic=mean_logistic), stress_elements(world, logistic=bound)]
         results += [stress(head, world) for head in heads]
         evaluations.append(HeadEvaluation(photos, sets, tuple(results)))
@@ -193,14 +184,15 @@ def _record_figures(evaluation: HeadEvaluation, made: Sequence[Path]) -> None:
         replace(head, about={**head.about, "stress_lfw_test_half": figures}).save(path)
 
 
-def _calibration_world(photos: Labelled) -> StressWorld:
-    return stress_world(*photos, sets=CALIBRATION_SETS, repeats=3, seed=1)
+def _calibration_world(photos: LabelledPeople) -> StressWorld:
+    return stress_world(photos.descriptors, photos.labels, sets=CALIBRATION_SETS, repeats=3, seed=1)
 
 
-def _halves(path: Path) -> _Halves:
+def _halves(path: Path) -> Halves:
     rows, labels = read_descriptors(path)
-    train, test = half_of(labels, "train"), half_of(labels, "test")
-    return _Halves((rows[train], labels[train]), (rows[test], labels[test]))
+    halves = [half_of(labels, half) for half in ("train", "test")]
+    train, test = (LabelledPeople(rows[half], labels[half]) for half in halves)
+    return Halves(train, test, path.stem)
 
 
 def _heads_in(folder: Path) -> list[Path]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.query_runs import K as DEPTH
 from setnet.evaluate.experiments.query_runs import (
     Prepare,
     QueryRunner,
@@ -25,26 +24,18 @@ from setnet.evaluate.experiments.query_runs import (
 )
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.methods.methods import Method, Methods
+from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.methods.plain_scan import PlainElements, PlainSets, one_blas_thread
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
-from setnet.sets import Logistic, Mean, codec
+from setnet.sets import Aggregator, Logistic, Mean, codec
 
-__all__ = [
-    "EXACT",
-    "EXACT_WHITENED",
-    "PLAIN",
-    "PLAIN_SETS",
-    "RERANKED",
-    "default_head",
-    "row_count",
-    "run_tradeoff",
-    "tradeoff",
-]
+__all__ = ["EXACT", "OPTIMAL", "PLAIN", "PLAIN_SETS", "row_count", "run_tradeoff", "tradeoff"]
 
+Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+DEPTH = 100
 RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
 OPTIMAL = "per element, optimal matching (20 queries)"
@@ -61,7 +52,6 @@ class _Line:
     prepare: Prepare
     options: dict[str, Any]
     size: float
-    runner: QueryRunner | None = None
     bound: bool = False
 
 
@@ -126,37 +116,15 @@ def run_tradeoff(
 ) -> None:
     """Fill ``run`` with a row per way of searching."""
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
-    raw = methods.element_logistic()
-    with _folder(work) as folder:
+    with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
+        folder = work or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         run.say(f"making {world.size:,} items")
-        world = StoredWorld(world, folder / "elements.f32")
-        runner = QueryRunner(world, runner.of_two, runner.of_three, runner.repeats, runner.timed)
-        _plain_rows(run, world, runner, methods, raw)
+        rows = _Rows(run, methods, StoredWorld(world, folder / "elements.f32"), runner, folder)
+        rows.plain()
         for number, name in enumerate([*heads, baseline]):
-            rest = [] if number else [EXACT, OPTIMAL, "tags", "tags, re-rank 2000"]
-            lines = _set_lines(name, RERANKED if name in heads else (2000,))
-            if all(run.has(line) for line in [*lines, *rest]):
-                continue
-            run.say(f"{name}: fitting its score")
-            method = methods.make(name)
-            index = _built(run, folder / f"i{number}", world, method, raw, None)
-            try:
-                _measure_sets(run, index, runner, _set_rows(method, world, lines))
-                if not number:
-                    _measure(run, index, runner, _element_rows(world, runner, EXACT, by_faces))
-                    _tag_rows(run, index, runner, world, "tags", None)
-            finally:
-                index.close()
-        names = [EXACT_WHITENED, "tags +W", "tags +W, re-rank 2000"]
-        if not all(run.has(name) for name in names):
-            whitened = methods.element_logistic(whitened=True)
-            index = _built(run, folder / "w", world, None, whitened, methods)
-            try:
-                prepare = by_whitened_faces(methods.whitening)
-                _measure(run, index, runner, _element_rows(world, runner, EXACT_WHITENED, prepare))
-                _tag_rows(run, index, runner, world, "tags +W", methods)
-            finally:
-                index.close()
+            rows.of_sets(name, RERANKED if name in heads else (2000,), number)
+        rows.of_whitened_faces()
 
 
 def default_head(methods: Methods) -> str:
@@ -180,183 +148,173 @@ def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
     return lines
 
 
-def _set_rows(method: Method, world: World, lines: dict[str, dict[str, Any]]) -> list[_Line]:
-    set_bytes = method.aggregator.bytes_per_item
-    return [
-        _Line(name, by_faces, options, set_bytes + (_face_bytes(world) if options["mode"] == "fast" else 0))
-        for name, options in lines.items()
-    ]
+class _Rows:
+    """The rows of a run, each measured once, on one world and its queries."""
 
+    def __init__(self, run: Run, methods: Methods, world: World, runner: QueryRunner, folder: Path) -> None:
+        self.run, self.methods, self.world, self.folder = run, methods, world, folder
+        self.runner = replace(runner, world=world)
+        self.few = replace(self.runner, of_two=FEW // 2, of_three=FEW // 2, timed=FEW)
+        # An item's elements: float32 vectors, their 8-bit codes and the high halves of these.
+        codes = [codec.row_bytes(world.dim, bits) + 4 for bits in (8, 4)]  # with a scale each
+        self.face_bytes = (codec.row_bytes(world.dim, 32) + sum(codes)) * world.faces / world.size
 
-def _element_rows(world: World, runner: QueryRunner, name: str, prepare: Prepare) -> list[_Line]:
-    size = _face_bytes(world)
-    lines = [_Line(name, prepare, {"mode": "exact"}, size, bound=True)]
-    if name == EXACT:
-        few = _few(runner)
-        lines.append(_Line(OPTIMAL, prepare, {"mode": "exact", "matching": "optimal"}, size, few, bound=True))
-    return lines
+    @cached_property
+    def logistic(self) -> Logistic:
+        """The (w, b) of single descriptors."""
+        return self.methods.element_logistic()
 
+    def plain(self) -> None:
+        """Measure the searches without an engine first: others are compared with them."""
+        plain: PlainElements | PlainSets
+        for name, runner in ((PLAIN, self.few), (PLAIN_SETS, self.runner)):
+            if self.run.has(name):
+                continue
+            self.run.say(name)
+            if name == PLAIN:
+                plain, logistic, vectors = PlainElements(self.world), self.logistic, self.world.faces
+            else:
+                plain, vectors = PlainSets(self.world, Mean(self.world.dim)), self.world.size
+                logistic = self.methods.make("mean").logistic
+            search = partial(plain.search, k=DEPTH, logistic=logistic)
+            with one_blas_thread():
+                seconds = runner.timing(search, by_faces)
+            found = [
+                runner.measured(q, search(people).tolist())
+                for q, people in enumerate(by_faces(runner, 0)[: len(seconds)])
+            ]
+            values = {key: [float(np.mean([one[key] for one in found]))] for key in found[0]}
+            size = codec.row_bytes(self.world.dim, 32) * vectors / self.world.size
+            self._add(_Line(name, by_faces, {}, size, bound=True), values, seconds)
 
-def _few(runner: QueryRunner) -> QueryRunner:
-    return QueryRunner(runner.world, FEW // 2, FEW // 2, runner.repeats, FEW)
+    def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
+        """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
+        options = _set_lines(name, reranked)
+        others = [] if number else [EXACT, OPTIMAL, "tags", "tags, re-rank 2000"]
+        if self._done([*options, *others]):
+            return
+        self.run.say(f"{name}: fitting its score")
+        method = self.methods.make(name)
+        index = self._built(f"i{number}", name, self.logistic, method.aggregator, method.logistic)
+        with index:
+            set_bytes = method.aggregator.bytes_per_item
+            lines = [
+                _Line(line, by_faces, more, set_bytes + (self.face_bytes if more["mode"] == "fast" else 0))
+                for line, more in options.items()
+            ]
+            for together in (False, True):
+                some = [line for line in lines if line.options.get("aggregate_query", False) == together]
+                self._measure_sets(index, some, together)
+            if not number:
+                optimal = {"mode": "exact", "matching": "optimal"}
+                self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
+                self._measure(index, _Line(OPTIMAL, by_faces, optimal, self.face_bytes, bound=True), self.few)
+                self._tags(index, "tags", lambda rows: rows)
 
+    def of_whitened_faces(self) -> None:
+        """Measure an index of whitened elements."""
+        if self._done([EXACT_WHITENED, "tags +W", "tags +W, re-rank 2000"]):
+            return
+        whitening = self.methods.whitening
+        logistic = self.methods.element_logistic(whitened=True)
+        with self._built("w", "whitened elements", logistic, change=whitening) as index:
+            prepare = by_whitened_faces(whitening)
+            line = _Line(EXACT_WHITENED, prepare, {"mode": "exact"}, self.face_bytes, bound=True)
+            self._measure(index, line)
+            self._tags(index, "tags +W", whitening)
 
-def _face_bytes(world: World) -> float:
-    """Bytes of an item's elements: float32 vectors, their 8-bit codes and the high halves of these."""
-    codes = [codec.row_bytes(world.dim, bits) + 4 for bits in (8, 4)]  # with a scale each
-    return (codec.row_bytes(world.dim, 32) + sum(codes)) * world.faces / world.size
+    def _done(self, names: Sequence[str]) -> bool:
+        return all(self.run.has(name) for name in names)
 
+    def _built(
+        self,
+        folder: str,
+        name: str,
+        logistic: Logistic,
+        aggregator: Aggregator | None = None,
+        set_logistic: Logistic | None = None,
+        change: Change | None = None,
+    ) -> SetIndex:
+        self.run.say(f"{name}: indexing {self.world.size:,} items")
+        path = self.folder / folder
+        if path.exists():
+            shutil.rmtree(path)
+        started = time.perf_counter()
+        index = build_index(path, self.world, aggregator, logistic, set_logistic, change)
+        seconds = round(time.perf_counter() - started, 1)
+        self.run.note(**{f"index {name}": {"seconds": seconds, "bytes": index.stats().bytes}})
+        return index
 
-def _measure(run: Run, index: SetIndex, runner: QueryRunner, lines: Sequence[_Line]) -> None:
-    for line in lines:
-        if run.has(line.name):
-            continue
-        run.say(line.name)
-        chosen = line.runner or runner
+    def _measure(self, index: SetIndex, line: _Line, runner: QueryRunner | None = None) -> None:
+        if self.run.has(line.name):
+            return
+        self.run.say(line.name)
+        chosen = runner or self.runner
         values = chosen.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
-        seconds = chosen.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
-        _add(run, line.name, values, seconds, line.size, line.bound)
+        self._add(line, values, self._seconds(index, line, chosen))
 
-
-def _measure_sets(run: Run, index: SetIndex, runner: QueryRunner, lines: Sequence[_Line]) -> None:
-    """Measure set vectors alone and re-ranked: the candidates of all rows are the first of one ranking."""
-    for together in (False, True):
-        todo = [
-            line
-            for line in lines
-            if line.options.get("aggregate_query", False) == together and not run.has(line.name)
-        ]
+    def _measure_sets(self, index: SetIndex, lines: Sequence[_Line], together: bool) -> None:
+        """Measure set vectors alone and re-ranked: all rows take their candidates from one ranking."""
+        todo = [line for line in lines if not self.run.has(line.name)]
         if not todo:
-            continue
-        run.say(todo[0].name)
-        values = runner.qualities(partial(_reranked, index, todo, together), by_faces)
+            return
+        self.run.say(todo[0].name)
+        deepest = max(line.options.get("candidates", DEPTH) for line in todo)
+
+        def search(queries: list[Any]) -> list[dict[str, list[Hit]]]:
+            found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
+            return [
+                {line.name: _among(index, people, hits, line.options) for line in todo}
+                for people, hits in zip(queries, found, strict=True)
+            ]
+
+        values = self.runner.qualities(search, by_faces)
         for line in todo:
-            run.say(line.name)
-            seconds = runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), by_faces)
-            _add(run, line.name, values[line.name], seconds, line.size, line.bound)
+            self.run.say(line.name)
+            self._add(line, values[line.name], self._seconds(index, line, self.runner))
 
+    def _tags(self, index: SetIndex, name: str, change: Change) -> None:
+        """Measure pre-tagging with ten examples per identity, and re-ranking by the query's one example."""
+        reranked = f"{name}, re-rank 2000"
+        if self._done([name, reranked]):
+            return
+        self.run.say(f"{name}: tagging every item")
+        gallery = {str(i): change(examples) for i, examples in enumerate(self.world.gallery(10))}
+        started = time.perf_counter()
+        entries = index.tag(gallery)
+        seconds = round(time.perf_counter() - started, 1)
+        self.run.note(**{f"{name} seconds": seconds, f"{name} entries": entries})
 
-def _reranked(
-    index: SetIndex, lines: Sequence[_Line], together: bool, queries: list[Any]
-) -> list[dict[str, list[Hit]]]:
-    deepest = max(line.options.get("candidates", DEPTH) for line in lines)
-    found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
-    return [
-        {line.name: _among(index, people, hits, line.options) for line in lines}
-        for people, hits in zip(queries, found, strict=True)
-    ]
+        def by_names(runner: QueryRunner, repeat: int) -> list[Any]:
+            return [[str(p) for p in query] for query in runner.queries]
+
+        def by_both(runner: QueryRunner, repeat: int) -> list[Any]:
+            return [
+                {str(p): change(face) for p, face in zip(query, faces, strict=True)}
+                for query, faces in zip(runner.queries, runner.examples(repeat), strict=True)
+            ]
+
+        size = 8 * entries / self.world.size
+        self._measure(index, _Line(name, by_names, {"mode": "tags"}, size))
+        options = {"mode": "tags", "candidates": 2000}
+        self._measure(index, _Line(reranked, by_both, options, size + self.face_bytes))
+
+    def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
+        return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
+
+    def _add(self, line: _Line, values: dict[str, list[float]], seconds: list[float]) -> None:
+        facts: dict[str, Any] = {
+            "mean_ms": 1000 * float(np.mean(seconds)),
+            "median_ms": 1000 * float(np.median(seconds)),
+            "bytes_per_item": round(line.size),
+        }
+        plain = self.run.rows.get(PLAIN)
+        if plain is not None:
+            facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
+        self.run.add(Row(line.name, values, facts, bound=line.bound))
 
 
 def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any]) -> list[Hit]:
     if options["mode"] == "set":
         return hits[:DEPTH]
     return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)
-
-
-def _add(
-    run: Run, name: str, values: dict[str, list[float]], seconds: list[float], size: float | None, bound: bool
-) -> None:
-    facts: dict[str, Any] = {
-        "mean_ms": 1000 * float(np.mean(seconds)),
-        "median_ms": 1000 * float(np.median(seconds)),
-        "bytes_per_item": None if size is None else round(size),
-    }
-    plain = run.rows.get(PLAIN)
-    if plain is not None:
-        facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
-    run.add(Row(name, values, facts, bound=bound))
-
-
-def _plain_rows(run: Run, world: World, runner: QueryRunner, methods: Methods, raw: Logistic) -> None:
-    """Measure the searches without an engine first: others are compared with them."""
-    kinds: list[tuple[str, QueryRunner]] = [(PLAIN, _few(runner)), (PLAIN_SETS, runner)]
-    for name, chosen in kinds:
-        if run.has(name):
-            continue
-        run.say(name)
-        plain: PlainElements | PlainSets
-        if name == PLAIN:
-            plain, logistic = PlainElements(world), raw
-        else:
-            plain, logistic = PlainSets(world, Mean(world.dim)), methods.make("mean").logistic
-        search = partial(plain.search, k=DEPTH, logistic=logistic)
-        with one_blas_thread():
-            seconds = chosen.timing(search, by_faces)
-        found = [
-            chosen.measured(q, search(people).tolist())
-            for q, people in enumerate(by_faces(chosen, 0)[: len(seconds)])
-        ]
-        values = {key: [float(np.mean([one[key] for one in found]))] for key in found[0]}
-        vectors = world.faces / world.size if name == PLAIN else 1
-        size = codec.row_bytes(world.dim, 32) * vectors
-        _add(run, name, values, seconds, size, bound=True)
-
-
-def _tag_rows(
-    run: Run, index: SetIndex, runner: QueryRunner, world: World, name: str, methods: Methods | None
-) -> None:
-    """Measure pre-tagging with ten examples per identity, and re-ranking by the one example of the query."""
-    reranked = f"{name}, re-rank 2000"
-    if run.has(name) and run.has(reranked):
-        return
-    run.say(f"{name}: tagging every item")
-    gallery = world.gallery(10)
-    if methods is not None:
-        gallery = np.stack([methods.whitening(examples) for examples in gallery])
-    started = time.perf_counter()
-    entries = index.tag({str(i): examples for i, examples in enumerate(gallery)})
-    run.note(**{f"{name} seconds": round(time.perf_counter() - started, 1), f"{name} entries": entries})
-
-    def by_names(chosen: QueryRunner, repeat: int) -> list[Any]:
-        return [[str(p) for p in query] for query in chosen.queries]
-
-    def by_both(chosen: QueryRunner, repeat: int) -> list[Any]:
-        change = methods.whitening if methods is not None else (lambda rows: rows)
-        faces = [[change(face) for face in people] for people in chosen.examples(repeat)]
-        return [
-            {str(p): face for p, face in zip(query, rows, strict=True)}
-            for query, rows in zip(chosen.queries, faces, strict=True)
-        ]
-
-    size = 8 * entries / world.size
-    lines = [
-        _Line(name, by_names, {"mode": "tags"}, size),
-        _Line(reranked, by_both, {"mode": "tags", "candidates": 2000}, size + _face_bytes(world)),
-    ]
-    _measure(run, index, runner, lines)
-
-
-def _built(
-    run: Run,
-    path: Path,
-    world: World,
-    method: Method | None,
-    logistic: Logistic,
-    whiten: Methods | None,
-) -> SetIndex:
-    name = method.name if method else "whitened elements"
-    run.say(f"{name}: indexing {world.size:,} items")
-    if path.exists():
-        shutil.rmtree(path)
-    started = time.perf_counter()
-    index = build_index(
-        path,
-        world,
-        method.aggregator if method else None,
-        logistic,
-        method.logistic if method else None,
-        whiten.whitening if whiten else None,
-    )
-    stats = index.stats()
-    run.note(**{f"index {name}": {"seconds": round(time.perf_counter() - started, 1), "bytes": stats.bytes}})
-    return index
-
-
-@contextmanager
-def _folder(work: Path | None) -> Iterator[Path]:
-    if work is not None:
-        work.mkdir(parents=True, exist_ok=True)
-        yield work
-        return
-    with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as made:
-        yield Path(made)

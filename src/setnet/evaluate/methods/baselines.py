@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, codec, set_means, unit
+from setnet.sets import SET_LOGISTIC, Aggregator, set_means, unit
 
 __all__ = ["GeneralisedMean", "Whitened", "Whitening", "fit_whitening"]
 
@@ -43,64 +43,37 @@ def fit_whitening(rows: Floats, ridge: float = RIDGE) -> Whitening:
     return Whitening(mean.astype(np.float32), (axes / np.sqrt(variance)).astype(np.float32))
 
 
-class GeneralisedMean:
+class GeneralisedMean(Aggregator):
     """(mean |x|^p)^(1/p), section 5.2; ``signed`` keeps each value's sign through the powers.
 
     The formula is made for descriptors without negative values; of others it keeps the sizes only.
     """
 
-    def __init__(self, dim: int, p: float, signed: bool = False, logistic: Logistic = SET_LOGISTIC) -> None:
+    def __init__(self, dim: int, p: float, signed: bool = False) -> None:
         self.name = f"gm-signed-{p:g}" if signed else f"gm-{p:g}"
-        self.p, self.signed = p, signed
-        self.dim, self.bits = dim, 32
-        self.element_dim: int | None = dim
-        self.logistic = logistic
-        self.bytes_per_item = codec.row_bytes(dim, self.bits)
-
-    def describe(self, elements: Floats) -> Floats:
-        """Return each element as a set of one."""
-        return self.pool(elements, np.ones(len(elements), dtype=np.int64))
+        self.p, self.signed, self.logistic = p, signed, SET_LOGISTIC
+        self.element_dim, self.dim, self.bits = dim, dim, 32
 
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
         """Return the unit-norm generalised mean of each set."""
-        return unit(self._root(set_means(self._power(unit(elements)), counts)))
+        means = set_means(self._power(unit(elements), self.p), counts)
+        return unit(self._power(means, 1.0 / self.p))
 
-    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the means as stored bytes."""
-        return codec.encode(self.pool(elements, counts), self.bits)
-
-    def _power(self, rows: Floats) -> Floats:
-        size = np.abs(rows) ** np.float32(self.p)
-        return np.copysign(size, rows) if self.signed else size
-
-    def _root(self, rows: Floats) -> Floats:
-        size = np.abs(rows) ** np.float32(1.0 / self.p)
+    def _power(self, rows: Floats, p: float) -> Floats:
+        size = np.abs(rows) ** np.float32(p)
         return np.copysign(size, rows) if self.signed else size
 
 
-class Whitened:
+class Whitened(Aggregator):
     """Another aggregator with whitening of its elements (before) or of its set vectors (after)."""
 
-    def __init__(
-        self, inner: Aggregator, whitening: Whitening, where: str, logistic: Logistic | None = None
-    ) -> None:
+    def __init__(self, inner: Aggregator, whitening: Whitening, where: str) -> None:
         self.inner, self.whitening, self.where = inner, whitening, where
-        self.name = f"{inner.name}+W-{where}"
-        self.dim, self.bits = inner.dim, inner.bits
-        self.element_dim = inner.element_dim
-        self.logistic = logistic or inner.logistic
-        self.bytes_per_item = inner.bytes_per_item
-
-    def describe(self, elements: Floats) -> Floats:
-        """Return each element as a set of one."""
-        return self.pool(elements, np.ones(len(elements), dtype=np.int64))
+        self.name, self.logistic = f"{inner.name}+W-{where}", inner.logistic
+        self.element_dim, self.dim, self.bits = inner.element_dim, inner.dim, inner.bits
 
     def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
         """Return unit-norm set vectors."""
         if self.where == "before":
             return self.inner.pool(self.whitening(elements), counts)
         return self.whitening(self.inner.pool(elements, counts))
-
-    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the stored bytes."""
-        return codec.encode(self.pool(elements, counts), self.bits)

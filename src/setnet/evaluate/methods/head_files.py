@@ -7,7 +7,6 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from setnet.errors import InvalidInputError
 from setnet.sets import Aggregator, SetNet
 
 __all__ = ["load_head"]
@@ -21,12 +20,8 @@ def load_head(name: str) -> Aggregator:
     """
     if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
         return SetNet.load(name)
-    try:
-        from setnet.learn import NetworkAggregator, load_network
-    except ImportError as error:
-        raise InvalidInputError(
-            f"{name} is a network, which needs torch: install it with `pip install 'setnet[train]'`"
-        ) from error
+    from setnet.learn import NetworkAggregator, load_network  # imports torch
+
     return NetworkAggregator(load_network(Path(name)).network, name)
 
 

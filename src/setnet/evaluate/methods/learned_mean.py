@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.learn import (
     Descriptors,
     DescriptorSource,
@@ -14,13 +14,13 @@ from setnet.learn import (
     train_loop,
 )
 
-__all__ = ["learnt_mean"]
+__all__ = ["learned_mean"]
 
 STEPS, PEOPLE = 1000, 84
 RATE = 1.0  # of fixed descriptors p moves slowly: at the rates of a network it would stay at 3
 
 
-def learnt_mean(people: People, seed: int = 0, steps: int = STEPS) -> NetworkAggregator:
+def learned_mean(people: LabelledPeople, seed: int = 0, steps: int = STEPS) -> NetworkAggregator:
     """Return the mean as the paper trains it: from p = 3, on sets of two, by the loss of equation 2."""
     source = DescriptorSource(people.descriptors, people.labels)
     mean = GeneralisedMean(people.dim, per_dimension=True)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
@@ -22,7 +22,7 @@ from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
 __all__ = ["Method", "Methods"]
 
-PAPER_P = 1.43  # what the paper's network learnt (section 5.2)
+PAPER_P = 1.43  # what the paper's network learned (section 5.2)
 BASELINES: dict[str, str] = {
     "mean": "average pooling",
     "mean 8 bit": "average pooling, 8 bits per dimension",
@@ -35,8 +35,8 @@ BASELINES: dict[str, str] = {
 }
 # From the training room: shown when its extra is installed.
 IN_TORCH: dict[str, str] = {
-    "gm per dim": "generalised mean of |x|, p per dimension learnt",
-    "gm per dim +W after": "generalised mean of |x|, p per dimension learnt, then whitened",
+    "gm per dim": "generalised mean of |x|, p per dimension learned",
+    "gm per dim +W after": "generalised mean of |x|, p per dimension learned, then whitened",
     "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
     "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
 }
@@ -57,7 +57,7 @@ class Method:
 class Methods:
     """Makes methods by name, fitted on people who are not in the test."""
 
-    train: People
+    train: LabelledPeople
     seed: int = 0
     heads: Sequence[str] = field(default_factory=tuple)
     fitting_sets: int = 6000
@@ -145,7 +145,7 @@ class Methods:
         if base == "mean":
             inner = Mean(dim)
         elif base == "gm per dim":
-            inner = self._learnt_mean
+            inner = self._learned_mean
         elif base.startswith("gm"):
             inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
         else:
@@ -156,10 +156,10 @@ class Methods:
         return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
 
     @cached_property
-    def _learnt_mean(self) -> Aggregator:
-        from setnet.evaluate.methods.learned_mean import learnt_mean
+    def _learned_mean(self) -> Aggregator:
+        from setnet.evaluate.methods.learned_mean import learned_mean
 
-        return learnt_mean(self.train, self.seed)
+        return learned_mean(self.train, self.seed)
 
     def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
         """Return set vectors of random sets of training faces."""
@@ -187,8 +187,8 @@ def _note(name: str, aggregator: Aggregator) -> str:
     """Return what a method is, in words."""
     inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
     exponents = getattr(inner, "exponents", [])
-    learnt = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
-    return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learnt
+    learned = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
+    return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learned
 
 
 def _head_note(name: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.methods.stress_measure import probability_in_place
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import greedy_matches
 from setnet.sets import Aggregator, Logistic, unit
@@ -51,7 +52,7 @@ class PlainElements:
             sims = (self.rows[size] @ people.T).reshape(-1, size, len(people)).transpose(0, 2, 1)
             element = greedy_matches(sims)
             matched = np.take_along_axis(sims, np.maximum(element, 0)[..., None], axis=2)[..., 0]
-            scores.append(np.where(element < 0, 0, _probability(matched, logistic)).sum(axis=1))
+            scores.append(np.where(element < 0, 0, probability_in_place(matched, logistic)).sum(axis=1))
             items.append(self.items[size])
         return _best(np.concatenate(scores), np.concatenate(items), k)
 
@@ -69,13 +70,7 @@ class PlainSets:
     def search(self, people: Floats, k: int, logistic: Logistic) -> NDArray[np.int64]:
         """Return the k items with the highest sum of scores, best first."""
         sims = self.vectors @ self.aggregator.describe(unit(people)).T
-        return _best(_probability(sims, logistic).sum(axis=1), None, k)
-
-
-def _probability(similarity: Floats, logistic: Logistic) -> Floats:
-    similarity *= np.float32(-logistic.w)
-    similarity -= np.float32(logistic.b)
-    return np.asarray(1.0 / (1.0 + np.exp(similarity)))
+        return _best(probability_in_place(sims, logistic).sum(axis=1), None, k)
 
 
 def _best(scores: Floats, items: NDArray[np.int64] | None, k: int) -> NDArray[np.int64]:

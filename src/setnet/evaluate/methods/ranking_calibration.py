@@ -42,7 +42,6 @@ def calibrated(
     world: StressWorld,
     *,
     faces: Sequence[int] = FACES,
-    depth: int = 10,
     relative: bool = False,
 ) -> Logistic:
     """Return the (w, b) with which set vectors rank ``world`` best on average over the numbers of faces.
@@ -50,21 +49,16 @@ def calibrated(
     ``relative`` averages the logarithm of what is missing to 100 instead: where little is missing, at two
     faces, a tenth of a point then counts as much as a point where a lot is.
     """
-    test = StressTest(world, (depth,))
+    test = StressTest(world)
     return _fitted(set_similarities(aggregator, test, faces), test, relative)
 
 
 def calibrated_elements(
-    world: StressWorld,
-    *,
-    faces: Sequence[int] = FACES,
-    depth: int = 10,
-    relative: bool = False,
-    change: Callable[[Floats], Floats] = unit,
+    world: StressWorld, *, relative: bool = False, change: Callable[[Floats], Floats] = unit
 ) -> Logistic:
     """Return the same with every face stored: an upper bound is calibrated with the care of its methods."""
-    test = StressTest(world, (depth,))
-    return _fitted(element_similarities(test, faces, change), test, relative)
+    test = StressTest(world)
+    return _fitted(element_similarities(test, FACES, change), test, relative)
 
 
 def best_logistic(net: SetNet, world: StressWorld) -> Logistic:

@@ -22,6 +22,7 @@ __all__ = [
     "element_similarities",
     "first_ranks",
     "gap_closed",
+    "probability_in_place",
     "set_similarities",
     "stress",
     "stress_elements",
@@ -85,7 +86,7 @@ class StressTest:
         for query in range(self.places.shape[1]):
             for repeat, (first, second) in enumerate(self.places[:, query].tolist()):
                 if (first, second) not in known:
-                    probability = _probability(similarities.pair(first, second), logistic)
+                    probability = probability_in_place(similarities.pair(first, second), logistic)
                     known[first, second] = self._ndcg(query, probability[0] + probability[1])
                 values[:, repeat, query] = known[first, second]
         return np.asarray(values.mean(axis=2))
@@ -198,7 +199,7 @@ def first_ranks(scores: NDArray[np.floating], depth: int) -> NDArray[np.int64]:
     return candidates[np.argsort(-scores[candidates], kind="stable")][:depth]
 
 
-def _probability(similarity: Floats, logistic: Logistic) -> Floats:
+def probability_in_place(similarity: Floats, logistic: Logistic) -> Floats:
     """Turn similarities into probabilities, in place and in float32: there are millions of them."""
     similarity *= np.float32(-logistic.w)
     similarity -= np.float32(logistic.b)

@@ -27,8 +27,8 @@ def section(record: Record, picture: str) -> str:
             f"({2 * sets['identities']} faces each, end-to-end). Test: {extra['people']} people of the other "
             f"half in {extra['worlds']} worlds of {extra['size'][1]:,} sets, up to 100 two-person queries, "
             "10 repeats, and distractors who have one photo; sized so that descriptor-per-element is neither "
-            "perfect nor hopeless. (w, b) of each method fitted on 100 people of the training half that no "
-            "network was trained on. Standard errors are over worlds. "
+            "saturated nor near chance. (w, b) of each method fitted on 100 people of the training half that "
+            "no network was trained on. Standard errors are over worlds. "
             f"{record.machine['seconds'] / 60:.0f} minutes in all.",
             "",
             *(table.markdown() for table in tables_of(record)),

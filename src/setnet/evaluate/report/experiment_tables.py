@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from setnet.evaluate.experiments.identification import FALSE_ALARMS, RANKS
+from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record
 from setnet.evaluate.report.tables import Column, Table, result_table
@@ -13,10 +13,10 @@ __all__ = ["CAPTION", "tables_of"]
 
 CAPTION = (
     "Mean ± standard error over repeats. Bold: best by more than the standard error of its lead; upper "
-    "bounds do not compete."
+    "bounds excluded."
 )
 
-FIRST = "Rank of first: of the first item with everybody queried, 1,000 when it is not among the {} hits."
+FIRST = "Rank of first: of the first item with all query people, 1,000 when it is not among the {} hits."
 
 
 def tables_of(record: Record) -> list[Table]:
@@ -98,10 +98,11 @@ def _orthogonality(record: Record) -> list[Table]:
 def _identify(record: Record) -> list[Table]:
     columns = [Column("dim", "D", fact=True)]
     columns += [Column(f"tpir{rank}", f"rank {rank}", digits=2) for rank in RANKS]
-    columns += [Column(f"tar@{alarm:g}", f"accepted at {alarm:g}", digits=2) for alarm in FALSE_ALARMS]
+    columns += [Column(f"tar@{rate:g}", f"TAR at FAR {rate:g}", digits=2) for rate in FALSE_ACCEPT_RATES]
     note = (
-        f"{record.extra.get('people')} people. Rank: probes identified, percent. Accepted: same-person pairs "
-        "above the similarity that so large a share of different-person pairs exceeds. " + CAPTION
+        f"{record.extra.get('people')} people. Rank: probes identified within that rank, percent. "
+        "TAR at FAR: percentage of genuine pairs accepted at the threshold that this share of impostor "
+        "pairs passes. " + CAPTION
     )
     return [result_table("Identification and verification of single faces", record.rows, columns, note)]
 

@@ -8,7 +8,8 @@ import re
 import tempfile
 from pathlib import Path
 
-from setnet.errors import InvalidInputError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
 from setnet.evaluate.report.experiment_tables import conditions, tables_of
 from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.plots import plots_of
@@ -16,8 +17,7 @@ from setnet.evaluate.report.record import Record, read_record
 
 __all__ = ["read_folder", "with_block", "write_markdown", "write_page"]
 
-ORDER = ("fit", "stress", "retrieval", "tradeoff", "orthogonality", "identify", "photos")
-TITLES = {
+TITLES = {  # in the order of the page
     "fit": "Virtual people against real ones",
     "stress": "Stress test (section 5.1)",
     "retrieval": "Retrieval by set vectors (section 5.2)",
@@ -26,7 +26,7 @@ TITLES = {
     "identify": "Identification of single faces",
     "photos": "End-to-end search, detector included",
 }
-INTRODUCTION = """# Results
+INTRODUCTION = """# Result tables
 
 Each part between `begin generated` and `end generated` was written by a command, which it names with its
 settings, machine, versions and seed; [evaluate.md](evaluate.md) says how to run them and how to read the
@@ -50,12 +50,12 @@ def read_folder(folder: Path) -> list[tuple[str, Record]]:
     if not folder.is_dir():
         raise InvalidInputError(f"{folder} is no folder: give the one with the --json files of experiments")
     found = [(path.stem, read_record(path)) for path in sorted(folder.glob("*.json"))]
-    known = [pair for pair in found if pair[1].experiment in ORDER]
+    known = [pair for pair in found if pair[1].experiment in TITLES]
     if not known:
         raise InvalidInputError(
             f"{folder} holds no results: run an experiment with --json {folder}/NAME.json"
         )
-    return sorted(known, key=lambda pair: (ORDER.index(pair[1].experiment), pair[0]))
+    return sorted(known, key=lambda pair: ([*TITLES].index(pair[1].experiment), pair[0]))
 
 
 def write_page(folder: Path, out: Path) -> Path:
@@ -119,8 +119,6 @@ def _title(name: str, record: Record) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
+    with storage_errors(path, "cannot write "):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error

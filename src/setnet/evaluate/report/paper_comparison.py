@@ -20,7 +20,7 @@ DIFFERENCES: dict[str, str] = {
     "stress": (
         "The paper: faces of 2,622 celebrities of Celebrity Together, a ResNet-50 trained by softmax, every "
         "network trained on sets. Here: the people named below, a descriptor trained with margins, whose "
-        "faces are far better separated, so numbers are higher and the gap between methods is another one. "
+        "faces are far better separated, so numbers are higher and the gap between methods is not the same. "
         "Baselines here have no set training."
     ),
     "retrieval": (

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from setnet.errors import ModelError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import ModelError
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 
 __all__ = ["pareto", "plots_of"]
 
-# Told apart by colour (after Okabe and Ito 2008), marker and dashes alike.
+# Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
@@ -50,12 +51,10 @@ def plots_of(record: Record, folder: Path) -> list[Path]:
     }
     with matplotlib.rc_context(style):
         for name, figure in draw(record, plt):
-            try:
+            with storage_errors(folder, "cannot write plots to "):
                 folder.mkdir(parents=True, exist_ok=True)
                 figure.savefig(folder / f"{name}.png", dpi=160)
                 figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
-            except OSError as error:
-                raise StorageError(f"cannot write plots to {folder}: {error.strerror or error}") from error
             plt.close(figure)
             written.append(folder / f"{name}.png")
     return written
@@ -89,9 +88,7 @@ def _by_faces(rows: Sequence[Row], depth: int, plt: Any) -> Any:
         means, errors = zip(*pairs, strict=True)
         look = _look(number, row)
         axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)
-    axes.set(xlabel="faces per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
-    axes.grid(alpha=0.25)
-    _legend(figure, axes)
+    _label_axes(axes, xlabel="faces per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
     return figure
 
 
@@ -116,11 +113,10 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
             look = _look(number, row) | {"ls": "", "ms": 7}
             axes.plot(x, y, label=f"{number + 1}. {row.name}", **look)
             axes.annotate(str(number + 1), (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7.5)
-        axes.set(xscale="log", xlabel=words, ylabel="nDCG@10 (%)")
+        _label_axes(axes, xscale="log", xlabel=words, ylabel="nDCG@10 (%)")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "235" else "")
         axes.grid(alpha=0.25, which="both")
-        _legend(figure, axes)
         figures.append((f"tradeoff-{'time' if fact == 'mean_ms' else 'bytes'}", figure))
     return figures
 
@@ -135,10 +131,9 @@ def _retrieval(record: Record, plt: Any) -> list[tuple[str, Any]]:
             means, places + (number - 0.5) * 0.3, xerr=np.nan_to_num(errors), ls="", capsize=2, ms=6,
             color=COLOURS[number], marker=MARKERS[number], label=f"{each} example{'s' * (each > 1)}",
         )  # fmt: skip
-    axes.set(yticks=places, yticklabels=[row.name for row in record.rows], xlabel="nDCG@10 (%)")
+    names = [row.name for row in record.rows]
+    _label_axes(axes, yticks=places, yticklabels=names, xlabel="nDCG@10 (%)")
     axes.invert_yaxis()
-    axes.grid(alpha=0.25)
-    _legend(figure, axes)
     return [("retrieval", figure)]
 
 
@@ -152,9 +147,9 @@ def _orthogonality(record: Record, plt: Any) -> list[tuple[str, Any]]:
             hatch="//" if number else "", edgecolor="white",
         )  # fmt: skip
     axes.axvline(1.0, color="#000000", lw=1, ls="--", label="random directions")
-    axes.set(yticks=places, yticklabels=[row.name for row in record.rows], xlabel="G_diff / (n / sqrt(D))")
+    names = [row.name for row in record.rows]
+    _label_axes(axes, yticks=places, yticklabels=names, xlabel="G_diff / (n / sqrt(D))")
     axes.invert_yaxis()
-    _legend(figure, axes)
     return [("orthogonality", figure)]
 
 
@@ -164,13 +159,8 @@ def _identify(record: Record, plt: Any) -> list[tuple[str, Any]]:
         curve = row.facts["curve"]
         look = _look(number, row) | {"marker": "", "ls": DASHES[number % len(DASHES)]}
         axes.plot(curve["far"], curve["tar"], label=row.name, **look)
-    axes.set(
-        xscale="log",
-        xlabel="share of different-person pairs accepted",
-        ylabel="same-person pairs accepted (%)",
-    )
-    axes.grid(alpha=0.25)
-    _legend(figure, axes)
+    false, true = "false accept rate (share of impostor pairs)", "true accept rate (% of genuine pairs)"
+    _label_axes(axes, xscale="log", xlabel=false, ylabel=true)
     return [("identify-roc", figure)]
 
 
@@ -182,9 +172,7 @@ def _fit(record: Record, plt: Any) -> list[tuple[str, Any]]:
                     label=f"{row.name}, real")  # fmt: skip
         axes.stairs(row.facts["virtual_density"], edges, color=COLOURS[number], lw=1.4, ls=DASHES[number],
                     label=f"{row.name}, virtual")  # fmt: skip
-    axes.set(xlabel="similarity", ylabel="density")
-    axes.grid(alpha=0.25)
-    _legend(figure, axes)
+    _label_axes(axes, xlabel="similarity", ylabel="density")
     return [("fit", figure)]
 
 
@@ -204,7 +192,9 @@ def _label(row: Row) -> str:
     return f"{row.name} ({size} B)" if isinstance(size, int) else row.name
 
 
-def _legend(figure: Any, axes: Any) -> None:
+def _label_axes(axes: Any, **labels: Any) -> None:
+    axes.set(**labels)
+    axes.grid(alpha=0.25)
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=7.5)
 
 

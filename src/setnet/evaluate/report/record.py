@@ -9,15 +9,17 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from setnet import __version__
-from setnet.errors import InvalidInputError, StorageError
+from setnet.durable import storage_errors
+from setnet.errors import InvalidInputError
 from setnet.index import kernel_level
+from setnet.system import usable_cores
 
 __all__ = ["FORMAT", "Progress", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
 
@@ -126,9 +128,8 @@ class Run:
         self.path = path
         self.rows: dict[str, Row] = {}
         self.extra: dict[str, Any] = {}
-        self._started, self._before = time.monotonic(), 0.0
-        self._cpu_started, self._cpu_before = time.process_time(), 0.0
-        self._peak_before = 0
+        self._started, self._cpu_started = time.monotonic(), time.process_time()
+        self._earlier: Mapping[str, Any] = {}
         if path is not None and path.is_file():
             stored = read_record(path)
             if (stored.experiment, stored.settings) != (experiment, self.settings):
@@ -137,10 +138,7 @@ class Run:
                     f"{_difference(stored.settings, self.settings)}; use another file or folder, or delete it"
                 )
             self.rows = {row.name: row for row in stored.rows}
-            self.extra = dict(stored.extra)
-            self._before = float(stored.machine.get("seconds", 0.0))
-            self._cpu_before = float(stored.machine.get("cpu_seconds", 0.0))
-            self._peak_before = int(stored.machine.get("peak_bytes", 0))
+            self.extra, self._earlier = dict(stored.extra), stored.machine
 
     def has(self, name: str) -> bool:
         """Whether a row is there already."""
@@ -163,9 +161,11 @@ class Run:
 
     def record(self) -> Record:
         """Return what there is so far."""
-        seconds = self._before + time.monotonic() - self._started
-        machine = _machine(seconds, self._cpu_before + time.process_time() - self._cpu_started)
-        machine["peak_bytes"] = max(machine["peak_bytes"], self._peak_before)
+        earlier = self._earlier
+        seconds = earlier.get("seconds", 0.0) + time.monotonic() - self._started
+        cpu_seconds = earlier.get("cpu_seconds", 0.0) + time.process_time() - self._cpu_started
+        machine = _machine(seconds, cpu_seconds)
+        machine["peak_bytes"] = max(machine["peak_bytes"], earlier.get("peak_bytes", 0))
         return Record(self.experiment, self.settings, tuple(self.rows.values()), machine, dict(self.extra))
 
     def save(self) -> None:
@@ -173,12 +173,10 @@ class Run:
         if self.path is None:
             return
         part = self.path.with_name(self.path.name + ".part")
-        try:
+        with storage_errors(self.path, "cannot write "):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             part.write_text(json.dumps(self.record().as_json(), indent=1, default=_plain), encoding="utf-8")
             os.replace(part, self.path)
-        except OSError as error:
-            raise StorageError(f"cannot write {self.path}: {error.strerror or error}") from error
 
 
 def read_record(path: Path) -> Record:
@@ -209,17 +207,13 @@ def _plain(value: Any) -> Any:
 def _machine(seconds: float, cpu: float) -> dict[str, Any]:
     """Return what the numbers depend on besides the settings."""
     versions = {"setnet": __version__, "python": platform.python_version()}
-    for name in ("numpy", "scipy", "onnxruntime"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    versions |= {name: version(name) for name in ("numpy", "scipy", "onnxruntime")}
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     return {
         "versions": versions,
         "system": f"{platform.system()} {platform.machine()}",
         "processor": _processor(),
-        "cores": os.cpu_count(),
+        "cores": usable_cores(),
         "kernels": kernel_level(),
         "load": round(load, 1),
         "seconds": round(seconds, 1),

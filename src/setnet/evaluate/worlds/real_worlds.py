@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import People
+from setnet.evaluate.data.labelled_people import LabelledPeople
+from setnet.evaluate.data.splits import read_press_photos
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
-from setnet.evaluate.worlds.worlds import (
-    CHUNK,
-    EXAMPLE,
-    GALLERY,
-    PLAN,
-    QUERY,
-    Chunk,
-    Circles,
-    Truth,
-    make_queries,
-)
+from setnet.evaluate.worlds.worlds import PLAN, World, draw_owners
 
 __all__ = ["RealWorld", "composed_world", "press_world"]
 
@@ -32,46 +21,29 @@ Ints = NDArray[np.int64]
 LEAST_FACES = 4
 
 
-class RealWorld:
+class RealWorld(World):
     """Items whose elements are rows of real descriptors; each identity keeps some faces for queries."""
 
     def __init__(
         self,
         name: str,
-        people: People,
+        people: LabelledPeople,
         items: Ints,
         counts: Ints,
         owner: Ints,
         query_rows: Sequence[Ints],
         seed: int,
     ) -> None:
-        self.name, self.people, self.items, self.counts, self.owner = name, people, items, counts, owner
-        self.query_rows, self.seed = query_rows, seed
-        self.dim, self.size, self.faces = people.dim, len(counts), int(counts.sum())
-        self.truth = Truth.of(owner, np.repeat(np.arange(self.size), counts), len(query_rows))
+        queried = np.array([i for i, rows in enumerate(query_rows) if len(rows)])
+        super().__init__(name, people.dim, counts, owner, len(query_rows), seed, queried)
+        self.people, self.items, self.query_rows = people, items, query_rows
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all items in order."""
-        starts = np.concatenate([[0], np.cumsum(self.counts)])
-        for first in range(0, self.size, CHUNK):
-            counts = self.counts[first : first + CHUNK]
-            rows = self.items[starts[first] : starts[first + len(counts)]]
-            yield Chunk(first, self.people.descriptors[rows], counts)
+    def elements(self, first: int, rows: slice) -> Floats:
+        """Return the descriptors of a chunk."""
+        return self.people.descriptors[self.items[rows]]
 
-    def queries(self, of_two: int = 500, of_three: int = 500) -> list[Ints]:
-        """Return groups of identities who appear together and have query faces."""
-        known = np.array([i for i, rows in enumerate(self.query_rows) if len(rows)])
-        return make_queries(self.owner, self.counts, of_two, of_three, self._rng(QUERY), known)
-
-    def examples(self, repeat: int, each: int) -> Floats:
+    def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
         """Return query faces; a person with few of them shows the same ones again."""
-        return self._faces(self._rng(EXAMPLE, repeat), each)
-
-    def gallery(self, each: int = 10) -> Floats:
-        """Return faces to tag with, of the same supply."""
-        return self._faces(self._rng(GALLERY), each)
-
-    def _faces(self, rng: np.random.Generator, each: int) -> Floats:
         faces = np.zeros((len(self.query_rows), each, self.dim), dtype=np.float32)
         faces[:, :, 0] = 1.0  # who has no query face is never queried, but vectors must have a length
         for i, rows in enumerate(self.query_rows):
@@ -80,11 +52,8 @@ class RealWorld:
                 faces[i] = self.people.descriptors[chosen]
         return faces
 
-    def _rng(self, stream: int, part: int = 0) -> np.random.Generator:
-        return np.random.default_rng((self.seed, stream, part))
 
-
-def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
+def composed_world(people: LabelledPeople, name: str, items: int = 50_000, seed: int = 0) -> RealWorld:
     """Return items like Celebrity Together's, made of real descriptors at random.
 
     People of four faces or more are the celebrities: one half of their faces may be in items, the other half
@@ -105,13 +74,7 @@ def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0
             "people too, 20 faces at least"
         )
     plan = make_plan(rng, min(1.0, items / (IMAGES + DISTRACTOR_IMAGES)))
-    celebrities = np.minimum(plan.celebrities, len(groups))
-    starts = np.cumsum(plan.faces) - plan.faces
-    owner = np.full(int(plan.faces.sum()), -1, dtype=np.int64)
-    circles = Circles(len(groups), rng)
-    for number in range(1, int(celebrities.max()) + 1):
-        which = np.flatnonzero(celebrities == number)
-        owner[starts[which][:, None] + np.arange(number)] = circles.groups(len(which), number, rng)
+    owner = draw_owners(plan, len(groups), rng)
     rows = rng.choice(others, len(owner))
     draws = rng.random(len(owner))
     for at in np.flatnonzero(owner >= 0).tolist():
@@ -122,7 +85,7 @@ def composed_world(people: People, name: str, items: int = 50_000, seed: int = 0
 
 
 def press_world(
-    people: People, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
+    people: LabelledPeople, paths: Sequence[str], lists: Path, queried: frozenset[str], seed: int = 0
 ) -> RealWorld:
     """Return LFW's press photos with two or more named people as items; ``queried`` limits the queries.
 
@@ -133,13 +96,12 @@ def press_world(
     lists
         LFW's ``multi_person_photos.json``.
     """
-    photos = _read_lists(lists)
     row_of = {"/".join(Path(str(path)).parts[-2:]): row for row, path in enumerate(paths)}
     names = sorted({str(name) for name in people.labels.tolist()} - {""})
     number = {name: i for i, name in enumerate(names)}
     rows: list[int] = []
     counts: list[int] = []
-    for faces in photos.values():
+    for faces in read_press_photos(lists).values():
         found = [row_of[face["image"]] for face in faces if face["image"] in row_of]
         if len(found) >= 2:
             rows += found
@@ -158,11 +120,3 @@ def press_world(
             query_rows[number[name]] = np.array([row for row in group if row not in used], dtype=np.int64)
     words = f"{len(counts):,} press photos with two or more named LFW people"
     return RealWorld(words, people, items, np.array(counts), owner, query_rows, seed)
-
-
-def _read_lists(path: Path) -> Mapping[str, list[dict[str, Any]]]:
-    try:
-        lists: Mapping[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{path}: cannot read the lists of press photos ({error})") from error
-    return lists

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.worlds.worlds import Chunk, Truth, World
+from setnet.evaluate.worlds.worlds import World
 
 __all__ = ["StoredWorld"]
 
 Floats = NDArray[np.float32]
-ITEMS = 65_536
 
 
-class StoredWorld:
+class StoredWorld(World):
     """Everything as in the world it wraps; elements come from a file read in pieces."""
 
     def __init__(self, world: World, path: Path) -> None:
-        self.world, self.path = world, path
-        self.name, self.dim, self.size, self.faces = world.name, world.dim, world.size, world.faces
-        counts = []
+        super().__init__(
+            world.name, world.dim, world.counts, world.owner, world.identities, world.seed, world.queried
+        )
+        self._world, self._path = world, path
         with open(path, "wb") as file:
             for chunk in world.chunks():
                 file.write(np.ascontiguousarray(chunk.elements, np.float32).data)
-                counts.append(chunk.counts)
-        self.counts = np.concatenate(counts)
 
-    @property
-    def truth(self) -> Truth:
-        """Who is where."""
-        return self.world.truth
+    def elements(self, first: int, rows: slice) -> Floats:
+        """Read the elements of a chunk."""
+        shape = (rows.stop - rows.start, self.dim)
+        offset = int(rows.start) * self.dim * 4
+        return np.fromfile(self._path, np.float32, shape[0] * self.dim, offset=offset).reshape(shape)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all items in order."""
-        with open(self.path, "rb") as file:
-            for first in range(0, self.size, ITEMS):
-                counts = self.counts[first : first + ITEMS]
-                rows = np.fromfile(file, np.float32, int(counts.sum()) * self.dim)
-                yield Chunk(first, rows.reshape(-1, self.dim), counts)
-
-    def queries(self, of_two: int, of_three: int) -> list[NDArray[np.int64]]:
-        """Return groups of identities who appear together."""
-        return self.world.queries(of_two, of_three)
-
-    def examples(self, repeat: int, each: int) -> Floats:
-        """Return query faces."""
-        return self.world.examples(repeat, each)
-
-    def gallery(self, each: int = 10) -> Floats:
-        """Return faces to tag with."""
-        return self.world.gallery(each)
+    def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
+        """Return faces of every identity that are in no item."""
+        return self._world.faces_of(rng, each)

@@ -12,6 +12,7 @@ from setnet.errors import InvalidInputError
 __all__ = ["StressWorld", "stress_world"]
 
 Ints = NDArray[np.int64]
+DISTRACTORS = 3
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,6 @@ def stress_world(
     sets: int = 64_000,
     queries: int = 100,
     repeats: int = 10,
-    distractors: int = 3,
     seed: int = 0,
 ) -> StressWorld:
     """Synthesise the stress test's sets and queries from labelled descriptors.
@@ -64,18 +64,18 @@ def stress_world(
     names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
     known = (photos >= 2) & (names != "")
     unknown = np.flatnonzero(~known[owner])
-    if known.sum() < 3 or (distractors and len(unknown) < distractors):
+    if known.sum() < 3 or len(unknown) < DISTRACTORS:
         raise InvalidInputError(
-            f"a stress test needs people with two or more faces and {distractors} or more faces of others; "
+            f"a stress test needs people with two or more faces and {DISTRACTORS} or more faces of others; "
             f"got {known.sum()} such people and {len(unknown)} other faces"
         )
     in_sets, for_queries = _divide_photos(owner, np.flatnonzero(known), photos, repeats, rng)
     people = _distinct_pairs(np.flatnonzero(known), sets, rng)
-    faces = np.empty((sets, 2 + distractors), dtype=np.int64)
+    faces = np.empty((sets, 2 + DISTRACTORS), dtype=np.int64)
     for column in range(2):
         faces[:, column] = _one_each(in_sets, people[:, column], rng)
-    for row in range(sets if distractors else 0):
-        faces[row, 2:] = rng.choice(unknown, distractors, replace=False, shuffle=False)
+    for row in range(sets):
+        faces[row, 2:] = rng.choice(unknown, DISTRACTORS, replace=False, shuffle=False)
     pairs = np.unique(np.sort(people, axis=1), axis=0)
     pairs = pairs[np.isin(pairs, list(for_queries)).all(axis=1)]
     if not len(pairs):

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.worlds.world_plan import make_plan
+from setnet.evaluate.worlds.world_plan import Plan, make_plan
 from setnet.learn import Crowd, VirtualPeople
 
-__all__ = ["Chunk", "Circles", "SimulatedWorld", "Truth", "World", "make_queries"]
+__all__ = ["PLAN", "Chunk", "SimulatedWorld", "Truth", "World", "draw_owners"]
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -57,98 +56,48 @@ class Truth:
         return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
-class World(Protocol):
-    """What every experiment on a large set of items needs; all of it the same for the same seed."""
+class World:
+    """Items that are sets of faces, the ground truth, and queries; all of it the same for the same seed.
 
-    @property
-    def name(self) -> str:
-        """What it is, in words for a table's caption."""
-        ...
+    Subclasses supply the faces: `elements` of the items, and `faces_of` every identity that are in no item.
 
-    @property
-    def dim(self) -> int:
-        """Dimension of the descriptors."""
-        ...
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-        ...
-
-    @property
-    def faces(self) -> int:
-        """Number of faces in all items."""
-        ...
-
-    @property
-    def truth(self) -> Truth:
-        """Who is where."""
-        ...
-
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all items in order, in bounded memory."""
-        ...
-
-    def queries(self, of_two: int, of_three: int) -> list[Ints]:
-        """Return groups of two and of three identities who appear together in some item."""
-        ...
-
-    def examples(self, repeat: int, each: int) -> Floats:
-        """Return (identities, each, dim): faces of every identity that are in no item."""
-        ...
-
-    def gallery(self, each: int = 10) -> Floats:
-        """Return (identities, each, dim): further faces, for tagging."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class SimulatedWorld:
-    """The simulated Celebrity Together: the paper's counts, virtual people, streamed.
-
-    Celebrities are not equally famous and appear with their friends: the first of an item is drawn by fame,
-    the others from that one's circle of 24.
+    Parameters
+    ----------
+    name
+        What it is, in words for a table's caption.
+    dim
+        Dimension of the descriptors.
+    counts
+        Faces per item.
+    owner
+        Whose each face is; -1 for unknown people.
+    identities
+        Number of known people.
+    queried
+        The people that may be queried; all known ones if None.
     """
 
-    model: VirtualPeople
-    seed: int = 0
-    scale: float = 1.0
-    difficulty: float = 1.0
+    def __init__(
+        self,
+        name: str,
+        dim: int,
+        counts: Ints,
+        owner: Ints,
+        identities: int,
+        seed: int,
+        queried: Ints | None = None,
+    ) -> None:
+        self.name, self.dim, self.counts, self.owner = name, dim, counts, owner
+        self.identities, self.seed, self.queried = identities, seed, queried
+        self.size, self.faces = len(counts), int(counts.sum())
 
-    @property
-    def name(self) -> str:
-        """What it is."""
-        return f"simulated Celebrity Together, {self.size:,} items, difficulty {self.difficulty:g}"
+    def elements(self, first: int, rows: slice) -> Floats:
+        """Return the elements in ``rows`` of a chunk of items; ``first`` is the number of its first item."""
+        raise NotImplementedError
 
-    @property
-    def dim(self) -> int:
-        """Dimension of the descriptors."""
-        return self.model.dim
-
-    @property
-    def size(self) -> int:
-        """Number of items."""
-        return len(self.counts)
-
-    @property
-    def faces(self) -> int:
-        """Number of faces in all items."""
-        return int(self.counts.sum())
-
-    @property
-    def counts(self) -> Ints:
-        """Faces per item."""
-        return self._layout[0]
-
-    @property
-    def owner(self) -> Ints:
-        """Whose each face is; -1 for unknown people."""
-        return self._layout[1]
-
-    @property
-    def identities(self) -> int:
-        """Number of known people."""
-        return self._layout[2]
+    def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
+        """Return (identities, each, dim): faces of every identity that are in no item."""
+        raise NotImplementedError
 
     @cached_property
     def truth(self) -> Truth:
@@ -156,115 +105,104 @@ class SimulatedWorld:
         return Truth.of(self.owner, np.repeat(np.arange(self.size), self.counts), self.identities)
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all items in order, `CHUNK` at a time; each chunk has its own stream of random numbers."""
+        """Yield all items in order, in bounded memory."""
         starts = np.concatenate([[0], np.cumsum(self.counts)])
         for first in range(0, self.size, CHUNK):
             counts = self.counts[first : first + CHUNK]
-            owner = self.owner[starts[first] : starts[first + len(counts)]]
-            yield Chunk(first, self._draw(owner, self._rng(FACE, first)), counts)
+            rows = slice(starts[first], starts[first + len(counts)])
+            yield Chunk(first, self.elements(first, rows), counts)
 
-    def queries(self, of_two: int = 500, of_three: int = 500) -> list[Ints]:
-        """Return groups of identities who appear together in some item."""
-        return make_queries(self.owner, self.counts, of_two, of_three, self._rng(QUERY))
+    def queries(self, of_two: int, of_three: int) -> list[Ints]:
+        """Return random groups of two and of three identities who are together in some item, none twice."""
+        rng = self._rng(QUERY)
+        starts = np.cumsum(self.counts) - self.counts
+        known = self.owner >= 0 if self.queried is None else np.isin(self.owner, self.queried)
+        together = np.add.reduceat(known, starts) if len(starts) else np.empty(0, np.int64)
+        queries: list[Ints] = []
+        for size, wanted in ((2, of_two), (3, of_three)):
+            seen: set[tuple[int, ...]] = set()
+            for item in rng.permutation(np.flatnonzero(together >= size)):
+                if len(seen) == wanted:
+                    break
+                rows = np.arange(starts[item], starts[item] + self.counts[item])
+                people = np.unique(self.owner[rows[known[rows]]])
+                if len(people) >= size:
+                    seen.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
+            queries += [np.array(group) for group in sorted(seen)]
+        if (of_two or of_three) and not queries:
+            raise InvalidInputError(
+                "no two known people appear together in any item: nothing to query; a world needs items "
+                "with two labelled people"
+            )
+        return queries
 
     def examples(self, repeat: int, each: int) -> Floats:
-        """Return fresh faces of every identity, other ones in each repeat."""
-        return self._fresh(self._rng(EXAMPLE, repeat), each)
+        """Return (identities, each, dim): query faces, other ones in each repeat."""
+        return self.faces_of(self._rng(EXAMPLE, repeat), each)
 
     def gallery(self, each: int = 10) -> Floats:
-        """Return further fresh faces of every identity."""
-        return self._fresh(self._rng(GALLERY), each)
+        """Return (identities, each, dim): further faces, for tagging."""
+        return self.faces_of(self._rng(GALLERY), each)
 
     def _rng(self, stream: int, part: int = 0) -> np.random.Generator:
         return np.random.default_rng((self.seed, stream, part))
 
-    @cached_property
-    def _people(self) -> VirtualPeople:
-        return self.model.harder(self.difficulty)
 
-    @cached_property
-    def _celebrities(self) -> Crowd:
-        return self._people.people(self._rng(PLAN, 1), self.identities)
+class SimulatedWorld(World):
+    """The simulated Celebrity Together: the paper's counts, virtual people, streamed."""
 
-    @cached_property
-    def _layout(self) -> tuple[Ints, Ints, int]:
-        rng = self._rng(PLAN)
-        plan = make_plan(rng, self.scale)
-        starts = np.cumsum(plan.faces) - plan.faces
-        owner = np.full(int(plan.faces.sum()), -1, dtype=np.int64)
-        circles = Circles(plan.identities, rng)
-        for number in range(1, int(plan.celebrities.max()) + 1):
-            items = np.flatnonzero(plan.celebrities == number)
-            owner[starts[items][:, None] + np.arange(number)] = circles.groups(len(items), number, rng)
-        return plan.faces, owner, plan.identities
+    def __init__(
+        self, model: VirtualPeople, seed: int = 0, scale: float = 1.0, difficulty: float = 1.0
+    ) -> None:
+        rng = np.random.default_rng((seed, PLAN, 0))
+        plan = make_plan(rng, scale)
+        owner = draw_owners(plan, plan.identities, rng)
+        name = f"simulated Celebrity Together, {len(plan.faces):,} items, difficulty {difficulty:g}"
+        super().__init__(name, model.dim, plan.faces, owner, plan.identities, seed)
+        self._people = model.harder(difficulty)
+        self._celebrities = self._people.people(self._rng(PLAN, 1), self.identities)
 
-    def _draw(self, owner: Ints, rng: np.random.Generator) -> Floats:
-        celebrities, unknown = self._celebrities, owner < 0
+    def elements(self, first: int, rows: slice) -> Floats:
+        """Draw the faces of a chunk; each chunk has its own stream of random numbers."""
+        rng, who = self._rng(FACE, first), self.owner[rows].copy()
+        celebrities, unknown = self._celebrities, who < 0
         distractors = self._people.people(rng, int(unknown.sum()))
         crowd = Crowd(
             np.concatenate([celebrities.centres, distractors.centres]),
             np.concatenate([celebrities.spread, distractors.spread]),
         )
-        who = owner.copy()
         who[unknown] = len(celebrities) + np.arange(len(distractors))
         return self._people.faces(rng, crowd, who)
 
-    def _fresh(self, rng: np.random.Generator, each: int) -> Floats:
+    def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
+        """Return fresh faces of every identity."""
         who = np.repeat(np.arange(self.identities), each)
         return self._people.faces(rng, self._celebrities, who).reshape(self.identities, each, self.dim)
 
 
-class Circles:
-    """Fame and friends: who appears with whom."""
+def draw_owners(plan: Plan, identities: int, rng: np.random.Generator) -> Ints:
+    """Return whose each face of a plan is, -1 for unknown people.
 
-    def __init__(self, identities: int, rng: np.random.Generator) -> None:
-        fame = 1.0 / np.sqrt(np.arange(1, identities + 1) + identities / 10)
-        self.fame = rng.permutation(fame / fame.sum())
-        size = min(FRIENDS, identities - 1)
-        steps = np.stack([rng.choice(identities - 1, size, replace=False) for _ in range(identities)])
-        self.friends = (np.arange(identities)[:, None] + 1 + steps) % identities
-        self.closeness = np.log(1.0 / np.arange(1, size + 1))
-
-    def groups(self, count: int, number: int, rng: np.random.Generator) -> Ints:
-        """Return (count, number) different people who are friends of the first."""
-        first = rng.choice(len(self.fame), count, p=self.fame)
-        if number == 1:
-            return first[:, None]
-        # the largest of log weight + Gumbel noise are a weighted draw without repetition
-        keys = self.closeness + rng.gumbel(size=(count, len(self.closeness)))
-        chosen = np.argpartition(-keys, number - 2, axis=1)[:, : number - 1]
-        return np.column_stack([first, np.take_along_axis(self.friends[first], chosen, axis=1)])
-
-
-def make_queries(
-    owner: Ints,
-    counts: Ints,
-    of_two: int,
-    of_three: int,
-    rng: np.random.Generator,
-    allowed: Ints | None = None,
-) -> list[Ints]:
-    """Return random groups of two and of three who are together in some item, no group twice.
-
-    ``allowed`` limits the people queried to those with example faces.
+    Celebrities are not equally famous and appear with their friends: the first of an item is drawn by fame,
+    the others from that one's circle of 24.
     """
-    starts = np.cumsum(counts) - counts
-    known = owner >= 0 if allowed is None else np.isin(owner, allowed)
-    together = np.add.reduceat(known, starts) if len(starts) else np.empty(0, np.int64)
-    queries: list[Ints] = []
-    for size, wanted in ((2, of_two), (3, of_three)):
-        seen: set[tuple[int, ...]] = set()
-        for item in rng.permutation(np.flatnonzero(together >= size)):
-            if len(seen) == wanted:
-                break
-            rows = np.arange(starts[item], starts[item] + counts[item])
-            people = np.unique(owner[rows[known[rows]]])
-            if len(people) >= size:
-                seen.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
-        queries += [np.array(group) for group in sorted(seen)]
-    if (of_two or of_three) and not queries:
-        raise InvalidInputError(
-            "no two known people appear together in any item: nothing to query; a world needs items with two "
-            "labelled people"
-        )
-    return queries
+    fame = 1.0 / np.sqrt(np.arange(1, identities + 1) + identities / 10)
+    fame = rng.permutation(fame / fame.sum())
+    size = min(FRIENDS, identities - 1)
+    steps = np.stack([rng.choice(identities - 1, size, replace=False) for _ in range(identities)])
+    friends = (np.arange(identities)[:, None] + 1 + steps) % identities
+    closeness = np.log(1.0 / np.arange(1, size + 1))
+    celebrities = np.minimum(plan.celebrities, identities)
+    starts = np.cumsum(plan.faces) - plan.faces
+    owner = np.full(int(plan.faces.sum()), -1, dtype=np.int64)
+    for number in range(1, int(celebrities.max()) + 1):
+        items = np.flatnonzero(celebrities == number)
+        first = rng.choice(identities, len(items), p=fame)
+        owner[starts[items]] = first
+        if number > 1:
+            # the largest of log weight + Gumbel noise are a weighted draw without repetition
+            keys = closeness + rng.gumbel(size=(len(items), size))
+            chosen = np.argpartition(-keys, number - 2, axis=1)[:, : number - 1]
+            others = np.take_along_axis(friends[first], chosen, axis=1)
+            owner[starts[items][:, None] + np.arange(1, number)] = others
+    return owner

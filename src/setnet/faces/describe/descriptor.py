@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +14,14 @@ from setnet.faces.detect.detector import Detections
 from setnet.faces.photo.resample import Pixels
 from setnet.faces.registry.entry import ModelEntry
 
-__all__ = ["Descriptor", "OnnxDescriptor"]
+__all__ = ["Descriptor"]
 
 Floats = npt.NDArray[np.float32]
 _BATCH = 8  # more gains nothing on a CPU and costs memory
 
 
-class Descriptor(Protocol):
-    """Describes faces; safe to call from several threads."""
-
-    name: str
-    dim: int
-
-    def crops(self, pixels: Pixels, found: Detections) -> list[Pixels]:
-        """Return each face cut out the way this model was trained to see it."""
-        ...
-
-    def describe(self, crops: Sequence[Pixels]) -> Floats:
-        """Return the descriptors of the crops, (n, dim), each of length 1."""
-        ...
-
-
-class OnnxDescriptor:
-    """Any descriptor model that the registry describes, run by onnxruntime in batches."""
+class Descriptor:
+    """Any descriptor model of the registry, run by onnxruntime in batches; safe to call from threads."""
 
     def __init__(self, entry: ModelEntry, session: Any) -> None:
         if entry.dim is None:
@@ -52,14 +37,14 @@ class OnnxDescriptor:
         self._batch = _BATCH
 
     def crops(self, pixels: Pixels, found: Detections) -> list[Pixels]:
-        """Return each face cut out by the entry's alignment."""
+        """Return each face cut out the way this model was trained to see it: by the entry's alignment."""
         size = self._entry.size
         if self._entry.align == "box":
             return [box_crop(pixels, tuple(box), size, self._entry.extend) for box in found.boxes.tolist()]
         return [five_point_crop(pixels, points, size) for points in found.landmarks]
 
     def describe(self, crops: Sequence[Pixels]) -> Floats:
-        """Return unit descriptors of square crops of the entry's size."""
+        """Return the descriptors of square crops of the entry's size, (n, dim), each of length 1."""
         if len(crops) == 0:
             return np.zeros((0, self.dim), np.float32)
         images = self._prepared(np.stack(crops))

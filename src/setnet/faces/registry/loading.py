@@ -6,7 +6,7 @@ import threading
 from functools import cache
 
 from setnet.errors import ModelError
-from setnet.faces.describe.descriptor import Descriptor, OnnxDescriptor
+from setnet.faces.describe.descriptor import Descriptor
 from setnet.faces.detect.detector import Detector
 from setnet.faces.detect.mtcnn import Mtcnn
 from setnet.faces.detect.yunet import YuNet
@@ -60,7 +60,7 @@ def _detector(entry: ModelEntry) -> Detector:
 def _descriptor(entry: ModelEntry) -> Descriptor:
     _one_opencv_thread()
     (path,) = model_paths(entry).values()
-    return OnnxDescriptor(entry, open_session(path))
+    return Descriptor(entry, open_session(path))
 
 
 def _one_opencv_thread() -> None:

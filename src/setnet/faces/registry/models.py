@@ -12,6 +12,7 @@ from pathlib import Path
 from setnet.errors import ModelError, one_of
 from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
 from setnet.faces.registry.file_hash import sha256_of
+from setnet.system import cache_folder, config_folder
 
 __all__ = ["ModelStatus", "model_entries", "model_entry", "model_paths", "models", "write_model_entry"]
 
@@ -98,13 +99,10 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
     return path
 
 
-def cache_folder() -> Path:
+def _cache() -> Path:
     """Return where downloaded models and checked hashes are kept (`SETNET_CACHE`, else per user)."""
-    if chosen := os.environ.get("SETNET_CACHE"):
-        return Path(chosen).expanduser()
-    from platformdirs import user_cache_path  # 20 ms that only this branch needs
-
-    return user_cache_path("setnet", appauthor=False)
+    chosen = os.environ.get("SETNET_CACHE")
+    return Path(chosen).expanduser() if chosen else cache_folder()
 
 
 def place_of(entry: ModelEntry, file: ModelFile) -> Path | None:
@@ -114,7 +112,7 @@ def place_of(entry: ModelEntry, file: ModelFile) -> Path | None:
         roots = spec.submodule_search_locations if spec is not None else None
         return Path(next(iter(roots))) / file.file if roots else None
     if file.url is not None:
-        return cache_folder() / "models" / entry.name / Path(file.file).name
+        return _cache() / "models" / entry.name / Path(file.file).name
     return Path(file.file)
 
 
@@ -130,7 +128,7 @@ def _checked(entry: ModelEntry, file: ModelFile) -> Path:
         if file.url is not None:
             remedy = f"download it: setnet models --download {entry.name}"
         raise ModelError(f"model {entry.name!r}: no file {path}; {remedy}")
-    if file.sha256 is not None and (actual := sha256_of(path, cache_folder())) != file.sha256:
+    if file.sha256 is not None and (actual := sha256_of(path, _cache())) != file.sha256:
         raise ModelError(
             f"model {entry.name!r}: {path} is not the file it should be: its SHA-256 is {actual}, "
             f"expected {file.sha256}; replace the file or correct the entry"
@@ -158,9 +156,7 @@ def _user_files() -> list[Path]:
     if chosen := os.environ.get("SETNET_MODELS"):
         paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
         return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
-    from platformdirs import user_config_path
-
-    own = user_config_path("setnet", appauthor=False) / "models.toml"
+    own = config_folder() / "models.toml"
     return [own] if own.is_file() else []
 
 

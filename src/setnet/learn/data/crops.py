@@ -29,7 +29,7 @@ class Crops:
     missed: int
 
 
-def aligned_crops(root: Path, size: int, cache: Path, detector: str = "yunet") -> Crops:
+def aligned_crops(root: Path, size: int, cache: Path) -> Crops:
     """Return a crop of the face nearest the centre of each photo in ``root/identity/``, aligned.
 
     The crops are kept in `cache` (an `.npz`) and read from there the next time. A photo in which no face is
@@ -38,7 +38,7 @@ def aligned_crops(root: Path, size: int, cache: Path, detector: str = "yunet") -
     if not cache.is_file():
         if not root.is_dir() or not any(root.iterdir()):
             raise TrainingError(f"{root}: no folders of identities; expected root/person/photo.jpg")
-        made = _cut(root, size, detector)
+        made = _cut(root, size)
         cache.parent.mkdir(parents=True, exist_ok=True)
         fresh = cache.with_suffix(".tmp.npz")
         np.savez(fresh, pixels=made.pixels, labels=made.labels, missed=made.missed)
@@ -52,9 +52,9 @@ def aligned_crops(root: Path, size: int, cache: Path, detector: str = "yunet") -
     return crops
 
 
-def _cut(root: Path, size: int, detector_name: str) -> Crops:
+def _cut(root: Path, size: int) -> Crops:
     photos = sorted(p for p in root.glob("*/*") if p.suffix.lower() in {".jpg", ".jpeg", ".png"})
-    detector = load_detector(detector_name)
+    detector = load_detector("yunet")
     pixels = np.empty((len(photos), size, size, 3), dtype=np.uint8)
     missed, logged = 0, time.monotonic()
     for row, path in enumerate(photos):

@@ -26,8 +26,7 @@ class DescriptorSource(LabelledSource):
     ) -> None:
         known = labels != ""
         self.descriptors = descriptors[known]
-        names, numbers = np.unique(labels[known], return_inverse=True)
-        self.names = [str(name) for name in names]
+        _, numbers = np.unique(labels[known], return_inverse=True)
         super().__init__(numbers.astype(np.int64), where)
         lengths = np.linalg.norm(self.descriptors, axis=1)
         if (lengths == 0).any():

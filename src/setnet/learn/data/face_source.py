@@ -24,18 +24,13 @@ SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 
 
 class FaceSource(LabelledSource):
-    """Labelled face photos; `names` are the people, in label order."""
+    """Labelled face photos."""
 
     def __init__(
-        self,
-        labels: NDArray[np.int64],
-        names: list[str],
-        spec: InputSpec,
-        augment: AugmentSettings,
-        where: str,
+        self, labels: NDArray[np.int64], spec: InputSpec, augment: AugmentSettings, where: str
     ) -> None:
         super().__init__(labels, where)
-        self.names, self.spec, self.augment = names, spec, augment
+        self.spec, self.augment = spec, augment
         self._mean = np.array(spec.mean, dtype=np.float32)
         self._std = np.array(spec.std, dtype=np.float32)
 
@@ -60,26 +55,19 @@ class FaceSource(LabelledSource):
 
 
 class FaceFolder(FaceSource):
-    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and the like), read when needed.
+    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and the like), read when needed."""
 
-    `only` keeps the named identities.
-    """
-
-    def __init__(
-        self, root: str | Path, spec: InputSpec, augment: AugmentSettings, only: Sequence[str] | None = None
-    ) -> None:
-        root = Path(root)
+    def __init__(self, root: Path, spec: InputSpec, augment: AugmentSettings) -> None:
         if not root.is_dir():
             raise TrainingError(
                 f"{root}: no such folder; expected one folder per person with their photos in it"
             )
-        wanted = None if only is None else set(only)
-        folders = [f for f in sorted(root.iterdir()) if f.is_dir() and (wanted is None or f.name in wanted)]
-        found = [(f.name, sorted(p for p in f.iterdir() if p.suffix.lower() in SUFFIXES)) for f in folders]
-        found = [(name, photos) for name, photos in found if photos]
-        self.paths = [p for _, photos in found for p in photos]
-        labels = np.repeat(np.arange(len(found)), [len(photos) for _, photos in found]).astype(np.int64)
-        super().__init__(labels, [name for name, _ in found], spec, augment, str(root))
+        folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir()]
+        found = [sorted(p for p in f.iterdir() if p.suffix.lower() in SUFFIXES) for f in folders]
+        found = [photos for photos in found if photos]
+        self.paths = [path for photos in found for path in photos]
+        labels = np.repeat(np.arange(len(found)), [len(photos) for photos in found]).astype(np.int64)
+        super().__init__(labels, spec, augment, str(root))
 
     def pixels(self, index: int) -> Pixels:
         """Return one photo, RGB."""
@@ -98,7 +86,6 @@ class FaceArray(FaceSource):
         self,
         crops: NDArray[np.uint8],
         labels: NDArray[np.int64],
-        names: list[str],
         spec: InputSpec,
         augment: AugmentSettings,
         where: str = "face array",
@@ -107,7 +94,7 @@ class FaceArray(FaceSource):
             raise TrainingError(
                 f"{where}: expected (n, h, w, 3) crops with n labels, got {crops.shape}, {len(labels)}"
             )
-        super().__init__(labels, names, spec, augment, where)
+        super().__init__(labels, spec, augment, where)
         self.crops = crops
 
     def pixels(self, index: int) -> Pixels:

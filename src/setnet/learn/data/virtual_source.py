@@ -1,4 +1,4 @@
-"""Virtual people as a training source: no end of identities, where a few hundred are overfitted."""
+"""Virtual people as a training source: any number of identities, where a network overfits a few hundred."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from setnet.learn.data.descriptor_source import DescriptorSource
-from setnet.learn.data.source import Draw
+from setnet.learn.data.source import Draw, TrainingSource
 from setnet.learn.data.virtual_people import VirtualPeople
 
 __all__ = ["VirtualSource", "with_quality"]
 
 
-class VirtualSource:
+class VirtualSource(TrainingSource):
     """An endless supply of people drawn from a `VirtualPeople` model."""
 
     def __init__(self, model: VirtualPeople) -> None:

@@ -46,11 +46,8 @@ class _UnitDescriptors(nn.Module):
         return unit(self.backbone(images))
 
 
-def export_backbone(backbone: Backbone, path: Path, name: str, align: str | None = None) -> Path:
-    """Write the backbone as ONNX, unit descriptors out, and its registry entry; return the entry's path.
-
-    `align` says how faces were cut in training: ``five-point`` or ``box`` (the paper's networks).
-    """
+def export_backbone(backbone: Backbone, path: Path, name: str) -> Path:
+    """Write the backbone as ONNX, unit descriptors out, and its registry entry; return the entry's path."""
     spec = backbone.spec
     if spec is None:
         raise ModelError("descriptors already computed have no backbone to export")
@@ -82,7 +79,7 @@ def export_backbone(backbone: Backbone, path: Path, name: str, align: str | None
         colour="rgb",
         mean=list(spec.mean),
         scale=1.0 / spec.std[0],
-        align=align or ("box" if spec.size == 224 else "five-point"),
+        align="box" if spec.size == 224 else "five-point",  # as faces were cut in training
         output="descriptors",
         licence="see the licence of the training data",
     )

@@ -59,6 +59,14 @@ def _shape(settings: BackboneSettings) -> tuple[str, int, int, float]:
     return settings.name, settings.dim, settings.size, settings.width
 
 
+def _empty_backbone(settings: BackboneSettings, bias: bool, recompute: bool = False) -> Backbone:
+    """Return a backbone to load weights into; those of VGGFace2 have no bias in their last layer."""
+    backbone = make_backbone(*_shape(settings), recompute)
+    if not bias and backbone.spec is not None:
+        backbone.reduce.register_parameter("bias", None)
+    return backbone
+
+
 def save_backbone(path: Path, backbone: Backbone, settings: TrainingSettings, about: dict[str, Any]) -> None:
     """Write a pre-trained backbone."""
     _write(path, "backbone", backbone.state_dict(), settings, about, {})
@@ -70,9 +78,7 @@ def load_backbone(path: Path, settings: TrainingSettings) -> Backbone:
     stored = TrainingSettings.from_dict(meta["settings"])
     if _shape(stored.backbone) != _shape(settings.backbone):
         raise ModelError(f"{path}: holds {stored.backbone}, the settings name {settings.backbone}")
-    backbone = make_backbone(*_shape(stored.backbone), settings.backbone.recompute)
-    if "reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
-        backbone.reduce.register_parameter("bias", None)
+    backbone = _empty_backbone(settings.backbone, "reduce.bias" in tensors, settings.backbone.recompute)
     backbone.load_state_dict(tensors)
     return backbone.eval()
 
@@ -87,10 +93,7 @@ def load_network(path: Path) -> StoredNetwork:
     """Return a stored network, ready to use."""
     tensors, meta = _read(path, "network")
     settings = TrainingSettings.from_dict(meta["settings"])
-    backbone = make_backbone(*_shape(settings.backbone))
-    if "backbone.reduce.bias" not in tensors and getattr(backbone, "reduce", None) is not None:
-        backbone.reduce.register_parameter("bias", None)
-    network = new_network(backbone, settings)
+    network = new_network(_empty_backbone(settings.backbone, "backbone.reduce.bias" in tensors), settings)
     for place in ("before", "after"):
         if meta["whitening"][place]:
             setattr(network, place, Whitening(tensors[f"{place}.mean"], tensors[f"{place}.matrix"]))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import ModelError, one_of
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.memory_vector import MemoryVector
 from setnet.learn.models.aggregators.muvera import Muvera
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
@@ -20,7 +20,7 @@ __all__ = ["AGGREGATORS", "SetNetwork", "learned_exponents", "make_aggregator"]
 AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
 
 
-def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> Aggregator:
+def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int = 8) -> AggregatorModule:
     """Return a fresh aggregator for `backbone`; `dim` and `clusters` apply to those that have them."""
     if name == "average":
         return Average(backbone.dim)
@@ -50,7 +50,9 @@ class SetNetwork(nn.Module):
     applies to set vectors and query vectors alike.
     """
 
-    def __init__(self, backbone: Backbone, aggregator: Aggregator, w: float = 10.0, b: float = -5.0) -> None:
+    def __init__(
+        self, backbone: Backbone, aggregator: AggregatorModule, w: float = 10.0, b: float = -5.0
+    ) -> None:
         super().__init__()
         wanted = backbone.feature_dim if aggregator.before_fc else backbone.dim
         if aggregator.element_dim != wanted:

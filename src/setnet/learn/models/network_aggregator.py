@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from setnet.learn.models.network import SetNetwork, learned_exponents
-from setnet.sets import Logistic, codec
+from setnet.sets import Aggregator, Logistic
 
 __all__ = ["NetworkAggregator"]
 
@@ -15,19 +15,14 @@ Floats = NDArray[np.float32]
 SETS_AT_ONCE = 4096
 
 
-class NetworkAggregator:
+class NetworkAggregator(Aggregator):
     """Aggregates *elements* of a network (its backbone's output) in float32; see `setnet.sets.Aggregator`."""
-
-    bits = 32
 
     def __init__(self, network: SetNetwork, name: str) -> None:
         self.network = network.eval()
-        self.name = name
-        self.element_dim: int | None = network.aggregator.element_dim
-        self.dim = network.aggregator.dim
-        self.bytes_per_item = codec.row_bytes(self.dim, self.bits)
-        w, b = network.w.item(), network.b.item()
-        self.logistic = Logistic(max(w, 1e-3), b)
+        self.name, self.bits = name, 32
+        self.element_dim, self.dim = network.aggregator.element_dim, network.aggregator.dim
+        self.logistic = Logistic(max(network.w.item(), 1e-3), network.b.item())
 
     @property
     def exponents(self) -> list[float]:
@@ -50,7 +45,3 @@ class NetworkAggregator:
                 rows = torch.from_numpy(np.ascontiguousarray(elements[start : start + int(some.sum())]))
                 out[first : first + len(some)] = self.network.aggregate(rows, torch.from_numpy(some)).numpy()
         return out
-
-    def encode(self, elements: Floats, counts: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the set vectors as float32 bytes."""
-        return codec.encode(self.pool(elements, counts), self.bits)

@@ -8,6 +8,7 @@ processes, and gradients are summed: the sum is the gradient of the one loss.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-__all__ = ["ProcessGroup", "own_device", "process_group", "synchronise_norms"]
+from setnet.errors import InvalidInputError
+
+__all__ = ["ProcessGroup", "own_device", "process_group", "synchronise_norms", "use_device"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,16 @@ class ProcessGroup:
                 if parameter.grad is None:
                     parameter.grad = torch.zeros_like(parameter)
                 dist.all_reduce(parameter.grad)
+
+
+def use_device(device: str, threads: int = 0) -> None:
+    """Refuse a device that torch does not have here, and set its number of threads unless 0."""
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise InvalidInputError(f"--device {device}: valid are cpu, cuda and cuda:NUMBER")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInputError("--device cuda: torch sees no GPU here; use --device cpu")
+    if threads:
+        torch.set_num_threads(threads)
 
 
 def own_device(device: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -138,20 +139,13 @@ def _resume(
     stored = latest_checkpoint(checkpoints) if checkpoints else None
     if stored is None:
         return 0
-    if stored.state["settings"] != _plain(settings):
+    if stored.state["settings"] != json.loads(json.dumps(settings)):  # tuples were stored as lists
         raise TrainingError(
             f"{checkpoints} holds a run with other settings or data: train into another folder, or remove "
             "this one"
         )
     load_checkpoint(stored, module, optimiser)
     return stored.step
-
-
-def _plain(value: Any) -> Any:
-    """Return the value as JSON would give it back (tuples become lists)."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
 
 
 def _clipped_norm(module: nn.Module, clip: float) -> float:

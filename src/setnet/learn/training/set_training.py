@@ -30,6 +30,7 @@ __all__ = [
     "train_sets",
 ]
 
+CALIBRATION_SETS = 500
 SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
 
 
@@ -89,14 +90,13 @@ def train_sets(
     group: ProcessGroup | None = None,
     device: str = "cpu",
     stop_at: int | None = None,
-    start: bool = True,
 ) -> TrainReport:
-    """Initialise (unless `start` is false) and train `network` in place; resumes from `folder`."""
+    """Initialise and train `network` in place; resumes from `folder`."""
     group = group or ProcessGroup()
     deterministic(settings.seed)
     schedule = settings.sets
     network.to(device)
-    if start and latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
+    if latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
         initialise_network(network, source, settings, device)
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     for parameter in network.backbone.parameters():
@@ -161,17 +161,12 @@ def initialise_network(
 
 
 def calibrate_network(
-    network: SetNetwork,
-    elements: Tensor,
-    labels: np.ndarray,
-    sizes: Sequence[int],
-    seed: int,
-    number: int = 500,
+    network: SetNetwork, elements: Tensor, labels: np.ndarray, sizes: Sequence[int], seed: int
 ) -> None:
     """Fit the network's (w, b) on random sets, with other faces of the same people as queries."""
     rng = np.random.default_rng(seed)
     # No more sets than leave half of the faces as queries.
-    number = min(number, max(1, len(labels) // (2 * max(sizes))))
+    number = min(CALIBRATION_SETS, max(1, len(labels) // (2 * max(sizes))))
     indices, counts = random_sets(labels, sizes, number, rng)
     queries = np.setdiff1d(np.arange(len(labels)), indices)
     queries = queries[np.isin(labels[queries], labels[indices])][:2000]

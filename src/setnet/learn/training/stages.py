@@ -16,9 +16,10 @@ import torch
 from setnet.errors import InvalidInputError, TrainingError, one_of
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
+from setnet.learn.data.source import TrainingSource
 from setnet.learn.data.virtual_source import VirtualSource
 from setnet.learn.export.network_export import ExportedNetwork, export_network
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.models.backbones.backbone import BACKBONES, Backbone, Descriptors
@@ -43,12 +44,11 @@ __all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_set
 
 logger = logging.getLogger(__name__)
 
-_WHITENED_AFTER: dict[type[Aggregator], str] = {
+_WHITENED_AFTER: dict[type[AggregatorModule], str] = {
     AverageBeforeFC: "its elements are the features before the last layer",
     GeneralisedMean: "whitening changes the elements' signs",
     NetVLADAggregator: "its centres were learned for descriptors that are not whitened",
 }
-AnySource = FaceFolder | DescriptorSource | VirtualSource
 
 
 def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str = "cpu") -> TrainReport:
@@ -157,14 +157,14 @@ def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Ex
 
 def open_source(
     data: Path, backbone: Backbone, settings: TrainingSettings, virtual: bool = False
-) -> AnySource:
+) -> TrainingSource:
     """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it."""
     if backbone.spec is not None:
         if virtual or data.suffix == ".npz":
             raise InvalidInputError(
                 f"backbone {settings.backbone.name!r} trains on photos, not on descriptors"
             )
-        source: AnySource = FaceFolder(data, backbone.spec, settings.augment)
+        source: TrainingSource = FaceFolder(data, backbone.spec, settings.augment)
     else:
         known = DescriptorSource.open(data)
         if known.dim != backbone.dim:
@@ -187,7 +187,6 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     return load_backbone(stored, settings)
 
 
-def _log_skipped(source: AnySource) -> None:
-    skipped = getattr(source, "skipped", 0)
-    if skipped:
-        logger.info("%s: %s people with one face left out", source.where, skipped)
+def _log_skipped(source: TrainingSource) -> None:
+    if source.skipped:
+        logger.info("%s: %s people with one face left out", source.where, source.skipped)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from importlib import resources
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,8 @@ __all__ = [
     "load_settings",
     "presets",
 ]
+
+PRESETS = Path(__file__).parent / "presets"
 
 
 @dataclass(frozen=True)
@@ -123,12 +124,15 @@ class TrainingSettings:
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
             raise one_of("settings section", min(unknown), [*_SECTIONS, "seed"])
+        seed = values.get("seed", 0)
+        if type(seed) is not int or seed < 0:
+            raise InvalidInputError(f"setting seed must be a whole number from 0, got {seed!r}")
         parts = {name: _typed(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
-        return cls(preset=str(values.get("preset", "")), seed=_seed(values.get("seed", 0)), **parts)
+        return cls(preset=str(values.get("preset", "")), seed=seed, **parts)
 
     def override(self, changes: Sequence[str]) -> TrainingSettings:
         """Return the settings with changes such as ``sets.steps=100`` applied."""
-        out = self
+        values = self.as_dict()
         for change in changes:
             name, found, text = change.partition("=")
             if not found:
@@ -141,13 +145,12 @@ class TrainingSettings:
                 value = text
             section, _, key = name.strip().partition(".")
             if section == "seed":
-                out = replace(out, seed=_seed(value))
-            elif section not in _SECTIONS:
-                raise one_of("settings section", section, [*_SECTIONS, "seed"])
+                values["seed"] = value
+            elif section in _SECTIONS:
+                values[section][key] = value
             else:
-                current = asdict(getattr(out, section)) | {key: value}
-                out = replace(out, **{section: _typed(_SECTIONS[section], current, section)})
-        return out
+                raise one_of("settings section", section, [*_SECTIONS, "seed"])
+        return self.from_dict(values)
 
 
 _SECTIONS: dict[str, type] = {
@@ -162,12 +165,6 @@ _SECTIONS: dict[str, type] = {
 def _require_mapping(name: str, values: Any) -> None:
     if not isinstance(values, Mapping):
         raise InvalidInputError(f"{name} must be names with values, got {values!r:.80}")
-
-
-def _seed(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise InvalidInputError(f"setting seed must be a whole number from 0, got {value!r}")
-    return value
 
 
 def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
@@ -212,8 +209,7 @@ def presets() -> list[str]:
     >>> presets()
     ['default', 'paper', 'tiny']
     """
-    folder = resources.files("setnet.learn.training") / "presets"
-    return sorted(Path(f.name).stem for f in folder.iterdir() if f.name.endswith(".toml"))
+    return sorted(path.stem for path in PRESETS.glob("*.toml"))
 
 
 def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> TrainingSettings:
@@ -224,7 +220,5 @@ def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Tra
     """
     if preset not in presets():
         raise one_of("preset", preset, presets())
-    text = (resources.files("setnet.learn.training") / "presets" / f"{preset}.toml").read_text(
-        encoding="utf-8"
-    )
+    text = (PRESETS / f"{preset}.toml").read_text(encoding="utf-8")
     return TrainingSettings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)

@@ -19,7 +19,7 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress
 from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import as_path, existing, shown
-from setnet.workers import default_workers
+from setnet.system import usable_cores
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -62,7 +62,7 @@ def describe_photos(
         raise InvalidInputError(f"no photo in {', '.join(map(shown, roots))}")
     results: dict[bytes, PhotoResult] = {}
     faces = failed = 0
-    count = min(default_workers() if workers is None else workers, len(tasks))
+    count = min(usable_cores() if workers is None else workers, len(tasks))
     with PhotoReader(settings, count) as reader:
         for result in reader.results(tasks):
             results[result.path] = result

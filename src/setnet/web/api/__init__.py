@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from setnet.web.api import faces, forget, index, people, photos, search, session, sets, system
-from setnet.web.api.schema.answers import ProblemAnswer
+from setnet.web.api import faces, forget, health, index, people, photos, search, session, sets
+from setnet.web.api.bodies.answers import ProblemAnswer
 
 __all__ = ["api"]
 
@@ -32,6 +32,6 @@ def api() -> APIRouter:
             }.items()
         },
     )
-    for part in (system, session, faces, search, photos, people, index, forget, sets):
+    for part in (health, session, faces, search, photos, people, index, forget, sets):
         routes.include_router(part.routes)
     return routes

@@ -11,26 +11,26 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson, shown
-from setnet.web.api.schema.requests import Examples, FaceReference, PersonQuery
+from setnet.web.api.bodies.requests import Examples, FaceReference, PersonQuery
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside
 
 if TYPE_CHECKING:
-    from setnet.web.state.face_pool import SeenFace
     from setnet.web.state.server_state import ServerState
 
-__all__ = ["examples_of", "person_of", "photo_examples", "uploads_of"]
+__all__ = ["descriptors_of", "examples_of", "person_of", "photo_examples", "uploads_of"]
 
 
-async def uploads_of(state: ServerState, examples: Examples) -> list[SeenFace]:
+async def uploads_of(state: ServerState, examples: Examples) -> list[Example]:
     """Return the faces of uploads that a request refers to or brings along."""
     found = [state.faces.get(face_id) for face_id in examples.faces]
     for number, text in enumerate(examples.images, 1):
         data = await state.parsing.run(_image_bytes, text, number)
-        faces = (await state.pool.find(data)).faces
-        if not faces:
+        seen = await state.pool.find(data, state.dim)
+        if not seen.faces:
             raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
-        found.append(max(faces, key=lambda f: (f.box[2] - f.box[0]) * (f.box[3] - f.box[1])))
+        areas = [face.box.width * face.box.height for face in seen.faces]
+        found.append(seen.examples()[areas.index(max(areas))])
     return found
 
 
@@ -41,7 +41,7 @@ def _image_bytes(text: str, number: int) -> bytes:
         raise InvalidInputError(f"image {number} is not valid base64") from None
 
 
-def person_of(person: PersonQuery, number: int, uploads: list[SeenFace], library: Library) -> QueryPerson:
+def person_of(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:
     """Return a person of a query with all their examples."""
     parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
     name = person.name
@@ -60,13 +60,11 @@ def person_of(person: PersonQuery, number: int, uploads: list[SeenFace], library
 
 
 def examples_of(
-    examples: Examples, uploads: list[SeenFace], photo_examples: list[Example], library: Library
+    examples: Examples, uploads: list[Example], photo_examples: list[Example], library: Library
 ) -> list[Example]:
     """Return the example faces to save of a person."""
-    from setnet.faces import Box
-
     return [
-        *(Example(face.descriptor, None, Box(*face.box), face.picture) for face in uploads),
+        *uploads,
         *photo_examples,
         *(Example(_vector(v, library.dim, n)) for n, v in enumerate(examples.descriptors, 1)),
     ]
@@ -78,11 +76,16 @@ def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Examp
         return [_example(state, library, face) for face in faces]
 
 
-def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+def descriptors_of(library: Library, photo_id: str) -> NDArray[np.float32]:
+    """Return the descriptors of a photo's faces; an unknown photo is answered with 404."""
     try:
-        descriptors = library.descriptors(face.photo)
+        return library.descriptors(photo_id)
     except InvalidInputError:
-        raise not_found(f"no photo {face.photo} in this library") from None
+        raise not_found(f"no photo {photo_id} in this library") from None
+
+
+def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+    descriptors = descriptors_of(library, face.photo)
     if face.face >= len(descriptors):
         raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
     found: NDArray[np.float32] = descriptors[face.face]
@@ -95,7 +98,7 @@ def _example(state: ServerState, library: Library, face: FaceReference) -> Examp
     box = photo.faces[face.face].box
     try:
         with open_inside(library, photo).file as file:
-            picture = state.drawing.face_picture(file, (box.x0, box.y0, box.x1, box.y1))
+            picture = state.drawing.face_picture(file, box)
     except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
     return Example(descriptor, shown(photo.path), box, picture)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -11,30 +13,19 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
+from setnet.web.api.bodies.answers import FacesAnswer
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import FaceIds
 from setnet.web.api.dependencies import State, content_type
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import FacesAnswer
-from setnet.web.api.schema.requests import FaceIds
 from setnet.web.server.problems import Problem
 
 routes = APIRouter(tags=["faces"])
 
-_BODY: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "image/*": {"schema": {"type": "string", "format": "binary"}},
-            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["image"],
-                    "properties": {"image": {"type": "string", "format": "binary"}},
-                }
-            },
-        },
-    }
-}
+_IMAGE = {"type": "string", "format": "binary"}
+_FORM = {"type": "object", "required": ["image"], "properties": {"image": _IMAGE}}
+_KINDS = {"image/*": _IMAGE, "application/octet-stream": _IMAGE, "multipart/form-data": _FORM}
+_CONTENT = {kind: {"schema": schema} for kind, schema in _KINDS.items()}
+_BODY: dict[str, Any] = {"requestBody": {"required": True, "content": _CONTENT}}
 
 
 class _InMemory(MultiPartParser):
@@ -54,15 +45,15 @@ async def find_faces(
     data = await _image_in(request)
     if not data:
         raise InvalidInputError("the body is empty: send the bytes of an image")
-    seen = await state.pool.find(data, preview)
+    seen = await state.pool.find(data, state.dim, preview)
     faces = [
         {
-            "id": state.faces.add(face),
+            "id": state.faces.add(example),
             "box": [round(v, 1) for v in face.box],
             "score": round(face.score, 4),
-            "quality": dict(face.quality),
+            "quality": asdict(face.quality),
         }
-        for face in seen.faces
+        for face, example in zip(seen.faces, seen.examples(), strict=True)
     ]
     # A timer and not only the next request: faces expire even if no request follows.
     asyncio.get_running_loop().call_later(state.settings.face_lifetime, state.faces.drop_old)
@@ -72,7 +63,7 @@ async def find_faces(
             "height": seen.height,
             "faces": faces,
             "expires_in": state.settings.face_lifetime,
-            "preview": seen.preview or None,
+            "preview": b64encode(seen.preview).decode() or None,
         }
     )
 
@@ -102,11 +93,10 @@ async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: Stat
     groups: list[list[str]] = []
     for face_id, descriptor in faces.items():
         alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)
-        group = next(alike, None)
-        if group is None:
-            groups.append([face_id])
-        else:
-            group.append(face_id)
+        group = next(alike, [])
+        if not group:
+            groups.append(group)
+        group.append(face_id)
     return JSONResponse({"groups": groups})
 
 

@@ -11,9 +11,9 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.library import roots_from, shown
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import IndexQuery
 from setnet.web.api.dependencies import State
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.requests import IndexQuery
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["index"])

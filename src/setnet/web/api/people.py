@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import unquote
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Path, Response
 from fastapi.responses import JSONResponse
+from pydantic import BeforeValidator
 
 from setnet.errors import InvalidInputError
 from setnet.library import Library, Person
+from setnet.web.api.bodies.answers import PeopleAnswer, PersonAnswer
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.examples import examples_of, photo_examples, uploads_of
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import PeopleAnswer, PersonAnswer
-from setnet.web.api.schema.requests import MergeQuery, NewPerson, RenameQuery
 from setnet.web.server.problems import not_found
 
 routes = APIRouter(tags=["people"])
 
-# A name may hold anything printable, slashes too: its routes take the rest of the address.
-Name = Annotated[str, Path(min_length=1, max_length=200)]
+# A name may hold anything printable, slashes too: these routes see the address as it was sent, in which
+# a %2F is part of the name of "A/merge" and no route to "A".
+Name = Annotated[str, Path(min_length=1, max_length=200), BeforeValidator(unquote)]
 
 
-@routes.get("/people", responses={200: {"model": PeopleAnswer}})
+@routes.get("/people", response_model=PeopleAnswer)
 async def list_people(state: State) -> Response:
     """List the saved people."""
     people = await state.read(lambda library: [person.to_dict() for person in library.people])
     return JSONResponse({"people": people})
 
 
-@routes.post(
-    "/people", status_code=201, responses={201: {"model": PersonAnswer}}, openapi_extra=json_schema(NewPerson)
-)
+@routes.post("/people", status_code=201, response_model=PersonAnswer, openapi_extra=json_schema(NewPerson))
 async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: State) -> Response:
     """Save a person by name, or add example faces to a saved one."""
     if new.name.strip() in (".", ".."):
@@ -46,22 +47,15 @@ async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: St
 
 
 @routes.get("/people/{name:path}/picture", responses={200: {"content": {"image/jpeg": {}}}})
-async def person_picture(name: Name, request: Request, state: State) -> Response:
+async def person_picture(name: Name, state: State) -> Response:
     """Return a picture of a saved person's face."""
-    # A %2F belongs to the name of a person, who may be called "A/picture".
-    if not request.scope.get("raw_path", b"/picture").endswith(b"/picture"):
-        return await get_person(f"{name}/picture", state)
     picture = await state.read(lambda library: library.people.picture(_known(library, name).name))
     if picture is None:
         raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
     return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
 
 
-@routes.post(
-    "/people/{name:path}/merge",
-    responses={200: {"model": PersonAnswer}},
-    openapi_extra=json_schema(MergeQuery),
-)
+@routes.post("/people/{name:path}/merge", response_model=PersonAnswer, openapi_extra=json_schema(MergeQuery))
 async def merge_people(
     name: Name, query: Annotated[MergeQuery, json_body(MergeQuery)], state: State
 ) -> Response:
@@ -75,15 +69,13 @@ async def merge_people(
     return JSONResponse((await state.write(merge)).to_dict())
 
 
-@routes.get("/people/{name:path}", responses={200: {"model": PersonAnswer}})
+@routes.get("/people/{name:path}", response_model=PersonAnswer)
 async def get_person(name: Name, state: State) -> Response:
     """Return one saved person."""
     return JSONResponse((await state.read(lambda library: _known(library, name))).to_dict())
 
 
-@routes.patch(
-    "/people/{name:path}", responses={200: {"model": PersonAnswer}}, openapi_extra=json_schema(RenameQuery)
-)
+@routes.patch("/people/{name:path}", response_model=PersonAnswer, openapi_extra=json_schema(RenameQuery))
 async def rename_person(
     name: Name, query: Annotated[RenameQuery, json_body(RenameQuery)], state: State
 ) -> Response:

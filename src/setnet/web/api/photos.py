@@ -10,8 +10,9 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
+from setnet.web.api.bodies.answers import PhotoAnswer, PhotosAnswer
 from setnet.web.api.dependencies import State
-from setnet.web.api.schema.answers import PhotoAnswer, PhotosAnswer
+from setnet.web.api.examples import descriptors_of
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside, real_path, type_of
 from setnet.web.state.server_state import ServerState
@@ -25,7 +26,7 @@ _FOREVER = "private, max-age=31536000, immutable"
 _SHORT = "private, max-age=60"
 
 
-@routes.get("/photos", responses={200: {"model": PhotosAnswer}})
+@routes.get("/photos", response_model=PhotosAnswer)
 async def list_photos(
     state: State,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
@@ -43,7 +44,7 @@ async def list_photos(
     )
 
 
-@routes.get("/photos/{photo_id}", responses={200: {"model": PhotoAnswer}})
+@routes.get("/photos/{photo_id}", response_model=PhotoAnswer)
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
     """Return a photo with its faces and the saved people they look like."""
     return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
@@ -51,10 +52,7 @@ async def get_photo(photo_id: PhotoId, state: State) -> Response:
 
 def _details(library: Library, photo_id: str) -> dict[str, Any]:
     photo = _photo(library, photo_id)
-    try:
-        descriptors: Any = library.descriptors(photo_id) if photo.faces else []
-    except InvalidInputError:  # removed since
-        raise not_found(f"no photo {photo_id} in this library") from None
+    descriptors: Any = descriptors_of(library, photo_id) if photo.faces else []
     people = NamedPeople.of(library)
     faces = [
         face.to_dict() | people.identify(descriptor).to_dict()

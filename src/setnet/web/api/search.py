@@ -9,20 +9,19 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, PhotoQuery, shown
+from setnet.library import Conditions, Example, PhotoQuery, shown
+from setnet.web.api.bodies.answers import SearchAnswer
+from setnet.web.api.bodies.cursor import MOST_HITS, cursor_at, digest_of, offset_in
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.examples import person_of, uploads_of
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.answers import SearchAnswer
-from setnet.web.api.schema.cursor import MOST_HITS, cursor_at, digest_of, offset_in
-from setnet.web.api.schema.requests import SearchQuery
-from setnet.web.state.face_pool import SeenFace
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["search"])
 
 
-@routes.post("/search", responses={200: {"model": SearchAnswer}}, openapi_extra=json_schema(SearchQuery))
+@routes.post("/search", response_model=SearchAnswer, openapi_extra=json_schema(SearchQuery))
 async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: State) -> Response:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
@@ -34,7 +33,7 @@ async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: S
     return Response(answer, media_type="application/json")
 
 
-def _answer(state: ServerState, query: SearchQuery, uploads: list[list[SeenFace]]) -> bytes:
+def _answer(state: ServerState, query: SearchQuery, uploads: list[list[Example]]) -> bytes:
     digest = digest_of(query.model_dump_json(exclude={"cursor", "k"}))
     offset = offset_in(query.cursor, digest)
     k = min(query.k, MOST_HITS - offset)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import SessionQuery
 from setnet.web.api.dependencies import State
-from setnet.web.api.json_body import json_body, json_schema
-from setnet.web.api.schema.requests import SessionQuery
 from setnet.web.server.guard import COOKIE, address_of, token_fits
 from setnet.web.server.problems import Problem
 

@@ -12,11 +12,11 @@ from fastapi.responses import JSONResponse
 
 from setnet.errors import InvalidInputError
 from setnet.index import QueryLike, SearchOptions
+from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
+from setnet.web.api.bodies.npz import arrays_in
+from setnet.web.api.bodies.set_requests import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.dependencies import State, content_type
-from setnet.web.api.json_body import json_body, json_schema, parsed
-from setnet.web.api.npz import arrays_in
-from setnet.web.api.set_models import ItemIds, NewItems, NewSet, SetQuery
-from setnet.web.server.problems import Problem
+from setnet.web.server.problems import Problem, too_large
 from setnet.web.state.server_state import ServerState
 from setnet.web.state.set_store import NAME
 
@@ -75,6 +75,8 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
         elements, counts = arrays["elements"], arrays["counts"]
     else:
         _require_json(kind)
+        if len(body) > (most := state.settings.max_items_json):
+            raise Problem(413, f"{too_large(most)} as JSON: send npz, or fewer items at a time")
         items = parsed(NewItems, body).items
         ids, counts = [item.id for item in items], np.array([len(item.elements) for item in items])
         rows = [vector for item in items for vector in item.elements]
@@ -82,14 +84,10 @@ def _add(state: ServerState, name: str, body: bytes, kind: str) -> int:
         if len({len(row) for row in rows}) > 1:
             raise InvalidInputError("the elements have different lengths: all must have the set's dimension")
         with np.errstate(over="ignore"):
-            elements = np.array(rows, np.float32) if rows else _no_rows(state, name)
+            elements = np.array(rows or np.zeros((0, state.sets.reader(name).shape.dim)), np.float32)
     with state.sets.writer(name) as index:
         index.add(ids, elements, counts, attributes=attributes)
     return len(ids)
-
-
-def _no_rows(state: ServerState, name: str) -> Any:
-    return np.zeros((0, state.sets.reader(name).shape.dim), np.float32)
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from setnet.web.server.problems import Problem, problem, too_busy, too_large
-from setnet.web.settings import WebSettings
+from setnet.web.server_settings import WebSettings
 
 __all__ = ["BodyLimits"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from setnet.web.server.problems import problem
 from setnet.web.server.wrong_tokens import WrongTokens
-from setnet.web.settings import WebSettings, is_loopback
+from setnet.web.server_settings import WebSettings, is_loopback
 
 __all__ = ["COOKIE", "Guard", "address_of", "token_fits"]
 
@@ -77,7 +77,7 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
         wanted = self._settings.token
-        if wanted is None and not is_loopback(_name_in(headers.get("host", ""))):
+        if wanted is None and not is_loopback(_parts(f"//{headers.get('host', '')}").hostname or ""):
             # A page of another site can make its name point here (DNS rebinding): only our names count.
             return problem(421, "this server answers to localhost and loopback addresses only")
         if (foreign := self._foreign(scope, headers)) is not None:
@@ -117,7 +117,7 @@ class Guard:
             return None
         # What anybody may see of the page; a link from elsewhere may open it, and nothing else.
         is_page = scope["method"] in _SAFE and not scope["path"].startswith(("/api/", "/metrics"))
-        if origin is not None and _place_in(origin) != headers.get("host"):
+        if origin is not None and _parts(origin).netloc != headers.get("host"):
             return None if is_page else f"the page {origin[:100]!r}"
         site = headers.get("sec-fetch-site", "same-origin")
         opens_page = is_page and headers.get("sec-fetch-mode") == "navigate"
@@ -142,18 +142,11 @@ def _follow_proxy(scope: Scope) -> None:
         scope["client"] = (client[:100], 0)
 
 
-def _name_in(host: str) -> str:
+def _parts(address: str) -> SplitResult:
     try:
-        return urlsplit(f"//{host}").hostname or ""
+        return urlsplit(address)
     except ValueError:
-        return ""
-
-
-def _place_in(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:
-        return ""
+        return urlsplit("")
 
 
 def _tokens(headers: Headers) -> Iterable[str]:

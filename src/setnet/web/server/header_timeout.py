@@ -24,24 +24,24 @@ class HeaderTimeoutProtocol(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         """Start the clock with the connection."""
         super().connection_made(transport)
-        self._deadline = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
+        self._watch(True)
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock once a request has begun; start it again for a half-sent next one."""
         super().data_received(data)
-        waits_for_headers = self.conn.their_state is h11.IDLE
-        if not waits_for_headers and self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        elif waits_for_headers and self._deadline is None:
-            self._deadline = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
+        self._watch(self.conn.their_state is h11.IDLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
-        if self._deadline is not None:
+        self._watch(False)
+        super().connection_lost(exc)
+
+    def _watch(self, waits_for_headers: bool) -> None:
+        if waits_for_headers and self._deadline is None:
+            self._deadline = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
+        elif not waits_for_headers and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-        super().connection_lost(exc)
 
     def _too_slow(self) -> None:
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():

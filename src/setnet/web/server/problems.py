@@ -46,12 +46,7 @@ class Problem(HTTPException):
 def problem(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: Any) -> JSONResponse:
     """Return an error as a response."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
-    return JSONResponse(
-        body | more,
-        status,
-        headers=dict(headers or {}),
-        media_type="application/problem+json",
-    )
+    return JSONResponse(body | more, status, dict(headers or {}), "application/problem+json")
 
 
 def not_found(what: str) -> Problem:
@@ -75,9 +70,8 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(SetNetError, _of_setnet)
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(ClientDisconnect, _of_going)
-    app.add_exception_handler(UnicodeError, _of_unicode)
-    app.add_exception_handler(MemoryError, _of_memory)
+    for kind in _OTHERS:
+        app.add_exception_handler(kind, _of_others)
     app.add_exception_handler(Exception, _of_anything)
 
 
@@ -119,16 +113,15 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-async def _of_going(request: Request, error: Exception) -> JSONResponse:
-    return problem(400, "the client went away before its request was complete")
+_OTHERS: dict[type[Exception], tuple[int, str, dict[str, str]]] = {
+    ClientDisconnect: (400, "the client went away before its request was complete", {}),
+    UnicodeError: (422, "a text in the request is no valid Unicode (it has half of a surrogate pair)", {}),
+    MemoryError: (503, "not enough memory for this request just now", {"Retry-After": "10"}),
+}
 
 
-async def _of_unicode(request: Request, error: Exception) -> JSONResponse:
-    return problem(422, "a text in the request is no valid Unicode (it has half of a surrogate pair)")
-
-
-async def _of_memory(request: Request, error: Exception) -> JSONResponse:
-    return problem(503, "not enough memory for this request just now", {"Retry-After": "10"})
+async def _of_others(request: Request, error: Exception) -> JSONResponse:
+    return problem(*next(answer for kind, answer in _OTHERS.items() if isinstance(error, kind)))
 
 
 async def _of_anything(request: Request, error: Exception) -> JSONResponse:

@@ -16,10 +16,10 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from setnet.errors import SetNetError, StorageError
+from setnet.errors import StorageError
 from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
-from setnet.web.settings import WebSettings, is_loopback
+from setnet.web.server_settings import WebSettings, is_loopback
 
 __all__ = ["serve"]
 
@@ -113,5 +113,5 @@ def _open_when_up(address: str, say: Callable[[str], None]) -> None:
     time.sleep(1.0)
     try:
         webbrowser.open(address)
-    except (webbrowser.Error, SetNetError):
+    except webbrowser.Error:
         say("no browser could be opened: visit the address above")

@@ -3,25 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import FileIO
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
+from setnet.library import Example, faces_from
 from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.problems import too_busy
-from setnet.workers import Limits, Message, Service, WorkerPool
+from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
 
 if TYPE_CHECKING:
-    from setnet.faces import FaceSettings
+    from setnet.faces import Face, FaceSettings
 
-__all__ = ["ImagePool", "jpeg_in"]
+__all__ = ["ImagePool", "SeenImage"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
+_LONGEST_SIDE = 1 << 30
 
-class ImagePool:
-    """A worker pool for the event loop: calls run in threads, and when too many wait the next is refused."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenImage:
+    """An uploaded image's size and faces, a small JPEG of each, and one of the image, which may be empty."""
+
+    width: int
+    height: int
+    faces: tuple[Face, ...]
+    pictures: tuple[bytes, ...]
+    preview: bytes
+
+    def examples(self) -> list[Example]:
+        """Return the faces as examples of people."""
+        pairs = zip(self.faces, self.pictures, strict=True)
+        return [Example(face.descriptor, None, face.box, picture) for face, picture in pairs]
+
+
+class ImagePool(BoundedThreads):
+    """Threads for the event loop that let worker processes open images."""
 
     def __init__(
         self,
@@ -33,34 +52,29 @@ class ImagePool:
         seconds: float,
         finds_faces: bool = False,
     ) -> None:
+        super().__init__(what, workers, queue)
         options = {"faces": faces.to_dict(), "finds_faces": finds_faces}
         service = Service("setnet.web.state.image_service", options)
         self._pool = WorkerPool(service, workers, Limits(seconds=seconds))
-        self._threads = BoundedThreads(what, workers, queue)
-
-    @property
-    def waiting(self) -> int:
-        """Images being processed or waiting."""
-        return self._threads.waiting
-
-    async def run(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a call returns that may use the methods below; a full queue is refused at once."""
-        return await self._threads.run(call, *args, **kwargs)
 
     async def warm_up(self) -> None:
         """Start a process before the first image comes."""
-        await self._threads.run(self._pool.warm_up)
+        await self.run(self._pool.warm_up)
+
+    async def find(self, image: bytes, dim: int, preview: bool = False) -> SeenImage:
+        """Return the faces of an image, with descriptors of `dim` numbers."""
+        task = Message("faces", {"preview": preview}, {"image": as_bytes(image)})
+        return await self.run(self._process, task, lambda reply: _seen(reply, dim))
 
     def thumbnail(self, image: FileIO, side: int) -> bytes:
         """Return an image as an upright JPEG that fits a square; for calls in `run`."""
-        return self.process(Message("thumbnail", {"side": side}, files=(image.fileno(),)), jpeg_in)
+        return self._process(Message("thumbnail", {"side": side}, files=(image.fileno(),)), _jpeg_in)
 
     def face_picture(self, image: FileIO, box: tuple[float, float, float, float]) -> bytes:
         """Return a small JPEG of a face in an image; for calls in `run`."""
-        return self.process(Message("face picture", {"box": box}, files=(image.fileno(),)), jpeg_in)
+        return self._process(Message("face picture", {"box": box}, files=(image.fileno(),)), _jpeg_in)
 
-    def process(self, task: Message, parse: Callable[[Message], T]) -> T:
-        """Return the parsed reply of a process to a task about an image; for calls in `run`."""
+    def _process(self, task: Message, parse: Callable[[Message], T]) -> T:
         try:
             return self._pool.call(task, parse)
         except WorkerError as error:
@@ -71,12 +85,22 @@ class ImagePool:
     def close(self) -> None:
         """End the processes, also in the middle of an image."""
         self._pool.close()
-        self._threads.close()
+        super().close()
 
 
-def jpeg_in(reply: Message, name: str = "picture") -> bytes:
-    """Return the bytes of a JPEG in a reply."""
+def _seen(reply: Message, dim: int) -> SeenImage:
+    faces = tuple(faces_from(reply, dim))
+    return SeenImage(
+        reply.integer("width", 1, _LONGEST_SIDE),
+        reply.integer("height", 1, _LONGEST_SIDE),
+        faces,
+        tuple(_jpeg_in(reply, f"picture {number}") for number in range(len(faces))),
+        _jpeg_in(reply, "preview") if "preview" in reply.arrays else b"",
+    )
+
+
+def _jpeg_in(reply: Message, name: str = "picture") -> bytes:
     data = reply.data(name)
     if not data.startswith(b"\xff\xd8\xff"):
-        raise WorkerError(f"its worker process gave an invalid reply ({name} is no JPEG)")
+        raise invalid_reply(f"{name} is no JPEG")
     return data

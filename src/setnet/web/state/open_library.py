@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,7 +47,11 @@ class OpenLibrary:
     def forget_everything(self) -> int:
         """Delete the library from disk, once nobody reads it, and begin an empty one."""
         self._follow()
-        return self._replaced(Library.forget_everything, create=True)
+        with self._alone():
+            try:
+                return self._library.forget_everything()
+            finally:
+                self._open_successor(create=True)
 
     def _follow(self) -> None:
         """Open the library that took the place of the one that was open; raise when there is none."""
@@ -55,7 +59,8 @@ class OpenLibrary:
             return
         if not library_exists(self.path):
             raise self._gone()
-        self._replaced(_nothing, create=False)
+        with self._alone():
+            self._open_successor(create=False)
 
     def _gone(self) -> Problem:
         return Problem(
@@ -65,25 +70,22 @@ class OpenLibrary:
             {"Retry-After": "10"},
         )
 
-    def _replaced(self, end: Callable[[Library], int], *, create: bool) -> int:
-        """Call `end` once nobody reads the library; then open what is there, or `create` an empty one."""
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Run a block while nobody reads the library and nobody can begin to."""
         with self._changed:
             self._changed.wait_for(lambda: not self._replacing)
             self._replacing = True
             self._changed.wait_for(lambda: self._readers == 0)
         try:
-            try:
-                return end(self._library)
-            finally:
-                successor = self._successor(create)
-                self._library.close()
-                self._library = successor
+            yield
         finally:
             with self._changed:
                 self._replacing = False
                 self._changed.notify_all()
 
-    def _successor(self, create: bool) -> Library:
+    def _open_successor(self, *, create: bool) -> None:
+        """Open the library that is there now, or `create` an empty one."""
         if library_exists(self.path):
             library = Library.open(self.path)
             refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
@@ -91,13 +93,10 @@ class OpenLibrary:
             library = Library.create(self.path, self._settings, beside_others=True)
         else:
             raise self._gone()
-        library.set_index  # noqa: B018
-        return library
+        library.set_index  # noqa: B018 - opened here, before many threads need it at once
+        self._library.close()
+        self._library = library
 
     def close(self) -> None:
         """Close the library."""
         self._library.close()
-
-
-def _nothing(_: Library) -> int:
-    return 0

@@ -16,20 +16,8 @@ from setnet.web.server.problems import Problem
 __all__ = ["OpenedFile", "open_inside", "real_path", "type_of"]
 
 _CHUNK = 1 << 18
-_TYPES = {
-    ".avif": "image/avif",
-    ".bmp": "image/bmp",
-    ".gif": "image/gif",
-    ".heic": "image/heic",
-    ".heif": "image/heif",
-    ".jpe": "image/jpeg",
-    ".jpeg": "image/jpeg",
-    ".jpg": "image/jpeg",
-    ".png": "image/png",
-    ".tif": "image/tiff",
-    ".tiff": "image/tiff",
-    ".webp": "image/webp",
-}
+_KINDS = ("avif", "bmp", "gif", "heic", "heif", "jpeg", "png", "tiff", "webp")
+_OTHER_SUFFIXES = {"jpe": "jpeg", "jpg": "jpeg", "tif": "tiff"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,4 +72,6 @@ def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
 
 def type_of(path: Path) -> str:
     """Return the media type of a photo; never one that a browser would run."""
-    return _TYPES.get(path.suffix.lower(), "application/octet-stream")
+    suffix = path.suffix.lower().removeprefix(".")
+    kind = _OTHER_SUFFIXES.get(suffix, suffix)
+    return f"image/{kind}" if kind in _KINDS else "application/octet-stream"

@@ -6,9 +6,10 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from setnet.errors import SetNetError
 from setnet.library import Counts, Library
@@ -16,8 +17,7 @@ from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
-from setnet.web.settings import WebSettings
-from setnet.web.state.face_pool import FacePool
+from setnet.web.server_settings import WebSettings
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
 from setnet.web.state.open_library import OpenLibrary
@@ -38,8 +38,15 @@ class ServerState:
         self.settings = settings
         self.library = OpenLibrary(library)
         with self.library.reading() as opened:
-            face_settings = opened.settings
-        self.pool = FacePool(face_settings, settings)
+            faces, self.dim = opened.settings, opened.dim
+        self.pool = ImagePool(
+            "face finding",
+            replace(faces, max_pixels=min(faces.max_pixels, settings.max_pixels)),
+            workers=settings.face_workers,
+            queue=settings.face_queue,
+            seconds=settings.face_seconds,
+            finds_faces=True,
+        )
         self.faces = UploadedFaces(settings.face_lifetime)
         self.index_job = IndexJob(self.library)
         self.sets = SetStore(sets)
@@ -49,7 +56,7 @@ class ServerState:
         self.reading = BoundedThreads("reading", 4, 256)
         self.parsing = BoundedThreads("parsing", 2, 64)
         self.drawing = ImagePool(
-            "thumbnail making", face_settings, workers=2, queue=512, seconds=settings.draw_seconds
+            "thumbnail making", faces, workers=2, queue=512, seconds=settings.draw_seconds
         )
         self.writing = BoundedThreads("writing", 1, 64)
         self.stopping = threading.Event()
@@ -116,16 +123,10 @@ class ServerState:
         await asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _close(self) -> None:
-        closers: list[Any] = [
-            self.index_job,
-            self.pool,
-            self.searching,
-            self.reading,
-            self.parsing,
-            self.drawing,
-            self.writing,
-        ]
-        for part in closers:
-            part.close()
+        # Threads before what they use.
+        users = (self.pool, self.searching, self.reading, self.parsing, self.drawing, self.writing)
+        self.index_job.close()
+        for threads in users:
+            threads.close()
         self.sets.close()
         self.library.close()

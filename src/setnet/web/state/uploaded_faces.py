@@ -7,8 +7,8 @@ import threading
 from collections import OrderedDict
 from time import monotonic
 
+from setnet.library import Example
 from setnet.web.server.problems import Problem
-from setnet.web.state.face_pool import SeenFace
 
 __all__ = ["UploadedFaces"]
 
@@ -20,13 +20,13 @@ class UploadedFaces:
 
     def __init__(self, lifetime: float) -> None:
         self._lifetime = lifetime
-        self._faces: OrderedDict[str, tuple[float, SeenFace]] = OrderedDict()
+        self._faces: OrderedDict[str, tuple[float, Example]] = OrderedDict()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._faces)
 
-    def add(self, face: SeenFace) -> str:
+    def add(self, face: Example) -> str:
         """Remember a face and return its id."""
         face_id = f"f-{secrets.token_urlsafe(12)}"
         with self._lock:
@@ -42,7 +42,7 @@ class UploadedFaces:
             while self._faces and next(iter(self._faces.values()))[0] <= now:
                 self._faces.popitem(last=False)
 
-    def get(self, face_id: str) -> SeenFace:
+    def get(self, face_id: str) -> Example:
         """Return a face; one that is too old is an error that says what to do."""
         with self._lock:
             expires, face = self._faces.get(face_id, (0.0, None))

@@ -7,21 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.learn.models.aggregators.aggregator import Aggregator
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
+from setnet.learn.models.aggregators.pooling import AverageBeforeFC, GeneralisedMean
 from setnet.learn.models.backbones.backbone import make_backbone
 from setnet.learn.models.network import AGGREGATORS, SetNetwork, make_aggregator
 
 DIM = 16
 
 
-def aggregator(name: str) -> Aggregator:
+def aggregator(name: str) -> AggregatorModule:
     torch.manual_seed(0)
     backbone = make_backbone("mobile", DIM, size=32, width=0.25)
     made = make_aggregator(name, backbone, dim=12, clusters=3).eval()
     return made.double()
 
 
-def elements(made: Aggregator, n: int, seed: int = 0) -> torch.Tensor:
+def elements(made: AggregatorModule, n: int, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return torch.nn.functional.normalize(
         torch.randn(n, made.element_dim, generator=generator, dtype=torch.float64)
@@ -85,7 +86,8 @@ def test_a_query_finds_its_bucket_in_muvera() -> None:
 
 def test_generalised_mean_follows_its_formula_and_learns_p_per_dimension() -> None:
     made = aggregator("gem-per-dim")
-    made.p.data = torch.linspace(1.0, 4.0, DIM, dtype=torch.float64)  # type: ignore[union-attr]
+    assert isinstance(made, GeneralisedMean)
+    made.p.data = torch.linspace(1.0, 4.0, DIM, dtype=torch.float64)
     x = elements(made, 3)
     p = made.p.detach().numpy()
     literal = (np.mean(np.abs(x.numpy()) ** p, axis=0)) ** (1 / p)
@@ -97,11 +99,12 @@ def test_generalised_mean_follows_its_formula_and_learns_p_per_dimension() -> No
 
 def test_gradients_of_the_generalised_mean() -> None:
     made = aggregator("gem-per-dim")
+    assert isinstance(made, GeneralisedMean)
     x = elements(made, 5).requires_grad_()
     assert torch.autograd.gradcheck(lambda e, p: _with_p(made, p)(e, torch.tensor([2, 3])), (x, made.p))
 
 
-def _with_p(made: Aggregator, p: torch.Tensor) -> Aggregator:
+def _with_p(made: AggregatorModule, p: torch.Tensor) -> AggregatorModule:
     del made._parameters["p"]
     made._parameters["p"] = p  # type: ignore[assignment]
     return made
@@ -109,6 +112,7 @@ def _with_p(made: Aggregator, p: torch.Tensor) -> Aggregator:
 
 def test_before_fc_averages_normalised_features_then_applies_the_layer() -> None:
     made = aggregator("before-fc")
+    assert isinstance(made, AverageBeforeFC)
     x = 3 * elements(made, 2)
     x[1] *= 10  # a long feature weighs no more than a short one
     mean = torch.nn.functional.normalize(x).mean(0)

@@ -46,7 +46,8 @@ def test_gradients_reach_elements_and_all_three_parameters() -> None:
     counts = torch.tensor([1, 4])
 
     def run(e: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> torch.Tensor:
-        return torch.func.functional_call(made, {"a": a, "b": b, "c": c}, (e, counts))
+        out: torch.Tensor = torch.func.functional_call(made, {"a": a, "b": b, "c": c}, (e, counts))
+        return out
 
     assert torch.autograd.gradcheck(run, (x, made.a, made.b, made.c))
 
@@ -55,7 +56,9 @@ def test_the_aggregator_is_netvlad_fc_batch_norm_and_l2() -> None:
     torch.manual_seed(1)
     made = NetVLADAggregator(6, 5, clusters=4).double()
     x, counts = torch.randn(8, 6, dtype=torch.float64), torch.tensor([3, 5])
-    made.norm.running_mean.normal_()  # type: ignore[union-attr]
+    assert made.norm.running_mean is not None
+    assert made.norm.running_var is not None
+    made.norm.running_mean.normal_()
     made.eval()
     pooled = made.vlad(x, counts) @ made.fc.weight.T
     normed = (pooled - made.norm.running_mean) / torch.sqrt(made.norm.running_var + made.norm.eps)

@@ -8,7 +8,17 @@ from safetensors.torch import save_file
 
 from setnet.errors import ModelError
 from setnet.learn.models.backbones.resnet import ResNet50
-from setnet.learn.models.backbones.vggface2 import from_vggface2, load_vggface2, to_vggface2
+from setnet.learn.models.backbones.vggface2 import from_vggface2, load_vggface2
+
+
+def to_vggface2(net: ResNet50) -> dict[str, torch.Tensor]:
+    """Return the state dict under VGGFace2's names (`feat_extract` is a 1x1 convolution there)."""
+    state = dict(net.state_dict())
+    out = {k: v for k, v in state.items() if not k.startswith("reduce.")}
+    out["feat_extract.weight"] = state["reduce.weight"][:, :, None, None]
+    if "reduce.bias" in state:
+        out["feat_extract.bias"] = state["reduce.bias"]
+    return out
 
 
 def published(squeeze: bool, dim: int = 128, bias: bool = False) -> dict[str, tuple[int, ...]]:
@@ -65,7 +75,8 @@ def test_strides_and_pooling_are_the_original_ones() -> None:
     assert net.conv2_1_1x1_reduce.stride == (1, 1)
     assert net.conv4_1_1x1_proj.stride == (2, 2)
     sides = []
-    net.conv5_3_1x1_increase.register_forward_hook(lambda m, i, o: sides.append(o.shape[-1]))
+    last = net.get_submodule("conv5_3_1x1_increase")
+    last.register_forward_hook(lambda m, i, o: sides.append(o.shape[-1]))
     with torch.no_grad():
         assert net(torch.zeros(1, 3, 224, 224)).shape == (1, 8)
     assert sides == [7]

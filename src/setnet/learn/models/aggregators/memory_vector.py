@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, set_numbers, unit
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
+from setnet.learn.models.aggregators.ragged import set_numbers, unit
 
 __all__ = ["MemoryVector"]
 
 
-class MemoryVector(Aggregator):
+class MemoryVector(AggregatorModule):
     """The vector whose scalar product with every element of the set is one: the pseudo-inverse construction.
 
     ``m = X^T (X X^T + ridge I)^-1 1`` for the set's rows X, then L2; the ridge is for near-duplicates.
@@ -21,9 +21,8 @@ class MemoryVector(Aggregator):
         super().__init__(element_dim, element_dim)
         self.ridge = ridge
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit memory vector of each set."""
-        check_counts(elements, counts)
         out = elements.new_zeros((len(counts), self.dim))
         numbers = set_numbers(counts)
         # Sets of one size are solved together: no padding, one batched solve per size.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, set_numbers, unit
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
+from setnet.learn.models.aggregators.ragged import ragged_sum, set_numbers, unit
 
 __all__ = ["Muvera"]
 
 
-class Muvera(Aggregator):
+class Muvera(AggregatorModule):
     """An untrained comparison: 2^planes random buckets, `repeats` times, then a random projection.
 
     A stored set keeps the mean of its elements in each bucket, and an empty bucket takes the element whose
@@ -36,9 +36,8 @@ class Muvera(Aggregator):
         bits = torch.arange(buckets)[:, None] >> torch.arange(planes)[None, :]
         self.register_buffer("codes", (bits & 1).bool())
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit document encodings of the sets."""
-        check_counts(elements, counts)
         numbers = set_numbers(counts)
         blocks = []
         for plane in self.hyperplanes:

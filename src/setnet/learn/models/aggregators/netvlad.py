@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, ragged_sum, unit
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
+from setnet.learn.models.aggregators.ragged import ragged_sum, unit
 
 __all__ = ["NetVLAD", "NetVLADAggregator"]
 
@@ -34,11 +34,10 @@ class NetVLAD(nn.Module):
 
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the L2-normalised sum of the contributions of each set."""
-        check_counts(elements, counts)
         return unit(ragged_sum(self.contributions(elements), counts))
 
 
-class NetVLADAggregator(Aggregator):
+class NetVLADAggregator(AggregatorModule):
     """SetNet's aggregator: NetVLAD, fully-connected layer to `dim`, batch norm, L2."""
 
     def __init__(self, element_dim: int, dim: int, clusters: int = 8) -> None:
@@ -47,6 +46,6 @@ class NetVLADAggregator(Aggregator):
         self.fc = nn.Linear(clusters * element_dim, dim, bias=False)  # batch norm's shift is its bias
         self.norm = nn.BatchNorm1d(dim)
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return one unit vector per set."""
         return unit(self.norm(self.fc(self.vlad(elements, counts))))

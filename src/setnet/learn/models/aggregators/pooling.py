@@ -5,34 +5,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from setnet.learn.models.aggregators.aggregator import Aggregator
-from setnet.learn.models.aggregators.ragged import check_counts, ragged_mean, ragged_sum, unit
+from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
+from setnet.learn.models.aggregators.ragged import ragged_mean, ragged_sum, unit
 
 __all__ = ["Average", "AverageBeforeFC", "GeneralisedMean", "Sum"]
 
 
-class Average(Aggregator):
+class Average(AggregatorModule):
     """Average pooling and L2: *Baseline*."""
 
     def __init__(self, element_dim: int) -> None:
         super().__init__(element_dim, element_dim)
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit mean of each set."""
-        check_counts(elements, counts)
         return unit(ragged_mean(elements, counts))
 
 
 class Sum(Average):
     """Sum pooling without the final L2: a set's length then grows with its size."""
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the sum of each set's elements."""
-        check_counts(elements, counts)
         return ragged_sum(elements, counts)
 
 
-class AverageBeforeFC(Aggregator):
+class AverageBeforeFC(AggregatorModule):
     """Average of the L2-normalised features before the last layer, then that layer, then L2.
 
     The layer is the aggregator's own (started from the backbone's), so that training it moves one copy only.
@@ -45,13 +43,12 @@ class AverageBeforeFC(Aggregator):
         self.fc = nn.Linear(fc.in_features, fc.out_features, bias=fc.bias is not None)
         self.fc.load_state_dict(fc.state_dict())
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit image, under the last layer, of each set's mean feature."""
-        check_counts(elements, counts)
         return unit(self.fc(ragged_mean(unit(elements), counts)))
 
 
-class GeneralisedMean(Aggregator):
+class GeneralisedMean(AggregatorModule):
     """``(mean |x|^p)^(1/p)`` and L2, with p learned: one for all dimensions or one per dimension.
 
     Signs are lost, so whitening can only follow the aggregation (section 5.2).
@@ -61,9 +58,8 @@ class GeneralisedMean(Aggregator):
         super().__init__(element_dim, element_dim)
         self.p = nn.Parameter(torch.full((element_dim,) if per_dimension else (1,), p))
 
-    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit generalised mean of each set."""
-        check_counts(elements, counts)
         # The floor keeps the logarithm in x^p's derivative finite at 0.
         powers = elements.abs().clamp_min(1e-6) ** self.p
         return unit(ragged_mean(powers, counts) ** (1.0 / self.p))

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from setnet.errors import ModelError
 from setnet.learn.models.backbones.resnet import ResNet50
 
-__all__ = ["from_vggface2", "load_vggface2", "to_vggface2"]
+__all__ = ["from_vggface2", "load_vggface2"]
 
 LAST = "feat_extract"
 
@@ -91,13 +91,3 @@ def _fill(net: nn.Module, state: dict[str, Tensor], source: str, fresh: bool) ->
             + more
         )
     net.load_state_dict(state, strict=False)
-
-
-def to_vggface2(net: ResNet50) -> dict[str, Tensor]:
-    """Return the state dict under VGGFace2's names (`feat_extract` is a 1x1 convolution there)."""
-    state = dict(net.state_dict())
-    out = {k: v for k, v in state.items() if not k.startswith("reduce.")}
-    out[f"{LAST}.weight"] = state["reduce.weight"][:, :, None, None]
-    if "reduce.bias" in state:
-        out[f"{LAST}.bias"] = state["reduce.bias"]
-    return out

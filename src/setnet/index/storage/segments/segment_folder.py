@@ -13,9 +13,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from setnet.errors import StorageError
-from setnet.system import sync_folder
-
 __all__ = ["SegmentFolder", "segment_path"]
 
 QUARANTINE = "quarantine"
@@ -67,13 +64,6 @@ class SegmentFolder:
         for path in self._quarantined():
             if now - path.stat().st_mtime >= older_than:
                 path.unlink()
-
-    def sync(self) -> None:
-        """Make the names of the files as durable as their contents."""
-        try:
-            sync_folder(self._folder)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._folder}: {error.strerror or error}") from error
 
     def _quarantined(self) -> list[Path]:
         return list(self._quarantine.iterdir()) if self._quarantine.is_dir() else []

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.web.api.npz import arrays_in
+from setnet.web.api.bodies.npz import arrays_in
 
 
 def zipped(member: bytes, kind: int = zipfile.ZIP_STORED) -> bytes:

@@ -1,4 +1,4 @@
-"""`/status`, `/healthz`, `/metrics`: the state of the server."""
+"""`/status`, `/healthz`, `/metrics`: the health of the server."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi.responses import JSONResponse
 
 from setnet import __version__
 from setnet.library import shown
+from setnet.web.api.bodies.requests import MOST_PEOPLE
 from setnet.web.api.dependencies import State
-from setnet.web.api.schema.requests import MOST_PEOPLE
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["system"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.web.api.schema.requests import NewPerson, SearchQuery
+from setnet.web.api.bodies.requests import NewPerson, SearchQuery
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

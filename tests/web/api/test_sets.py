@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+
+from setnet.web import WebSettings
 
 pytestmark = pytest.mark.xdist_group("web-api")
 SETS = "/api/v1/sets"
@@ -144,6 +147,23 @@ def test_a_packed_bomb_or_an_object_array_is_refused(
     empty = io.BytesIO()
     zipfile.ZipFile(empty, "w").close()
     assert "ids" in shared.post(f"{outfits}/items", content=empty.getvalue(), headers=NPZ).json()["detail"]
+
+
+def test_json_items_have_a_lower_limit_than_npz(
+    tmp_path: Path, open_client: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(*_: object) -> None:
+        raise AssertionError("no other request is answered while this is parsed")
+
+    monkeypatch.setattr("setnet.web.api.sets.parsed", parsed)
+    packed = npz(ids=np.array(["a"]), elements=np.eye(3), counts=np.array([3]))
+    with open_client(tmp_path / "library", tmp_path / "sets", WebSettings(max_items_json=100)) as client:
+        client.put(f"{SETS}/outfits", json={"dim": 3})
+        answer = client.post(f"{SETS}/outfits/items", json=items())
+        assert answer.status_code == 413
+        assert "100 bytes" in answer.json()["detail"]
+        assert "npz" in answer.json()["detail"]
+        assert client.post(f"{SETS}/outfits/items", content=packed, headers=NPZ).json() == {"added": 1}
 
 
 def test_names_and_doubles(shared: TestClient, outfits: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasChoices, Field, StringConstraints
 
-from setnet.web.api.schema.requests import Strict, Vector
+from setnet.web.api.bodies.requests import Strict, Vector
 
 __all__ = ["ItemIds", "NewItems", "NewSet", "SetQuery"]
 

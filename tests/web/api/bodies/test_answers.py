@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from setnet.library import Library, PhotoQuery
-from setnet.web.api.schema.answers import PeopleAnswer, PhotoAnswer, PhotosAnswer, SearchAnswer
+from setnet.web.api.bodies.answers import PeopleAnswer, PhotoAnswer, PhotosAnswer, SearchAnswer
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -5,10 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Aggregator"]
+from setnet.learn.models.aggregators.ragged import check_counts
+
+__all__ = ["AggregatorModule"]
 
 
-class Aggregator(nn.Module):
+class AggregatorModule(nn.Module):
     """Base of the set aggregators (section 3.1 of the paper, and its baselines).
 
     Attributes
@@ -27,7 +29,12 @@ class Aggregator(nn.Module):
         self.dim = dim
 
     def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
-        """Return one unit vector per set, (N, dim)."""
+        """Return one unit vector per set, (N, dim); `counts` cuts the rows of `elements` into sets."""
+        check_counts(elements, counts)
+        return self.pool(elements, counts)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the vectors of sets whose counts were checked."""
         raise NotImplementedError
 
     def describe(self, elements: Tensor) -> Tensor:

@@ -1,0 +1,132 @@
+"""Contenders that take turns at the same work, and the table of their times."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import faiss
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from setnet.index import kernel_level
+
+
+@dataclass
+class Row:
+    """One contender's time at one piece of work."""
+
+    part: str
+    work: str
+    who: str
+    threads: int
+    minimum_ms: float
+    median_ms: float
+    read_ratio: float | None = None
+    quality: str = ""
+
+
+class Book:
+    """Collects rows and prints them as they come."""
+
+    def __init__(self, repeats: int) -> None:
+        self.repeats = repeats
+        self.rows: list[Row] = []
+
+    def race(
+        self,
+        part: str,
+        work: str,
+        contenders: dict[tuple[str, int], Callable[[int], Any]],
+        read: Callable[[], Any] | None,
+        quality: dict[str, str] | None = None,
+    ) -> None:
+        """Let contenders take turns; `read` is the pass over the same bytes that none can beat alone."""
+        runs: dict[tuple[str, int], list[float]] = {key: [] for key in contenders}
+        limit: list[float] = []
+        for key, run in contenders.items():
+            with _threads(key[1]):
+                run(0)
+        for turn in range(self.repeats):
+            if read:
+                limit.append(milliseconds(read))
+            for key, run in contenders.items():
+                with _threads(key[1]):
+                    runs[key].append(milliseconds(lambda run=run, turn=turn: run(turn)))
+        if read:
+            self.add(Row(part, work, "reading the bytes once", 1, min(limit), float(np.median(limit)), 1.0))
+        for (who, threads), times in runs.items():
+            ratio = min(times) / min(limit) if read else None
+            row = Row(part, work, who, threads, min(times), float(np.median(times)), ratio)
+            row.quality = (quality or {}).get(who, "")
+            self.add(row)
+
+    def note(self, part: str, work: str, who: str, value: float, quality: str = "") -> None:
+        """Add a single figure."""
+        self.add(Row(part, work, who, 1, value, value, None, quality))
+
+    def add(self, row: Row) -> None:
+        self.rows.append(row)
+        ratio = f"{row.read_ratio:6.2f} x" if row.read_ratio is not None else " " * 8
+        print(
+            f"{row.part:8} {row.work:34} {row.who:38} {row.threads} {row.minimum_ms:10.3f} "
+            f"{row.median_ms:10.3f} {ratio} {row.quality}",
+            flush=True,
+        )
+
+
+def milliseconds(run: Callable[[], Any]) -> float:
+    began = time.perf_counter()
+    run()
+    return (time.perf_counter() - began) * 1e3
+
+
+def _threads(n: int) -> Any:
+    faiss.omp_set_num_threads(n)
+    return threadpool_limits(n)
+
+
+def reader(size: int) -> Callable[[], Any]:
+    """A pass over ``size`` bytes of memory at the speed NumPy's vectorised maximum reads them."""
+    block = np.ones(size // 8, np.uint64)
+    return block.max
+
+
+def machine() -> str:
+    """What the figures were measured on."""
+    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
+    versions = f"numpy {np.__version__}, faiss {faiss.__version__}"
+    load = os.getloadavg()[0]
+    return f"{model}, {os.cpu_count()} cores, kernels {kernel_level()}, Python {platform.python_version()}, {versions}, load {load:.1f}"
+
+
+def markdown(book: Book, machine_text: str, command: str) -> str:
+    """Return the rows as a page."""
+    lines = [
+        "# Performance",
+        "",
+        f"Written by `{command}` on {machine_text}.",
+        "Contenders took turns in one run on the same data; times are milliseconds, minimum and median over "
+        f"{book.repeats} turns; *read* is the ratio of the minimum to one pass over the same bytes in memory.",
+        "",
+    ]
+    part = ""
+    for row in book.rows:
+        if row.part != part:
+            part = row.part
+            lines += [
+                "",
+                f"## {part}",
+                "",
+                "| work | who | threads | min ms | median ms | read | |",
+                "|---|---|---|---|---|---|---|",
+            ]
+        ratio = f"{row.read_ratio:.2f} x" if row.read_ratio is not None else ""
+        lines.append(
+            f"| {row.work} | {row.who} | {row.threads} | {row.minimum_ms:.2f} | {row.median_ms:.2f} | {ratio} | {row.quality} |"
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,1 @@
+"""Bodies of requests and answers: their models, how they are read, and their OpenAPI description."""

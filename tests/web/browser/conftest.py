@@ -1,0 +1,146 @@
+"""A real browser on the page of a real server, on a desktop and on a phone."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_BROWSERS = (os.environ.get("SETNET_BROWSER"), shutil.which("chromium"), shutil.which("google-chrome"))
+BROWSER = next((path for path in _BROWSERS if path), None)
+_OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
+FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{part}" for part in _OFF)]
+DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"}
+PHONE: dict[str, Any] = {
+    "viewport": {"width": 390, "height": 844},
+    "is_mobile": True,
+    "has_touch": True,
+    "color_scheme": "dark",
+}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A browser per file: while it is open, no test can run an event loop of its own."""
+    if BROWSER is None:
+        pytest.skip("no browser: install chromium (apt-get install chromium), or set SETNET_BROWSER")
+    sync_api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is needed for tests in a browser"
+    )
+    sync_api.expect.set_options(timeout=60_000)  # however slow the machine
+    with sync_api.sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="session")
+def portraits(portrait: Callable[[str], bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("portraits")
+    files = {person: place / f"{person}.jpg" for person in ("P001", "P003", "P005")}
+    for person, file in files.items():
+        file.write_bytes(portrait(person))
+    return files
+
+
+class Page:
+    """A page that remembers everything that went wrong on it."""
+
+    def __init__(self, browser: Any, url: str, **options: Any) -> None:
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(60_000)
+        self.faults: list[str] = []
+        self.url = url
+        self.page.on(
+            "console", lambda m: self.faults.append(m.text) if m.type in ("error", "warning") else None
+        )
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on(
+            "request",
+            lambda r: self.faults.append(r.url) if not r.url.startswith((url, "data:", "blob:")) else None,
+        )
+
+    def open(self, view: str = "search") -> Any:
+        self.page.goto(f"{self.url}/#{view}")
+        self.page.wait_for_selector("html[data-ready]")
+        return self.page
+
+    def add(self, *files: Path) -> None:
+        with self.page.expect_file_chooser() as chooser:
+            self.page.click("#add-photos")
+        chooser.value.set_files(list(files))
+        self.page.locator("#picker .pick").nth(len(files) - 1).wait_for()
+        self.page.click("#picker .button.primary")
+        self.page.locator("#picker").wait_for(state="detached")
+
+    def drop(self, file: Path) -> None:
+        """Drop a file on the page as a person does."""
+        data = base64.b64encode(file.read_bytes()).decode()
+        transfer = self.page.evaluate_handle(
+            """([data, name]) => {
+                const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+                const transfer = new DataTransfer();
+                transfer.items.add(new File([bytes], name, { type: "image/jpeg" }));
+                return transfer;
+            }""",
+            [data, file.name],
+        )
+        for kind in ("dragenter", "dragover", "drop"):
+            self.page.dispatch_event("#drop", kind, {"dataTransfer": transfer})
+
+    def paste(self, file: Path) -> None:
+        """Paste an image from the clipboard."""
+        data = base64.b64encode(file.read_bytes()).decode()
+        self.page.evaluate(
+            """(data) => {
+                const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+                const clipboardData = new DataTransfer();
+                clipboardData.items.add(new File([bytes], "image.jpg", { type: "image/jpeg" }));
+                dispatchEvent(new ClipboardEvent("paste", { clipboardData }));
+            }""",
+            data,
+        )
+
+    def names(self) -> list[str]:
+        labels = self.page.locator(".tile .open").evaluate_all("all => all.map((x) => x.ariaLabel)")
+        return [label.split()[1].rstrip(",") for label in labels]
+
+    def serious_findings(self) -> list[str]:
+        from axe_playwright_python.sync_playwright import Axe
+
+        found = Axe().run(self.page).response["violations"]
+        return [
+            f"{v['id']}: {v['nodes'][0]['html'][:120]}"
+            for v in found
+            if v["impact"] in ("serious", "critical")
+        ]
+
+
+@pytest.fixture(scope="session")
+def served(
+    made: Any, tmp_path_factory: pytest.TempPathFactory, start_server: Callable[..., Any]
+) -> Iterator[str]:
+    place = tmp_path_factory.mktemp("browsed")
+    shutil.copytree(made.library, place / "library")
+    with start_server(place / "library", place / "sets") as server:
+        yield server.url
+
+
+@pytest.fixture
+def new_page(browser: Any) -> Callable[..., Page]:
+    """Return the function that opens a window on an address."""
+    return lambda url, device="desktop": Page(browser, url, **(DESKTOP if device == "desktop" else PHONE))
+
+
+@pytest.fixture(params=["desktop", "phone"])
+def surface(request: pytest.FixtureRequest, new_page: Callable[..., Page], served: str) -> Iterator[Page]:
+    page = new_page(served, request.param)
+    yield page
+    page.context.close()
+    assert page.faults == []

@@ -1,0 +1,82 @@
+"""The index view, the keyboard, the token, and forgetting everything."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.browser.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
+expect = sync_api.expect
+
+pytestmark = pytest.mark.xdist_group("web-browser")
+
+
+def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -> None:
+    page = surface.open("index")
+    expect(page.locator(".folders")).to_contain_text(str(made.photos))
+    expect(page.locator(".failures")).to_contain_text("broken.jpg")
+    assert surface.serious_findings() == []
+    page.get_by_role("button", name="Look for new photos").click()
+    expect(page.locator("#run-title")).to_have_text("Up to date")
+    page.fill("#new-folder", "/nowhere/at/all")
+    page.get_by_role("button", name="Index it").click()
+    expect(page.locator(".toast.error")).to_contain_text("no folder")
+    surface.faults = [f for f in surface.faults if "422" not in f]  # the browser notes the refused request
+
+
+def test_everything_is_reached_by_keyboard(new_page: Callable[..., Page], served: str) -> None:
+    surface = new_page(served)
+    page = surface.open()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+    reached = set()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id || document.activeElement.className"))
+    assert {"brand", "add-photos", "open"} <= reached
+    page.locator(".tile .open").first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#viewer")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator(".tile .open").first).to_be_focused()
+    surface.context.close()
+
+
+def test_empty_library_token_and_forgetting(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    token = "a-token-for-the-browser"
+    with start_server(tmp_path / "library", tmp_path / "sets", SETNET_TOKEN=token) as server:
+        surface = new_page(server.url)
+        page = surface.page
+        page.goto(server.url)
+        page.fill("#dialog-input", "not the right one")
+        page.keyboard.press("Enter")
+        expect(page.locator(".toast.error")).to_contain_text("not the token")
+        page.locator("#dialog-input").wait_for()
+        page.fill("#dialog-input", token)
+        page.keyboard.press("Enter")
+        expect(page.locator(".tile").first).to_be_visible()
+        assert page.evaluate("document.cookie") == ""  # scripts cannot read it
+
+        page.goto(f"{server.url}/#people")
+        page.click("#forget-everything")
+        page.get_by_role("button", name="Forget everything", exact=True).click()
+        expect(page.locator("#library-size")).to_have_text("0 photos")
+        page.goto(f"{server.url}/#search")
+        expect(page.locator("#view-search .empty h2")).to_have_text("No photos yet")
+        other = new_page(server.url, "phone")
+        other.page.goto(f"{server.url}/#token={token}")  # the address that was printed
+        expect(other.page.locator(".empty h2")).to_have_text("No photos yet")
+        assert "token" not in other.page.url
+        assert other.faults == []
+        other.context.close()
+        surface.context.close()
