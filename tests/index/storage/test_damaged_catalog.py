@@ -110,6 +110,13 @@ def test_values_of_another_kind_are_damage(stored: Path, sql: str) -> None:
     assert use_all(stored)
 
 
+def test_no_room_is_made_for_an_impossible_number_of_items(stored: Path) -> None:
+    (stored / "commits.log").unlink()  # a writer makes a new one from the catalogue
+    changed(stored, "UPDATE segments SET items = 1 << 40")
+    with pytest.raises(StorageError, match="of 1099511627776 items"):
+        SetIndex.open(stored)
+
+
 @pytest.mark.parametrize("number", [0, 1])
 def test_sequence_numbers_are_never_given_twice(stored: Path, number: int) -> None:
     changed(stored, "UPDATE meta SET value = ? WHERE key = 'next_seq'", number)

@@ -46,6 +46,7 @@ MIGRATIONS = [
 ]
 VERSION = len(MIGRATIONS)
 _ABANDONED: list[Catalog] = []
+MOST_ITEMS = 1 << 31  # of a segment: rows are numbered in 32 bits
 PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
 
 
@@ -256,6 +257,8 @@ class Catalog:
         parts = self.rows((int, bytes), "SELECT part, bits FROM tombstones WHERE segment = ?", (segment,))
         if not parts:
             return None
+        if not 0 <= items < MOST_ITEMS:
+            raise StorageError(f"{self.path} is damaged: segment {segment} of {items} items")
         dead = np.zeros(-(-items // PART) * PART, dtype=bool)
         for part, bits in parts:
             if not 0 <= part * PART < len(dead) or len(bits) != PART // 8:
