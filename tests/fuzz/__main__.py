@@ -87,7 +87,7 @@ def _here(options: argparse.Namespace) -> int:
     if options.survey:
         ran, found = survey(name, options.first, options.inputs, options.seconds)
         for place, (times, data) in sorted(found.items(), key=lambda item: -item[1][0]):
-            print(f"\n  {times} x {place}\n    {data.hex()}", end="")
+            print(f"\n  {times} x {place}\n    {data.hex()}")
     else:
         ran, found = run(name, options.first, options.inputs, options.seconds), {}
     print(f"{ran.inputs} inputs, {ran.rate:.0f} per second")
