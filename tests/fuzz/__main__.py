@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fuzz.run import LONGEST, corpus_of, keep, replay, run, survey
+from tests.fuzz.run import LONGEST, MEMORY, corpus_of, keep, replay, run, survey
 from tests.fuzz.sanitized import sanitized
 from tests.fuzz.targets import TARGETS
 
@@ -97,7 +97,7 @@ def _here(options: argparse.Namespace) -> int:
 def _guided(
     name: str, options: argparse.Namespace, environment: dict[str, str], inputs: int, seconds: float
 ) -> bool:
-    with tempfile.TemporaryDirectory(prefix="setnet-corpus-") as folder:
+    with tempfile.TemporaryDirectory(prefix="setnet-corpus-", dir=MEMORY) as folder:
         corpus = Path(folder, "corpus")
         corpus.mkdir()
         for number, data in enumerate(corpus_of(name)):
@@ -108,6 +108,7 @@ def _guided(
             f"-artifact_prefix={folder}/", "-print_final_stats=1", "-len_control=0", "-timeout=120",
             "-rss_limit_mb=0", str(corpus),
         ]  # fmt: skip
+        environment |= {"SETNET_FUZZ_FOLDER": folder}  # libFuzzer ends its process without cleaning up
         ended = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
         stats = dict(re.findall(r"stat::(\w+):\s+(\d+)", ended.stderr))
         covered = re.findall(r" cov: (\d+) ft: (\d+)", ended.stderr)

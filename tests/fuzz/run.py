@@ -18,7 +18,7 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, limited, watched
 
-__all__ = ["LONGEST", "Ran", "corpus_of", "keep", "opened", "replay", "run", "survey"]
+__all__ = ["LONGEST", "MEMORY", "Ran", "corpus_of", "keep", "opened", "replay", "run", "survey"]
 
 CORPUS = Path(__file__).parent / "corpus"
 MOST_KEPT = 100  # inputs of a target
@@ -43,8 +43,9 @@ class Ran:
 def opened(name: str) -> Iterator[Function]:
     """Yield the function of a target, watched, with a folder of its own."""
     module = import_module(f"tests.fuzz.targets.{name}")
+    place = os.environ.get("SETNET_FUZZ_FOLDER", MEMORY)
     with (
-        tempfile.TemporaryDirectory(prefix="setnet-fuzz-", dir=MEMORY) as folder,
+        tempfile.TemporaryDirectory(prefix="setnet-fuzz-", dir=place) as folder,
         limited(),
         module.target(Path(folder)) as function,
     ):
