@@ -8,7 +8,7 @@ SETUP := pyproject.toml setup.py constraints.txt Makefile \
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)
 
-.PHONY: bench browser check clean coverage demo docs install soak test
+.PHONY: bench browser check clean coverage demo docs fuzz install soak test
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
@@ -41,6 +41,12 @@ docs: .venv/.test
 
 soak: install
 	SETNET_SOAK=1 $(BIN)/pytest -m soak --timeout 7200
+
+# Guided by coverage for a minute per target, then a million inputs from seeds (which `make soak` tries too).
+fuzz: install
+	$(PIP) --editable '.[fuzz]'
+	$(BIN)/python -m tests.fuzz --guided --seconds 60
+	$(BIN)/python -m tests.fuzz
 
 bench: install
 	$(PIP) --editable '.[bench]'

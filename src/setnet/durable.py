@@ -67,7 +67,7 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
     except OSError as error:
         place = error.filename if isinstance(error.filename, str) else path
         raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damage in its messages
         raise StorageError(f"{doing}{path}: {error}") from error
 
 

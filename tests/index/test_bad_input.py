@@ -59,6 +59,8 @@ def bad(value: float) -> NDArray[np.float32]:
         ((["x"], ONE, [1], [{"year": float("nan")}]), "finite"),
         ((["x"], ONE, [1], [{"year": 2**70}]), "64 bits"),
         ((["x"], ONE, [1], [{"": 1}]), "attribute name"),
+        ((["x"], ONE, [1], [{"\ud800": 1}]), "attribute name"),
+        ((["x"], ONE, [1], [{"year": "\ud800"}]), "not valid Unicode"),
         ((["x"], ONE, [1], [{}, {}]), "2 attribute mappings"),
         ((["x"], ONE, [1], None, np.ones((1, 4))), "makes its set vectors itself"),
     ],
@@ -93,6 +95,11 @@ def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
         (ONE, {"where": {"yaer": 1}}, "attribute 'yaer': valid are 'year'"),
         (ONE, {"where": {"year": {"~": 1}}}, "'~'"),
         (ONE, {"where": {"year": {}}}, "empty"),
+        (ONE, {"where": ["year"]}, "must map attribute names"),
+        (ONE, {"where": "year"}, "must map attribute names"),
+        (ONE, {"where": {"year": "\ud800"}}, "not valid Unicode"),
+        (ONE, {"where": {"year": {"prefix": "\ud800"}}}, "not valid Unicode"),
+        (ONE, {"where": {"year": ["\ud800"]}}, "not valid Unicode"),
         (ONE, {"where": {"year": {"prefix": 3}}}, "takes a string"),
         (ONE, {"where": {"year": {"in": "abc"}}}, "list of values"),
         (ONE, {"where": {"year": None}}, "string, a number"),
@@ -103,6 +110,13 @@ def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
 def test_search(index: SetIndex, query: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SetNetError, match=message):
         index.search(query, **options)
+
+
+def test_ids_that_cannot_be_stored_are_not_there(index: SetIndex) -> None:
+    assert "\ud800" not in index
+    for action in (lambda: index.elements("\ud800"), lambda: index.rerank(ONE, ["a", "\ud800"])):
+        with pytest.raises(SetNetError, match="is not in the index"):
+            action()
 
 
 def test_delete_of_an_unknown_id_deletes_nothing(index: SetIndex) -> None:

@@ -58,10 +58,45 @@ def test_parts_that_do_not_fit_are_refused() -> None:
         Head(**common, branches=(Product((square,)),), input=Input(weight=square[:, :3]))
     with pytest.raises(ModelError, match="do not take 4 dimensions"):
         Head(**common, branches=(Product((square,)),), output=(Blocks(np.ones((2, 3, 3), np.float32)),))
-    with pytest.raises(ModelError, match="share must be positive"):
-        Head(**common, branches=(Product((square,), share=0.0),))
+    for share in (0.0, 1e-320, 1e308, float("nan")):
+        with pytest.raises(ModelError, match="share must be positive"):
+            Head(**common, branches=(Product((square,), share=share),))
     with pytest.raises(ModelError, match="finite"):
         Product((np.full((2, 2), np.nan, np.float32),))
+
+
+@pytest.mark.parametrize(
+    "about", ['{"format": 1', "[" * 100_000, '{"format": %s}' % ("1" * 5000), '{"format": 1, "dim": [8]}']
+)
+def test_metadata_that_no_head_has_is_an_error_that_names_the_file(tmp_path: Path, about: str) -> None:
+    path = tmp_path / "h.safetensors"
+    save_file({"branches.0.factors.0": np.eye(4, dtype=np.float32)}, path, metadata={"setnet": about})
+    with pytest.raises(ModelError, match=r"h\.safetensors"):
+        Head.load(path)
+
+
+@pytest.mark.parametrize("missing", ["dim", "logistic", "branches"])
+def test_metadata_without_a_part_is_incomplete(tmp_path: Path, missing: str) -> None:
+    path = tmp_path / "h.safetensors"
+    every_part().save(path)
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    about = json.loads(header["__metadata__"]["setnet"])
+    del about[missing]
+    header["__metadata__"]["setnet"] = json.dumps(about)
+    text = json.dumps(header).encode()
+    rest = data[8 + int.from_bytes(data[:8], "little") :]
+    path.write_bytes(len(text).to_bytes(8, "little") + text + rest)
+    with pytest.raises(ModelError, match="incomplete head"):
+        Head.load(path)
+
+
+def test_tensors_of_a_type_that_numpy_lacks_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "h.safetensors"
+    every_part().save(path)
+    path.write_bytes(path.read_bytes().replace(b'"F16"', b'"BF16"', 1).replace(b"    ", b"   ", 1))
+    with pytest.raises(ModelError, match="not a readable head"):
+        Head.load(path)
 
 
 def test_files_that_are_no_heads_are_named(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Requests made up from the API's own description: whatever comes, it is answered, and never with a 500."""
+"""Requests generated from the API's own description by schemathesis: the answers fit it, and none is a 500.
+
+`tests/fuzz/targets/http_requests.py` goes further from the description; here answers are compared with it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("web-fuzz")
 schemathesis.serializer.alias("application/x-npz", "application/octet-stream")
 
 _SOAK = bool(os.environ.get("SETNET_SOAK"))
-# A stream that does not end by itself is no matter for a fuzzer.
+# Its answer does not end by itself.
 _ENDLESS = "/api/v1/index/events"
 
 

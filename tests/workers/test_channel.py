@@ -80,6 +80,7 @@ def header(**changes: Any) -> bytes:
         header(fields=[]),
         header(arrays=5),
         header(arrays=[1]),
+        header(arrays=[1 << 70]),
         header(arrays={"a": 5}),
         header(arrays={"a": ["float32"]}),
         header(arrays={"a": ["object", [1]]}),

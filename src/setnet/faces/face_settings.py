@@ -47,6 +47,9 @@ class FaceSettings:
     max_pixels: int = DEFAULT_MAX_PIXELS
 
     def __post_init__(self) -> None:
+        for name in ("detector", "descriptor"):
+            if not isinstance(getattr(self, name), str):
+                raise InvalidInputError(f"{name} must be a name, not {getattr(self, name)!r}")
         for name, low, high in (
             ("min_face", 1, 100_000),
             ("threshold", 0, 1),
@@ -68,6 +71,8 @@ class FaceSettings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FaceSettings:
         """Return the settings in a dict; unknown names are refused."""
+        if not isinstance(values, Mapping):
+            raise InvalidInputError(f"face settings must be names with values, not {values!r:.80}")
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise InvalidInputError(

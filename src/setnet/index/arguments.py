@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["check_vectors", "whole"]
+__all__ = ["check_vectors", "is_unicode", "whole"]
 
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
 
@@ -23,6 +23,19 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
         limits = f"{least} to {most}" if most is not None else f"{least} and more"
         raise InvalidInputError(f"{name} is {value}: valid are {limits}")
     return int(value)
+
+
+def is_unicode(text: str) -> bool:
+    r"""Return whether a text can be stored: one with half of a surrogate pair cannot.
+
+    >>> is_unicode("é"), is_unicode("\ud800")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_vectors(rows: NDArray[Any], dim: int, name: Callable[..., str]) -> None:

@@ -357,15 +357,17 @@ class SetIndex:
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
         with self._reader.reading() as catalog:
-            rows = catalog.db.execute(
-                "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
-            ).fetchone()
+            sql = (
+                "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) "
+                "FROM segments"
+            )
+            ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
             items, tag_count = catalog.count("items"), catalog.count("tag_names")
         files = sorted(p for p in self.path.rglob("*") if p.is_file())
         sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)
         return Stats(
-            items=items, elements=int(rows[1] or 0), segments=rows[0], deleted=int(rows[2] or 0),
+            items=items, elements=elements, segments=segments, deleted=deleted,
             bytes_by_file=sizes, dim=self.shape.dim, precision=self.shape.precision, set_vectors=sets.name,
             set_dim=sets.dim, set_bits=sets.bits, tags=tag_count, kernels=backend.level(),
         )  # fmt: skip

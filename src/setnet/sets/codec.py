@@ -54,7 +54,7 @@ def encode(vectors: NDArray[np.floating], bits: int) -> NDArray[np.uint8]:
     n, dim = vectors.shape
     width = row_bytes(dim, bits)
     if bits == 8:
-        peak = np.abs(vectors).max(axis=1, keepdims=True, initial=np.finfo(np.float32).tiny)
+        peak = np.abs(vectors).max(axis=1, keepdims=True, initial=127.0 * np.finfo(np.float32).tiny)
         codes = np.full((n, width), 128, dtype=np.uint8)
         codes[:, :dim] = np.rint(vectors * (127.0 / peak)) + 128.0
         return codes

@@ -39,7 +39,6 @@ Metadata: the one key ``setnet`` holds JSON::
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -95,8 +94,10 @@ class Head:
                     f"head {self.name!r}: a branch takes {branch.element_dim} dimensions, "
                     f"the input gives {prepared}"
                 )
-            if not (math.isfinite(branch.share) and branch.share > 0):
-                raise ModelError(f"head {self.name!r}: a branch's share must be positive, not {branch.share}")
+            if not 1e-6 <= branch.share <= 1e6:
+                raise ModelError(
+                    f"head {self.name!r}: a branch's share must be positive, 1e-6 to 1e6, not {branch.share}"
+                )
         codec.row_bytes(self.dim, self.bits)
 
     @property
@@ -159,7 +160,7 @@ class Head:
             with safe_open(str(path), framework="numpy") as file:
                 meta = json.loads((file.metadata() or {}).get("setnet", "null"))
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
-        except (SafetensorError, OSError, json.JSONDecodeError) as error:
+        except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
             raise ModelError(f"{path} is not a readable head: {error}") from error
         if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
             raise ModelError(f"{path} holds tensors but no head: its metadata lacks the key 'setnet'")
@@ -179,12 +180,12 @@ class Head:
                 descriptor=meta["descriptor"],
                 about=meta["about"],
             )
+            if head.dim != meta["dim"]:
+                raise ModelError(
+                    f"{path}: its weights give {head.dim} dimensions, its metadata says {meta['dim']}"
+                )
         except (KeyError, TypeError, AttributeError) as error:
             raise ModelError(f"{path} is an incomplete head: {error!r}") from error
-        if head.dim != meta["dim"]:
-            raise ModelError(
-                f"{path}: its weights give {head.dim} dimensions, its metadata says {meta['dim']}"
-            )
         return head
 
 

@@ -110,6 +110,15 @@ def test_heic_keeps_its_time() -> None:
     assert open_photo(data).taken == datetime(2021, 1, 2, 3, 4, 5)
 
 
+@pytest.mark.filterwarnings("error")
+def test_signalling_nan_in_a_float_tiff_is_black() -> None:
+    values = np.zeros((4, 4), np.uint32)
+    values[0, 0] = 0x7FA00000
+    file = io.BytesIO()
+    Image.fromarray(values.view(np.float32)).save(file, "TIFF")
+    assert open_photo(file.getvalue()).pixels.shape == (4, 4, 3)
+
+
 def test_damaged_exif_does_not_cost_the_photo() -> None:
     data = encoded(scene(), "JPEG", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\x7f garbage")
     photo = open_photo(data)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from setnet.errors import InvalidInputError
@@ -56,3 +58,11 @@ def test_bad_overrides_name_the_remedy(change: str, message: str) -> None:
 def test_an_unknown_preset_lists_the_known() -> None:
     with pytest.raises(InvalidInputError, match="'default', 'paper', 'tiny'"):
         load_settings("huge")
+
+
+@pytest.mark.parametrize(
+    "values", [None, 5, [{}], {"sets": []}, {"sets": 3}, {"seed": "x"}, {"seed": float("inf")}, {"seed": [1]}]
+)
+def test_what_holds_no_settings_is_refused(values: Any) -> None:
+    with pytest.raises(InvalidInputError, match="must be"):
+        TrainingSettings.from_dict(values)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import Library, PhotoQuery
+from setnet.library import Conditions, Library, PhotoQuery
 
 
 def test_options_beside_people_mean_the_same_query(shared: Library) -> None:
@@ -39,3 +39,8 @@ def test_matches_of_set_mode_are_those_of_exact_mode(shared: Library) -> None:
     by_set = shared.search(people, k=5, mode="set")
     assert by_set
     assert all([m.face for m in hit.matches] == [m.face for m in exact[hit.photo.id]] for hit in by_set)
+
+
+def test_a_folder_that_no_file_system_has_is_refused(shared: Library) -> None:
+    with pytest.raises(InvalidInputError, match="no path"):
+        shared.search([np.ones(shared.dim, np.float32)], conditions=Conditions(folder="~nobody\0"))

@@ -50,7 +50,8 @@ def _from_lab(image: Image) -> Image:
 
 def _eight_bits(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
     """Return deep grey values as bytes: 16 bits by their range, other depths by their own."""
-    numbers = np.nan_to_num(values.astype(np.float64))
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        numbers = np.nan_to_num(values.astype(np.float64))
     low, high = float(numbers.min()), float(numbers.max())
     if np.issubdtype(values.dtype, np.integer) and low >= 0 and high <= 65535:
         low, high = 0.0, 255.0 if values.dtype.itemsize > 2 and high <= 255 else 65535.0

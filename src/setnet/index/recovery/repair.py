@@ -120,8 +120,9 @@ class _Repair:
             try:
                 file = SegmentFile(path)
                 damage = file.damage()
-                if not damage:
-                    segments.append(Segment(number, file, settings.shape))
+                segment = None if damage else Segment(number, file, settings.shape)
+                if segment is not None and not (damage := segment.problems() or _broken_texts(segment)):
+                    segments.append(segment)
             except (SetNetError, ValueError, KeyError) as error:  # not OSError: a disk may read it next time
                 damage = [str(error)]
             self.lost += [f"segment {number}: {text}" for text in damage]
@@ -165,6 +166,18 @@ class _Repair:
                 (aside / name).unlink(missing_ok=True)
                 os.link(self.root / name, aside / name)
         put_in_place(path, catalog)
+
+
+def _broken_texts(segment: Segment) -> list[str]:
+    """Return why ids or attributes cannot be read; empty when they can."""
+    try:
+        for at in range(0, len(segment), ROWS):
+            rows = np.arange(at, min(at + ROWS, len(segment)))
+            segment.ids_of(rows)
+            segment.attribute_values_of(rows)
+    except StorageError as error:
+        return [str(error)]
+    return []
 
 
 def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: NDArray[np.bool_]) -> None:

@@ -80,6 +80,10 @@ class SearchOptions:
                 raise one_of(name, getattr(self, name), valid)
         for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):
             whole(name, getattr(self, name), least)
+        if self.where is not None and not isinstance(self.where, Mapping):
+            raise InvalidInputError(
+                f"where must map attribute names to conditions, not be {self.where!r:.80}"
+            )
         if self.threads is not None:
             whole("threads", self.threads, 1)
         if self.aggregate_query and self.mode not in ("set", "fast"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.results import Hit, Match
 from setnet.index.search.query import QueryLike, merged, query_elements
 from setnet.index.search.ranking import Rows
@@ -101,19 +101,23 @@ class TagQuery:
 
         Equal items go by the sum of similarities, then by order of insertion.
         """
-        known = dict(self.catalog.db.execute("SELECT name, tag FROM tag_names").fetchall())
+        known = dict(self.catalog.rows((str, int), "SELECT name, tag FROM tag_names"))
         found: dict[int, list[tuple[int, int, float]]] = {}
         for position, name in enumerate(names):
             if name not in known:
                 raise one_of("tag", name, sorted(known)[:20] or ["(the index has no tags: call tag() first)"])
             sql = "SELECT seq, element, similarity FROM tags WHERE tag = ?"
-            for seq, element, similarity in self.catalog.db.execute(sql, (known[name],)):
+            for seq, element, similarity in self.catalog.rows((int, int, float), sql, (known[name],)):
                 found.setdefault(seq, []).append((position, element, similarity))
         return sorted(found.items(), key=lambda item: (-len(item[1]), -sum(m[2] for m in item[1]), item[0]))
 
     def _gallery(self, names: Sequence[str]) -> list[NDArray[np.float32]]:
-        rows = dict(self.catalog.db.execute("SELECT name, descriptor FROM tag_names").fetchall())
-        return [np.frombuffer(rows[name], np.float32)[None, :] for name in names]
+        found = self.catalog.rows((str, bytes), "SELECT name, descriptor FROM tag_names")
+        dim = self.scope.snapshot.shape.dim
+        rows = {name: np.frombuffer(data, np.float32) for name, data in found if len(data) == 4 * dim}
+        if missing := [name for name in names if name not in rows]:
+            raise StorageError(f"the descriptor of tag {missing[0]!r} is damaged: make the tags again")
+        return [rows[name][None, :] for name in names]
 
     def _reranked(self, living: Rows, order: dict[int, int], given: Sequence[ArrayLike]) -> list[Hit]:
         """Re-rank the first candidates by their elements."""

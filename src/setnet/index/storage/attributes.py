@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog import Catalog
 
 __all__ = ["OPERATORS", "items_where", "valid_attributes"]
@@ -32,7 +33,7 @@ def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Valu
     """Return an item's attributes with None left out, or raise naming the bad one."""
     clean: dict[str, Value] = {}
     for name, value in attributes.items():
-        if not isinstance(name, str) or not name or len(name) > 128:
+        if not isinstance(name, str) or not name or len(name) > 128 or not is_unicode(name):
             raise InvalidInputError(
                 f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
             )
@@ -48,6 +49,8 @@ def _value(value: Any, where: str) -> Value:
         value = float(value)
     if not isinstance(value, (str, int, float)):
         raise InvalidInputError(f"{where}: {value!r} must be a string, a number or None")
+    if isinstance(value, str) and not is_unicode(value):
+        raise InvalidInputError(f"{where}: {value!r} is not valid Unicode text")
     if isinstance(value, float) and not math.isfinite(value):
         raise InvalidInputError(f"{where}: {value!r} is not a finite number")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -76,7 +79,10 @@ def _seqs(catalog: Catalog, name: int, sql: str, values: list[Value]) -> NDArray
         statements = [(f"value IN ({','.join('?' * len(part))})", part) for part in parts]
     select = "SELECT seq FROM attributes WHERE name = ? AND "
     rows = [row for sql, part in statements for row in catalog.db.execute(select + sql, [name, *part])]
-    return np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+    try:
+        return np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"{catalog.path} is damaged: an attribute of no item ({error})") from None
 
 
 def _clauses(name: str, condition: Any) -> list[tuple[str, list[Value]]]:
@@ -107,5 +113,6 @@ def _operator(operator: str, operand: Any, where: str) -> tuple[str, list[Value]
     if operator == "prefix":
         if not isinstance(operand, str):
             raise InvalidInputError(f"{where}: 'prefix' takes a string, not {operand!r}")
+        operand = _value(operand, where)
         return "value >= ? AND value <= ?", [operand, operand + LAST]
     raise one_of(f"operator in {where}:", operator, OPERATORS)

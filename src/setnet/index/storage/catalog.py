@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, StorageError, VersionError
+from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog_access import ReadAccess, connect
 from setnet.index.storage.commit_log import Committed
 
@@ -45,6 +46,7 @@ MIGRATIONS = [
 ]
 VERSION = len(MIGRATIONS)
 _ABANDONED: list[Catalog] = []
+MOST_ITEMS = 1 << 31  # of a segment: rows are numbered in 32 bits
 PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
 
 
@@ -64,7 +66,7 @@ class Catalog:
             self.db.execute("PRAGMA secure_delete = ON")
             self.db.execute("PRAGMA cache_size = -65536")
             version = self._version()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
             raise StorageError(f"{path} is damaged or unreadable: {error}") from error
         if version > VERSION:
             raise VersionError(
@@ -150,14 +152,27 @@ class Catalog:
         deleted = {n: set(np.flatnonzero(bits).tolist()) for n, bits in dead.items() if bits is not None}
         return Committed(self.get("generation"), self.get("settings"), set(dead), deleted)
 
+    def rows(self, kinds: Sequence[type], sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return rows whose values are of these kinds: SQLite keeps whatever damage put into a column."""
+        found = self.db.execute(sql, values).fetchall()
+        for row in found:
+            if not all(map(isinstance, row, kinds)):
+                raise StorageError(f"{self.path} is damaged: {row!r:.80} is no row of it; run check()")
+        return found
+
     # -- settings ------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Any:
         """Return a setting."""
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        least = 1 if key in ("next_seq", "next_segment") else 0
         with suppress(ValueError, TypeError, RecursionError):
             value = json.loads(row[0])
-            if isinstance(value, dict if key == "settings" else int):
+            if (
+                isinstance(value, dict)
+                if key == "settings"
+                else type(value) is int and least <= value < 2**62
+            ):
                 return value
         raise StorageError(f"{self.path} is damaged: setting {key!r} is missing or cannot be read")
 
@@ -174,16 +189,18 @@ class Catalog:
     def living_items(self) -> int:
         """Return the number of items."""
         # from the segments: counting half a million rows takes as long as a search
-        row = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()
-        return int(row[0] or 0)
+        count = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()[0] or 0
+        if not isinstance(count, int) or count < 0:
+            raise StorageError(f"{self.path} is damaged: its segments hold {count} items; run check()")
+        return count
 
     def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
         """Return the sequence numbers of those ids that are stored."""
         found: dict[str, int] = {}
         for at in range(0, len(ids), 500):
-            part = ids[at : at + 500]
+            part = [i for i in ids[at : at + 500] if isinstance(i, str) and is_unicode(i)]
             marks = ",".join("?" * len(part))
-            found.update(self.db.execute(f"SELECT id, seq FROM items WHERE id IN ({marks})", part).fetchall())
+            found.update(self.rows((str, int), f"SELECT id, seq FROM items WHERE id IN ({marks})", part))
         return found
 
     def enter(self, ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -197,6 +214,10 @@ class Catalog:
         if self.db.total_changes - before - 1 == len(ids):  # the setting is a change too
             return seq, np.empty(0, np.int64)
         known = self.seqs_of(ids)
+        if len(known) != len(ids):
+            raise StorageError(
+                f"{self.path} is damaged: sequence number {first} was given before; run check()"
+            )
         seq = np.array([known[i] for i in ids], dtype=np.int64)
         return seq, seq[seq < first]
 
@@ -215,9 +236,8 @@ class Catalog:
 
     def segments(self) -> list[ListedSegment]:
         """Return all segments in order of their numbers."""
-        return self.db.execute(
-            "SELECT number, items, elements, bytes, crc FROM segments ORDER BY number"
-        ).fetchall()
+        sql = "SELECT number, items, elements, bytes, crc FROM segments ORDER BY number"
+        return self.rows([int] * 5, sql)
 
     def enter_segment(self, number: int, items: int, elements: int, size: int, crc: int) -> None:
         """Enter a segment whose file is complete and on disk."""
@@ -234,12 +254,14 @@ class Catalog:
 
     def dead_rows(self, segment: int, items: int) -> NDArray[np.bool_] | None:
         """Return which rows of a segment are deleted; None when none is."""
-        parts = self.db.execute("SELECT part, bits FROM tombstones WHERE segment = ?", (segment,)).fetchall()
+        parts = self.rows((int, bytes), "SELECT part, bits FROM tombstones WHERE segment = ?", (segment,))
         if not parts:
             return None
+        if not 0 <= items < MOST_ITEMS:
+            raise StorageError(f"{self.path} is damaged: segment {segment} of {items} items")
         dead = np.zeros(-(-items // PART) * PART, dtype=bool)
         for part, bits in parts:
-            if not 0 <= part * PART < len(dead) or not isinstance(bits, bytes) or len(bits) != PART // 8:
+            if not 0 <= part * PART < len(dead) or len(bits) != PART // 8:
                 raise StorageError(f"{self.path} is damaged: deletions of segment {segment} cannot be read")
             dead[part * PART : (part + 1) * PART] = np.unpackbits(
                 np.frombuffer(bits, np.uint8), bitorder="little"
@@ -287,7 +309,7 @@ class Catalog:
 
     def attribute_numbers(self) -> dict[str, int]:
         """Return the attribute names in use and their numbers."""
-        return dict(self.db.execute("SELECT name, number FROM attribute_names").fetchall())
+        return dict(self.rows((str, int), "SELECT name, number FROM attribute_names"))
 
     def enter_attributes(self, rows: Iterable[tuple[int, dict[str, Any]]]) -> None:
         """Enter the attributes of items; None means not set."""

@@ -12,6 +12,7 @@ import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,9 @@ class Committed:
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """Take in one record."""
-        self.generation = int(record["generation"])
+        self.generation = record["generation"]
         self.settings = record.get("settings", self.settings)
-        self.segments |= {int(number) for number in record.get("added", ())}
+        self.segments |= set(record.get("added", ()))
         for number in record.get("dropped", ()):
             self.segments.discard(number)
             self.deleted.pop(number, None)
@@ -95,4 +96,11 @@ def _parsed(line: bytes) -> Mapping[str, Any]:
     if b"%08x" % zlib.crc32(text) != crc:
         raise ValueError("its checksum does not fit")
     record: Mapping[str, Any] = json.loads(text)
+    rows = record.get("deleted", {})
+    numbers = [record["generation"], *record.get("added", ()), *record.get("dropped", ()), *map(int, rows)]
+    numbers += chain.from_iterable(rows.values())
+    if not all(type(number) is int and 0 <= number < 2**62 for number in numbers):
+        raise ValueError("one of its numbers is none")
+    if not isinstance(record.get("settings", {}), dict):
+        raise ValueError("its settings are none")
     return record

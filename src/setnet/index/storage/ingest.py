@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.index.arguments import check_vectors
+from setnet.index.arguments import check_vectors, is_unicode
 from setnet.index.storage.attributes import valid_attributes
 from setnet.index.storage.segments.segment_writer import Batch
 from setnet.index.storage.shape import Shape
@@ -30,10 +30,9 @@ def check_ids(ids: Sequence[str]) -> list[str]:
     for i in ids:
         if not isinstance(i, str):
             raise InvalidInputError(f"id {i!r} is a {type(i).__name__}: ids are strings")
-        try:
-            size = len(i.encode())
-        except UnicodeEncodeError:
-            raise InvalidInputError(f"id {i!r} is not valid Unicode text") from None
+        if not is_unicode(i):
+            raise InvalidInputError(f"id {i!r} is not valid Unicode text")
+        size = len(i.encode())
         if not 1 <= size <= ID_LIMIT:
             raise InvalidInputError(f"id {i[:40]!r} has {size} bytes: ids have 1 to {ID_LIMIT}")
         if "\0" in i:
@@ -141,5 +140,5 @@ def _scales(codes: NDArray[np.uint8], length: NDArray[Any], dim: int, bits: int)
     for at in range(0, len(codes) if bits < 16 else 0, CHECKED_AT_ONCE):
         part = slice(at, at + CHECKED_AT_ONCE)
         norm = np.linalg.norm(codec.levels_of(codes[part], dim, bits), axis=1)
-        scales[part] = length[part] / np.maximum(norm, 1e-30)
+        scales[part] = length[part] / np.maximum(norm, 0.5)  # less has only the code of the zero vector
     return scales

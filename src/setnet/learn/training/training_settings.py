@@ -120,6 +120,7 @@ class TrainingSettings:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> TrainingSettings:
         """Return the settings of nested plain values; unknown names are errors."""
+        _require_mapping("training settings", values)
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
             raise one_of("settings section", min(unknown), [*_SECTIONS, "seed"])
@@ -161,7 +162,13 @@ _SECTIONS: dict[str, type] = {
 }
 
 
+def _require_mapping(name: str, values: Any) -> None:
+    if not isinstance(values, Mapping):
+        raise InvalidInputError(f"{name} must be names with values, got {values!r:.80}")
+
+
 def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
+    _require_mapping(f"settings section [{section}]", values)
     defaults = asdict(kind())
     made = {}
     for key, value in values.items():

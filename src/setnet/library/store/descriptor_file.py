@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,8 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.library.store.paths import shown
 
 __all__ = ["read_arrays", "read_descriptors", "refuse_place", "write_descriptor_file"]
+
+_LARGEST_DIM = 1 << 20  # an empty array may claim any
 
 
 def refuse_place(path: Path) -> None:
@@ -56,14 +56,14 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
             f"{path}: no such descriptor file; expected an .npz with 'descriptors' and 'labels'"
         )
     found, labels = read_arrays(path, ("descriptors", "labels"))
-    try:
-        descriptors = np.asarray(found, dtype=np.float32)
-    except ValueError as error:
-        raise InvalidInputError(f"{path}: not a readable descriptor file ({error})") from error
-    if descriptors.ndim != 2 or labels.shape != (len(descriptors),):
+    if found.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{path}: descriptors must be numbers, not {found.dtype}")
+    if found.ndim != 2 or labels.shape != found.shape[:1] or not 1 <= found.shape[1] <= _LARGEST_DIM:
         raise InvalidInputError(
-            f"{path}: descriptors {descriptors.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
+            f"{path}: descriptors {found.shape} and labels {labels.shape} do not fit (n, D) and (n,)"
         )
+    with np.errstate(over="ignore"):  # what is too large is refused below
+        descriptors = np.asarray(found, dtype=np.float32)
     if not np.isfinite(descriptors).all():
         bad = int(np.flatnonzero(~np.isfinite(descriptors).all(1))[0])
         raise InvalidInputError(f"{path}: row {bad} holds NaN or infinity; remove it")
@@ -73,10 +73,15 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
 def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """Return the arrays called ``names`` of an ``.npz`` file; no pickle is read."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            return [file[name] for name in names]
-    except KeyError as error:
+        with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
+            missing = [name for name in names if name not in file]
+            arrays = [] if missing else [file[name] for name in names]
+    except Exception as error:  # the unpackers and NumPy raise whatever they like on damaged data
+        raise InvalidInputError(f"{path}: not a readable .npz file ({str(error)[:200]})") from error
+    if missing:
         wanted = " and ".join(f"'{name}'" for name in names)
-        raise InvalidInputError(f"{path}: {error.args[0]}; expected arrays {wanted}") from error
-    except (EOFError, OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
-        raise InvalidInputError(f"{path}: not a readable .npz file ({error})") from error
+        raise InvalidInputError(f"{path}: no array {missing[0]!r} in it; expected arrays {wanted}")
+    for name, array in zip(names, arrays, strict=True):
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufU":
+            raise InvalidInputError(f"{path}: array {name!r} must hold numbers or texts")
+    return arrays

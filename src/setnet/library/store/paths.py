@@ -18,8 +18,11 @@ def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
 
 def absolute(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
     """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them."""
-    text = os.path.expanduser(os.fsdecode(path))
-    return os.fsencode(os.path.abspath(text))
+    try:
+        text = os.path.expanduser(os.fsdecode(path))
+        return os.fsencode(os.path.abspath(text))
+    except ValueError as error:  # a null character, or text that no file can be called by
+        raise InvalidInputError(f"no path: {os.fspath(path)!r} ({error})") from None
 
 
 def existing(

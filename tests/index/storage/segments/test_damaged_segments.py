@@ -102,6 +102,16 @@ def test_a_crafted_segment_is_an_error_that_names_the_array(stored: Path, kind: 
         assert segment_of(stored).name in " ".join(report.problems)
 
 
+@pytest.mark.parametrize("kind", CRAFTED)
+def test_a_repair_takes_over_no_crafted_segment(stored: Path, kind: str) -> None:
+    craft(stored, CRAFTED[kind][0])
+    report = SetIndex.repair(stored)
+    assert (report.items, report.segments) == (0, 0)
+    assert segment_of(stored).stem.lstrip("0") in report.lost[0]
+    with SetIndex.open(stored, read_only=True) as index:
+        assert index.check().ok
+
+
 @pytest.mark.parametrize("bits", [32, 16, 8, 4, 1])
 def test_set_vectors_of_another_shape_are_an_error(
     tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex], bits: int

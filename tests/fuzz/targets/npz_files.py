@@ -1,0 +1,116 @@
+"""Damaged and crafted `.npz` files: bodies of requests, and descriptor files."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import NUMBERS, mutated_bytes
+from tests.fuzz.target import Function, attempt
+
+from setnet.library import read_descriptors
+from setnet.web.api.bodies.npz import arrays_in
+
+LARGEST = 1 << 24
+DTYPES = (
+    "<f4", ">f4", "<f8", "<f2", "<i8", "|u1", "<U3", "|S3", "|b1", "|O", "<M8[s]", "<c8", "|V4", "<U0",
+    "<U999999999", "<f16", "<i16", "", "x", "<f4,<i4",
+)  # fmt: skip
+WORDS = [
+    b"\x93NUMPY", b"\x01\x00", b"\x02\x00", b"\x03\x00", b"'descr': ", b"'fortran_order': True", b"'shape': ",
+    b"(", b")", b",", b"{", b"}", b"None", b"L", b"PK\x01\x02", b"PK\x03\x04", b"PK\x05\x06", b"PK\x06\x06",
+]  # fmt: skip
+
+
+@contextmanager
+def target(folder: Path) -> Iterator[Function]:
+    """Yield the function that damages an npz file and reads it as a body or as a descriptor file."""
+    items = {
+        "ids": _npy(np.array(["a", "bé"])),
+        "elements": _npy(np.eye(3, dtype=np.float32)),
+        "counts": _npy(np.array([1, 2])),
+        "attributes": _npy(np.array(["{}", '{"year": 3}'])),
+    }
+    query = {"query": _npy(np.eye(2, dtype=np.float64)), "k": _npy(np.array(5))}
+    described = {
+        "descriptors": _npy(np.eye(2, 4, dtype=np.float32)),
+        "labels": _npy(np.array(["anna", ""])),
+    }
+    file = folder / "file.npz"
+
+    def described_file(npz: bytes) -> None:
+        file.write_bytes(npz)
+        _described(file)
+
+    readers: list[tuple[dict[str, bytes], Callable[[bytes], None]]] = [
+        (items, lambda npz: _plain(arrays_in(npz, ("ids", "elements", "counts"), ("attributes",), LARGEST))),
+        (query, lambda npz: _plain(arrays_in(npz, (), ("query", "k"), LARGEST))),
+        (described, described_file),
+    ]
+
+    def run(data: bytes) -> None:
+        choices = Choices(data)
+        members, read = choices.pick(readers)
+        npz = _crafted(choices, members)
+        if choices.once_in(3):
+            npz = mutated_bytes(choices, npz, WORDS)
+        attempt(lambda: read(npz))
+
+    yield run
+
+
+def _npy(array: Any) -> bytes:
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def _crafted(choices: Choices, members: dict[str, bytes]) -> bytes:
+    """Return a zip archive, most of whose members are as they should be."""
+    file = io.BytesIO()
+    names = sorted(members)
+    changed = {choices.pick(names) for _ in range(choices.pick((1, 1, 2)))}
+    kind = zipfile.ZIP_DEFLATED if choices.once_in(4) else zipfile.ZIP_STORED
+    if choices.once_in(30):
+        kind = choices.pick((zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        for name, member in members.items():
+            data = member
+            if name in changed:
+                data = _headed(choices) if choices.below(2) else mutated_bytes(choices, member, WORDS)
+            if not (name in changed and choices.once_in(6)):
+                archive.writestr(f"{name}.npy" if choices.below(8) else name, data)
+    return file.getvalue()
+
+
+def _headed(choices: Choices) -> bytes:
+    """Return an array whose header promises anything."""
+    sizes = [choices.pick((*NUMBERS, 3)) for _ in range(choices.pick((0, 1, 1, 2, 2, 3, 40)))]
+    shape = f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
+    kind, order = choices.pick(DTYPES), bool(choices.below(2))
+    header = f"{{'descr': {kind!r}, 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    if choices.once_in(4):
+        header = mutated_bytes(choices, header, WORDS)
+    header = header.ljust(choices.pick((117, 53, 5)), b" ") + b"\n"
+    start = b"\x93NUMPY\x01\x00" + len(header).to_bytes(4, "little")[:2]
+    return start + header + bytes(choices.pick((0, 12, 48, 100, 5000)))
+
+
+def _plain(arrays: dict[str, Any]) -> None:
+    for array in arrays.values():
+        assert array.dtype.kind in "fiuU", "an array of neither numbers nor texts"
+        assert array.nbytes <= LARGEST, "an array larger than the limit"
+
+
+def _described(file: Path) -> None:
+    descriptors, labels = read_descriptors(file)
+    assert descriptors.ndim == 2, "descriptors that are no rows"
+    assert descriptors.dtype == np.float32
+    assert np.isfinite(descriptors).all(), "descriptors that are not finite"
+    assert labels.shape == (len(descriptors),), "not one label per descriptor"

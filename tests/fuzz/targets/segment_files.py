@@ -1,0 +1,229 @@
+"""Damaged and crafted segment files: the index around them is opened, searched, checked and repaired."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import NUMBERS, json_bytes, junk, mutated_bytes
+from tests.fuzz.target import Function, attempt
+
+from setnet import SetIndex
+from setnet.errors import SetNetError
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
+
+Row = tuple[int, int, int, int]  # items, elements, bytes, crc
+DIM = 9
+CODED = 260  # items: a segment of so many has codes
+QUERY = np.random.default_rng(1).normal(size=(2, DIM)).astype(np.float32)
+KINDS: dict[str, dict[str, Any]] = {
+    "float": {"set_bits": 32},
+    "half": {"set_bits": 16, "precision": "float16"},
+    "bytes": {"set_bits": 8},
+    "nibbles": {"set_bits": 4},
+    "bits": {"set_bits": 1},
+}
+
+
+@dataclass
+class Damaged:
+    """An index with one segment that is damaged again and again."""
+
+    root: Path
+    segment: Path
+    sound: bytes
+    row: Row
+    answers: dict[str, Any]
+
+    @property
+    def footer(self) -> dict[str, Any]:
+        return dict(json.loads(self.sound[self.end : -TRAILER.size]))
+
+    @property
+    def end(self) -> int:
+        """Where the arrays end and the footer begins."""
+        return int(len(self.sound) - TRAILER.size - TRAILER.unpack(self.sound[-TRAILER.size :])[0])
+
+
+@contextmanager
+def target(folder: Path) -> Iterator[Function]:
+    """Yield the function that damages a segment and uses the index around it."""
+    indexes = [made(folder / name, options, CODED) for name, options in KINDS.items()]
+    indexes.append(made(folder / "tiny", KINDS["float"], 20))
+
+    def run(data: bytes) -> None:
+        choices = Choices(data)
+        with np.errstate(all="ignore"):  # crafted vectors may be as long as they like
+            _try(choices, choices.pick(indexes))
+
+    yield run
+
+
+def made(root: Path, options: dict[str, Any], items: int) -> Damaged:
+    """Make an index with codes, a wide item, attributes and tags in one segment."""
+    rng = np.random.default_rng(7)
+    counts = rng.integers(0, 4, items)
+    counts[5] = 40
+    elements = rng.normal(size=(counts.sum(), DIM)).astype(np.float32)
+    values = [{"year": i % 7, "place": f"p{i % 3}"} if i % 2 else None for i in range(items)]
+    with SetIndex.create(root, DIM, **options) as index:
+        index.add([f"item {i}" for i in range(items)], elements, counts, values)
+        index.tag({"anna": elements[:1], "ben": elements[4:5]})
+        answers = {name: use(index) for name, use in (SEARCHES | SLOW).items()}
+    (segment,) = (root / "segments").iterdir()
+    with closing(sqlite3.connect(root / "catalog.sqlite")) as db:
+        row = db.execute("SELECT items, elements, bytes, crc FROM segments").fetchone()
+    return Damaged(root, segment, segment.read_bytes(), row, answers)
+
+
+SEARCHES: dict[str, Callable[[SetIndex], Any]] = {
+    "exact": lambda index: index.search(QUERY, k=3, threads=1),
+    "many": lambda index: index.search(QUERY, k=200, threads=1),
+    "set": lambda index: index.search(QUERY, k=3, mode="set", threads=1),
+    "fast": lambda index: index.search(QUERY, k=3, mode="fast", threads=1),
+    "where": lambda index: index.search(QUERY, k=3, where={"year": [1, 2]}, threads=1),
+    "tags": lambda index: index.search(["anna", "ben"], k=5, mode="tags"),
+    "items": lambda index: list(index.items()),
+    "elements": lambda index: index.elements("item 5").tolist(),
+}
+SLOW: dict[str, Callable[[SetIndex], Any]] = {
+    "optimal": lambda index: index.search(QUERY, k=3, matching="optimal", threads=1),
+    "only": lambda index: index.search(QUERY, k=3, without=QUERY[:1], only=True, threads=1),
+}
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+def _crafted_values(choices: Choices, index: Damaged) -> bytes:
+    """Overwrite entries of arrays, and make all checksums fit."""
+    footer, body = index.footer, bytearray(index.sound[: index.end])
+    for _ in range(choices.pick((1, 1, 2))):
+        entry = footer["arrays"][choices.pick(sorted(footer["arrays"]))]
+        size = np.dtype(entry["dtype"]).itemsize
+        for _ in range(choices.pick((1, 1, 4, 16))):
+            at = entry["offset"] + choices.below(max(1, entry["bytes"] // size)) * size
+            number = choices.below(800) - 400 if choices.once_in(3) else choices.pick(NUMBERS)
+            body[at : at + size] = (number % 2 ** (8 * size)).to_bytes(size, "little")
+        entry["crc"] = zlib.crc32(body[entry["offset"] : entry["offset"] + entry["bytes"]])
+    return _closed(bytes(body), json.dumps(footer).encode())
+
+
+def _crafted_footer(choices: Choices, index: Damaged) -> bytes:
+    """Change what the footer says, and make its checksum fit."""
+    footer = index.footer
+    names = sorted(footer["arrays"])
+    name, other = choices.pick(names), choices.pick(names)
+    entry = footer["arrays"][name]
+    match choices.below(6):
+        case 0:
+            entry["shape"][choices.below(len(entry["shape"]))] = junk(choices)
+        case 1:
+            entry[choices.pick(("offset", "bytes", "crc", "shape"))] = junk(choices)
+        case 2:
+            kinds = ("<i8", "<i4", "|u1", "<f4", "<f2", "<f8", "|O", "<U9", "", 3, None)
+            entry["dtype"] = choices.pick(kinds)
+        case 3:
+            values = [junk(choices), [1e9, 0.0], [0, 0]]
+            footer["info"][choices.pick([*footer["info"], "first_wide"])] = choices.pick(values)
+        case 4:
+            footer["arrays"][name], footer["arrays"][other] = footer["arrays"][other], entry
+            footer["arrays"].pop(choices.pick((name, other, "none")), None)
+        case _:
+            words = [b"0", b"1", b"[", b"]", b"{", b"}", b",", b'"', b"-", b"e", b".", b"\0", b"\xff"]
+            text = mutated_bytes(choices, json.dumps(footer).encode(), words)
+            return _closed(index.sound[: index.end], text)
+    return _closed(index.sound[: index.end], json_bytes(footer))
+
+
+def _closed(body: bytes, footer: bytes) -> bytes:
+    """Return a file whose trailer fits its footer, so that what is wrong is found later, if at all."""
+    return body + footer + TRAILER.pack(len(footer), zlib.crc32(footer), FORMAT, TAIL)
+
+
+def _row_of(data: bytes, otherwise: Row) -> Row:
+    """Return what a catalogue would have to say for the damaged file to be taken."""
+    try:
+        length, crc = TRAILER.unpack(data[-TRAILER.size :])[:2]
+        info = json.loads(data[-TRAILER.size - length : -TRAILER.size])["info"]
+        items, elements = info["items"], info["elements"]
+    except Exception:
+        return otherwise
+    if type(items) is int and type(elements) is int and max(abs(items), abs(elements)) < 2**63:
+        return items, elements, len(data), crc
+    return *otherwise[:2], len(data), crc
+
+
+# -- one input -------------------------------------------------------------------------------------
+
+
+def _try(choices: Choices, index: Damaged) -> None:
+    is_crafted = bool(choices.below(5))
+    if is_crafted:
+        data = choices.pick((_crafted_values, _crafted_values, _crafted_footer))(choices, index)
+        row = index.row if choices.once_in(10) else _row_of(data, index.row)
+    else:
+        data, row = mutated_bytes(choices, index.sound, [TAIL, b"\0" * 64]), index.row
+    index.segment.write_bytes(data)
+    with closing(sqlite3.connect(index.root / "catalog.sqlite", isolation_level=None)) as db:
+        db.execute("PRAGMA synchronous = OFF")
+        db.execute("UPDATE segments SET items = ?, elements = ?, bytes = ?, crc = ?", row)
+    verify = "full" if choices.once_in(4) else "open"
+    expected = None if is_crafted or verify == "open" else index.answers
+    attempt(lambda: _use(choices, index.root, verify, expected))
+    if not is_crafted and data != index.sound and choices.once_in(2):
+        assert not _is_sound(index.root), "check() says that a damaged segment is sound"
+    if choices.once_in(40):
+        _repair_copy(choices, index.root)
+
+
+def _use(choices: Choices, root: Path, verify: str, expected: dict[str, Any] | None) -> None:
+    """Search a damaged index; where checksums are compared, answers are right or errors."""
+    with SetIndex.open(root, read_only=True, verify=verify) as index:
+        for _ in range(3):
+            searches = SLOW if choices.once_in(100) else SEARCHES
+            name = choices.pick(list(searches))
+            try:
+                answer = searches[name](index)
+            except SetNetError:
+                continue
+            assert expected is None or answer == expected[name], f"search {name!r}: a wrong answer"
+        if choices.once_in(4):
+            attempt(index.check)
+
+
+def _is_sound(root: Path) -> bool:
+    try:
+        with SetIndex.open(root, read_only=True) as index:
+            return index.check().ok
+    except SetNetError:
+        return False
+
+
+def _repair_copy(choices: Choices, root: Path) -> None:
+    """Repair, extend and compact a copy; what was repaired is sound."""
+    copy = root.with_name("copy")
+    shutil.copytree(root, copy)
+    try:
+        if attempt(lambda: SetIndex.repair(copy, revive=choices.once_in(2))):
+            with SetIndex.open(copy, read_only=True) as index:
+                assert index.check().ok, f"repaired, and not sound: {index.check().problems[0]}"
+        attempt(lambda: extend(copy))
+    finally:
+        shutil.rmtree(copy)
+
+
+def extend(root: Path) -> None:
+    """Open for writing, add an item, delete one, and compact."""
+    with SetIndex.open(root) as index:
+        index.add(["more"], np.ones((1, DIM), np.float32), [1])
+        attempt(lambda: index.delete(["item 7"]))
+        index.compact()
