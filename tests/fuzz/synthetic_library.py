@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from setnet.library import Example, Library
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult
-from setnet.library.store.creation import remember
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library import Example, Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library.maintenance.creation import remember
 
 __all__ = ["fill_library"]
 
@@ -24,11 +22,12 @@ def fill_library(library: Library, folder: Path, images: Sequence[bytes]) -> Non
         path = folder / f"{number}.jpg"
         path.write_bytes(image)
         descriptors = rng.normal(size=(number % 3, library.dim)).astype(np.float32)
-        face = FaceRow((4.5, 5, 30, 38), rng.normal(size=(5, 2)).astype("<f4").tobytes(), 0.9, "{}")
+        landmarks = [rng.normal(size=(5, 2)).astype("<f4").tobytes() for _ in descriptors]
+        faces = [StoredFace(n, 4.5, 5, 30, 38, 0.9, points, "{}") for n, points in enumerate(landmarks)]
         results.append(
             PhotoResult(
                 os.fsencode(path), size=len(image), mtime_ns=number, hash=bytes([number]) * 16,
-                taken=1.5e9 + number, width=48, height=40, faces=(face,) * len(descriptors),
+                taken=1.5e9 + number, width=48, height=40, faces=tuple(faces),
                 descriptors=descriptors if len(descriptors) else None,
             )
         )  # fmt: skip
