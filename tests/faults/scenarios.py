@@ -1,37 +1,23 @@
-"""The changes that faults are injected into: what is there before, what is done, what is there now.
-
-A change is atomic: whatever happens, `contents` is that of before or that of after, and doing it again leads
-to after.
-"""
+"""The changes of an index that faults are injected into, and all scenarios by name."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setnet import SetIndex
-from setnet.errors import InvalidInputError, NotAnIndexError
+from library_scenarios import LIBRARY_SCENARIOS
+from scenario import Scenario
 
-__all__ = ["SCENARIOS", "Scenario"]
+from setnet import SetIndex
+from setnet.errors import NotAnIndexError
+
+__all__ = ["SCENARIOS"]
 
 DIM = 4
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """How to make the base in an empty folder, how to change it, and what it holds."""
-
-    make: Callable[[Path], None]
-    change: Callable[[Path], None]
-    contents: Callable[[Path], Any]
-
-
-# -- the engine ----------------------------------------------------------------------------------------
 
 
 def elements(seed: int, count: int = 2) -> np.ndarray:
@@ -128,76 +114,4 @@ SCENARIOS: dict[str, Scenario] = {
     "create": Scenario(lambda root: None, create, created),
     "repair": Scenario(make_damaged, repair, repaired),
     "backup": Scenario(make_backup, back_up, backup_contents),
-}
-
-
-# -- the library ---------------------------------------------------------------------------------------
-
-
-def make_library(root: Path) -> None:
-    """Make a library of three photos and one person; the photos lie beside the folder under test."""
-    from setnet.library import Library
-
-    photos = photos_of(root)
-    with Library.create(root / "library") as library:
-        library.index([photos / "old"], workers=0)
-        library.add_person("Anna", [str(photos / "old" / "a.jpg")])
-
-
-def photos_of(root: Path) -> Path:
-    """Return the folder with the photos of the scenarios, `old` and `new`."""
-    return Path(os.environ["SETNET_FAULT_PHOTOS"])
-
-
-def library_contents(root: Path) -> dict[str, Any]:
-    """Return what a library knows, and that all its files are sound."""
-    from setnet.library import Library
-
-    with Library.open(root / "library") as library:
-        library.index([photos_of(root) / "old"], workers=0)  # finishes what was cut short
-        assert library.check() == []
-        photos = {
-            photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
-            for photo in library.catalog.all_photos()
-        }
-        return {"photos": photos, "people": [p.name for p in library.people]}
-
-
-def on_library(change: Callable[[Any, Path], object]) -> Scenario:
-    def changed(root: Path) -> None:
-        from setnet.library import Library
-
-        with Library.open(root / "library") as library:
-            change(library, photos_of(root))
-
-    return Scenario(make_library, changed, library_contents)
-
-
-def create_library(root: Path) -> None:
-    from setnet.library import Library
-
-    try:
-        Library.create(root / "library").close()
-    except InvalidInputError:  # made by an attempt before this one
-        Library.open(root / "library").close()
-
-
-def created_library(root: Path) -> dict[str, Any]:
-    from setnet.library import Library
-
-    create_library(root)  # wherever it was cut short, it can be made or opened
-    with Library.open(root / "library") as library:
-        assert library.check() == []
-        return {"photos": library.catalog.counts().photos, "dim": library.dim}
-
-
-SCENARIOS |= {
-    "library-create": Scenario(lambda root: None, create_library, created_library),
-    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
-    "library-forget": on_library(lambda library, photos: library.forget([photos / "old" / "b.jpg"])),
-    "library-person": on_library(
-        lambda library, photos: library.add_person("Ben", [str(photos / "old" / "b.jpg")])
-    ),
-    "library-rename": on_library(lambda library, photos: library.people.rename("Anna", "Anne")),
-    "library-remove": on_library(lambda library, photos: library.people.remove("Anna")),
-}
+} | LIBRARY_SCENARIOS

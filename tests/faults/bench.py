@@ -1,0 +1,52 @@
+"""One scenario with its base, what it holds before and after its change, and what may be there after a fault."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from harness import Trials
+from scenarios import SCENARIOS
+
+__all__ = ["Bench"]
+
+
+class Bench:
+    """Makes copies of a scenario's base for trials, and compares what is left of them with the model."""
+
+    def __init__(self, trials: Trials, name: str, folder: Path) -> None:
+        self.trials, self.name, self.scenario = trials, name, SCENARIOS[name]
+        self.base, self.root = folder / "base", folder / "root"
+        self.base.mkdir()
+        self.scenario.make(self.base)
+        self.before = self._contents(lambda: None)
+        self.calls = 0
+        self.after = self._contents(self._undisturbed)
+
+    def _undisturbed(self) -> None:
+        outcome = self.trials.run(self.root, self.name)
+        assert outcome.ended == "done", outcome
+        self.calls = outcome.calls
+
+    def _contents(self, change: Callable[[], None]) -> Any:
+        with self.copy():
+            change()
+            return self.scenario.contents(self.root)
+
+    @contextmanager
+    def copy(self) -> Iterator[None]:
+        """Copy the base to the root of a trial for as long as the block lasts."""
+        shutil.copytree(self.base, self.root)
+        yield
+        shutil.rmtree(self.root)
+
+    def compare(self, root: Path, is_done: bool, case: str) -> None:
+        """Fail unless all that was stored is there: the change too when it is done, and maybe when not."""
+        try:
+            contents = self.scenario.contents(root)
+        except BaseException as error:
+            raise AssertionError(case) from error
+        assert contents in ([self.after] if is_done else [self.before, self.after]), case

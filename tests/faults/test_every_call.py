@@ -1,0 +1,63 @@
+"""Faults at every file-system call of every change: nothing stored is lost, nothing foreign is raised.
+
+The short form tries some of the calls, `make soak` all of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from bench import Bench
+from harness import KINDS, Trials
+from scenarios import SCENARIOS
+
+ENGINE = [name for name in SCENARIOS if not name.startswith("library")]
+LIBRARY = [name for name in SCENARIOS if name.startswith("library")]
+BAD = {"foreign", "crashed"}
+
+
+def inject(bench: Bench, kind: str, step: int) -> int:
+    """Inject a fault at every ``step``-th call, then stop or go on; return the number of faults."""
+    injected = 0
+    first = 1 + zlib.crc32(f"{bench.name} {kind}".encode()) % step  # other calls for other kinds
+    for at in range(first, bench.calls + 1, step):
+        for go_on in (False, True) if kind != "kill" else (False,):
+            with bench.copy():
+                outcome = bench.trials.run(bench.root, bench.name, at=at, kind=KINDS[kind], go_on=go_on)
+                case = f"{kind} at call {at} of {bench.name}, go on: {go_on}: {outcome}"
+                assert not BAD & set(outcome.ended.replace(",", "").split()), case
+                assert not go_on or outcome.ended.endswith("again done"), case
+                bench.compare(bench.root, is_done=outcome.ended.endswith("done"), case=case)
+                injected += 1
+    return injected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ENGINE)
+def test_a_fault_at_any_call_loses_nothing(
+    trials: Trials,
+    tmp_path: Path,
+    name: str,
+    kind: str,
+    is_soak: bool,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bench = Bench(trials, name, tmp_path)
+    record_property(f"faults: {name}, {kind}", inject(bench, kind, 1 if is_soak else 23))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", LIBRARY)
+def test_a_fault_at_any_call_loses_nothing_of_a_library(
+    library_trials: Trials,
+    tmp_path: Path,
+    name: str,
+    kind: str,
+    is_soak: bool,
+    record_property: Callable[[str, object], None],
+) -> None:
+    bench = Bench(library_trials, name, tmp_path)
+    record_property(f"faults: {name}, {kind}", inject(bench, kind, 1 if is_soak else 61))
