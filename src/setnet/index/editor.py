@@ -32,12 +32,11 @@ class IndexEditor:
 
     def close(self) -> None:
         """Close the index and give the write lock back, after a change under way."""
-        with self._one_at_a_time:
-            if not self._reader.closed:
-                try:
-                    self._reader.close()
-                finally:
-                    self.writer.close()
+        with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
+            try:
+                self._reader.close()
+            finally:
+                self.writer.close()
 
     def add(
         self,

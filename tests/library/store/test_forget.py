@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.library import Example, Library, LibraryPhoto, NamedPeople
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library.store import forget as forgetting
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
@@ -113,12 +114,12 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    remove = PhotoWriter.remove
+    mark = forgetting.mark_removed
 
-    def asked_for_meanwhile(writer: PhotoWriter, ids: list[int]) -> None:
+    def asked_for_meanwhile(db: sqlite3.Connection, ids: list[int]) -> None:
         library.thumbnail(photo.id, 160)
-        remove(writer, ids)
+        mark(db, ids)
 
-    monkeypatch.setattr(PhotoWriter, "remove", asked_for_meanwhile)
+    monkeypatch.setattr(forgetting, "mark_removed", asked_for_meanwhile)
     library.forget([photo.path])
     assert list((library.path / "thumbnails").glob("*/*")) == []
