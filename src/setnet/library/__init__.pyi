@@ -4,6 +4,10 @@ from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
+from .maintenance.creation import library_exists as library_exists
+from .maintenance.creation import refuse_other_settings as refuse_other_settings
+from .maintenance.creation import roots_from as roots_from
+from .maintenance.status import LibraryStatus as LibraryStatus
 from .pictures.contact_sheet import contact_sheet as contact_sheet
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
@@ -17,9 +21,6 @@ from .search.conditions import face_range_from as face_range_from
 from .search.face_identity import NamedPeople as NamedPeople
 from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
-from .store.creation import library_exists as library_exists
-from .store.creation import refuse_other_settings as refuse_other_settings
-from .store.creation import roots_from as roots_from
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
@@ -34,4 +35,3 @@ from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch
 from .store.records import PhotoHit as PhotoHit
 from .store.records import StoredFace as StoredFace
-from .store.status import LibraryStatus as LibraryStatus

@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
+from setnet.library.maintenance import creation
+from setnet.library.maintenance.permissions import restrict, restrict_with_notice
+from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.search.answer import Answer, answer
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from, with_unique_names
-from setnet.library.store import creation
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, as_path, shown
 from setnet.library.store.people import People, Person, PersonDetails
-from setnet.library.store.permissions import restrict, restrict_with_notice
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
-from setnet.library.store.status import LibraryStatus, bytes_in
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -360,7 +360,7 @@ class Library:
     @own_errors
     def check(self) -> list[str]:
         """Verify the checksums of all files and that they agree; return the problems found."""
-        from setnet.library.store.check import problems_of
+        from setnet.library.maintenance.check import problems_of
 
         return problems_of(self._database, self.set_index)
 
@@ -378,7 +378,7 @@ class Library:
         Examples of saved people that come from them are deleted too. A person who loses the last one stays,
         with `examples` 0, until new ones are added or the person is removed.
         """
-        from setnet.library.store.forget import forget
+        from setnet.library.maintenance.forget import forget
 
         with self._writing() as index:
             return forget(self._database, index, self.path / creation.THUMBNAILS, paths)
@@ -386,7 +386,7 @@ class Library:
     @own_errors
     def forget_everything(self) -> int:
         """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
-        from setnet.library.store.forget import delete_files
+        from setnet.library.maintenance.forget import delete_files
 
         photos = self.catalog.counts().photos
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.library import IndexProgress, IndexReport, Library
-from setnet.library.store.creation import INDEX
+from setnet.library.maintenance.creation import INDEX
 
 
 def run(library: Library, *folders: Path, **options: bool) -> IndexReport:

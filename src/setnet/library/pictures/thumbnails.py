@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from setnet.errors import InvalidInputError
+from setnet.library.maintenance.permissions import make_folder, write_private
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
-from setnet.library.store.permissions import make_folder, write_private
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from setnet.library.store.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
+from setnet.library.maintenance.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.store.paths import shown
 
 __all__ = ["make_folder", "restrict", "restrict_with_notice", "write_private"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
+from setnet.library.maintenance.creation import DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.pictures.thumbnails import delete_stale
-from setnet.library.store.creation import DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.store.database import Database
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.people import forget_sources
