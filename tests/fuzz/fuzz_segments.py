@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 from setnet import SetIndex, SetNetError
-from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 SECONDS_PER_INPUT = 30
 MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None  # no disk to wait for

@@ -17,6 +17,7 @@ from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
 from setnet.index.reader import IndexReader
 from setnet.index.recovery.backup import BackupReport, back_up
+from setnet.index.recovery.check import check_index
 from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.search.options import MoreOptions, SearchOptions
@@ -24,7 +25,6 @@ from setnet.index.search.query import QueryLike
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
 from setnet.index.settings import Settings, chosen_head, head_named
-from setnet.index.storage.check import check_index
 from setnet.index.storage.creation import create_files
 from setnet.index.storage.shape import SetSpec, Shape
 from setnet.index.storage.writer import Writer

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from setnet import SetIndex
 from setnet.index.kernels import backend
-from setnet.index.storage import segment_writer
+from setnet.index.storage.segments import segment_writer
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ import pytest
 from setnet import SetIndex
 from setnet.errors import NotAnIndexError, SetNetError, StorageError, VersionError
 from setnet.index.storage import writer
-from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 
 def test_reopening_changes_nothing(tmp_path, make_world, make_index):
@@ -103,7 +103,7 @@ WRITER = """
 import sys, numpy as np
 from setnet import SetIndex
 from setnet.index.storage import writer
-from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 writer.MERGE = 3
 index = SetIndex.open(sys.argv[1])
 start = len(index)

@@ -25,9 +25,9 @@ from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
 from setnet.index.storage.creation import UNFINISHED, empty_database
-from setnet.index.storage.segment import Segment
-from setnet.index.storage.segment_file import SegmentFile
-from setnet.index.storage.segment_folder import QUARANTINE, SegmentFolder, segment_path
+from setnet.index.storage.segments.segment import Segment
+from setnet.index.storage.segments.segment_file import SegmentFile
+from setnet.index.storage.segments.segment_folder import QUARANTINE, SegmentFolder, segment_path
 from setnet.system import FileLock, sync_folder
 
 __all__ = ["RepairReport", "repair_index"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from setnet.index.kernels import backend, lanes
 from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
-from setnet.index.storage.segment import Segment
+from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 from setnet.system import usable_cores
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from setnet.errors import StorageError
 from setnet.index.storage.attributes import items_where
 from setnet.index.storage.catalog import Catalog
-from setnet.index.storage.segment import Segment
-from setnet.index.storage.segment_file import SegmentFile
-from setnet.index.storage.segment_folder import segment_path
+from setnet.index.storage.segments.segment import Segment
+from setnet.index.storage.segments.segment_file import SegmentFile
+from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
 
 __all__ = ["Field", "Snapshot"]

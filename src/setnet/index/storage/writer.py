@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from setnet.errors import LockedError, StorageError
 from setnet.index.storage import catalog_checksum
-from setnet.index.storage.batch import Batch
 from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage.segment import Segment
-from setnet.index.storage.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
-from setnet.index.storage.segment_writer import Source, write_segment
+from setnet.index.storage.segments.batch import Batch
+from setnet.index.storage.segments.segment import Segment
+from setnet.index.storage.segments.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
+from setnet.index.storage.segments.segment_writer import Source, write_segment
 from setnet.index.storage.snapshot import Snapshot
 from setnet.system import FileLock
 

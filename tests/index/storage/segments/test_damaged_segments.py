@@ -10,7 +10,7 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index.storage.segment_file import FORMAT, TAIL, TRAILER
+from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 QUERY = np.ones((2, 16), np.float32)
 

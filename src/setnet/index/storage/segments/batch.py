@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index.storage.segment import ragged
+from setnet.index.storage.segments.segment import ragged
 
 __all__ = ["Batch"]
 

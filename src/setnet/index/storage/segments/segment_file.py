@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from setnet.errors import StorageError, VersionError
-from setnet.index.storage.segment_footer import ALIGN, ArrayEntry, parsed_footer
+from setnet.index.storage.segments.segment_footer import ALIGN, ArrayEntry, parsed_footer
 from setnet.system import total_memory
 
 __all__ = ["FORMAT", "SegmentFile", "SegmentFileWriter"]

@@ -14,9 +14,9 @@ from setnet.index.results import Report
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog, Committed
-from setnet.index.storage.segment import Segment
-from setnet.index.storage.segment_file import SegmentFile
-from setnet.index.storage.segment_folder import segment_path
+from setnet.index.storage.segments.segment import Segment
+from setnet.index.storage.segments.segment_file import SegmentFile
+from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
 
 __all__ = ["check_index"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import StorageError, VersionError
-from setnet.index.storage.segment_file import SegmentFile
-from setnet.index.storage.segment_layout import (
+from setnet.index.storage.segments.segment_file import SegmentFile
+from setnet.index.storage.segments.segment_layout import (
     expected_arrays,
     lane_fault,
     offsets_fault,

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import lanes
-from setnet.index.storage.batch import Batch
-from setnet.index.storage.segment import Segment, ragged
-from setnet.index.storage.segment_codes import write_codes, write_sets
-from setnet.index.storage.segment_file import SegmentFileWriter
+from setnet.index.storage.segments.batch import Batch
+from setnet.index.storage.segments.segment import Segment, ragged
+from setnet.index.storage.segments.segment_codes import write_codes, write_sets
+from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec, Shape
 
 __all__ = ["Source", "write_segment"]

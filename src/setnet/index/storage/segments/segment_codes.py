@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend, lanes
-from setnet.index.storage.segment_file import SegmentFileWriter
+from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec
 from setnet.sets import codec
 
