@@ -9,7 +9,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.library import Example, Library, LibraryPhoto, NamedPeople
-from setnet.library.store import forget as forgetting
+from setnet.library.maintenance import forget as forgetting
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
