@@ -19,9 +19,10 @@ from typing import Any
 
 from library_scenarios import faces_in, photos_folder, remember_faces
 from random_walk import run_child
+from scenario import acknowledgement
 from scenarios import SCENARIOS
 
-from setnet.errors import SetNetError
+from setnet.errors import OutcomeUnknownError, SetNetError
 
 SHIM = ctypes.CDLL(os.environ["LD_PRELOAD"])
 SHIM.fault_disarm.restype = ctypes.c_long
@@ -33,6 +34,8 @@ def outcome_of(root: Path, scenario: str) -> tuple[str, str]:
         SCENARIOS[scenario].change(root)
     except KeyboardInterrupt:
         return "interrupted", ""
+    except OutcomeUnknownError as error:
+        return "unknown", str(error)
     except SetNetError as error:
         return "refused", str(error)
     except BaseException:
@@ -50,7 +53,7 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
     if request["go_on"] and ended != "foreign":
         again, text = outcome_of(root, request["scenario"])
         ended = f"{ended}, again {again}"
-    return {"calls": calls, "ended": ended, "text": text}
+    return {"calls": calls, "ended": ended, "text": text, "acknowledged": acknowledgement.given}
 
 
 def run_trial(request: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +69,8 @@ def run_trial(request: dict[str, Any]) -> dict[str, Any]:
     if reply:
         answer: dict[str, Any] = json.loads(reply)
         return answer
-    return {"calls": 0, "ended": "killed" if status == signal.SIGKILL else "crashed", "text": str(status)}
+    ended = "killed" if status == signal.SIGKILL else "crashed"
+    return {"calls": 0, "ended": ended, "text": str(status), "acknowledged": False}
 
 
 def run_walk(request: dict[str, Any]) -> list[Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scenario import Scenario
+from scenario import Scenario, acknowledgement
 
 import setnet.faces
 from setnet.errors import InvalidInputError
@@ -80,12 +80,13 @@ def library_contents(root: Path) -> dict[str, Any]:
     return state
 
 
-def on_library(change: Callable[[Library, Path], object]) -> Scenario:
+def on_library(change: Callable[[Library, Path], object], is_one_step: bool = True) -> Scenario:
     def changed(root: Path) -> None:
         with Library.open(root / "library") as library:
             change(library, photos_folder())
+            acknowledgement.given = True
 
-    return Scenario(make_library, changed, library_contents)
+    return Scenario(make_library, changed, library_contents, is_one_step)
 
 
 def create_library(root: Path) -> None:
@@ -148,10 +149,10 @@ def upgraded(root: Path) -> dict[str, Any]:
 
 LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-create": Scenario(lambda root: None, create_library, created_library),
-    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
-    "library-forget": on_library(forget),
+    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0), False),
+    "library-forget": on_library(forget, False),
     "library-person": on_library(add_ben),
     "library-rename": on_library(rename_anna),
-    "library-remove": on_library(remove_anna),
+    "library-remove": on_library(remove_anna, False),
     "library-upgrade": Scenario(unpack_old, upgrade, upgraded),
 }

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from library_scenarios import LIBRARY_SCENARIOS
-from scenario import Scenario
+from scenario import Scenario, acknowledgement
 
 from setnet import SetIndex
 from setnet.errors import NotAnIndexError
@@ -43,17 +43,19 @@ def index_contents(root: Path) -> dict[str, Any]:
         }
         index.compact()
         assert {item.id for item in index.items()} == set(held)
+        tags = index.stats().tags
     aside = root / "index" / "quarantine"
     assert not aside.exists() or not os.listdir(aside), "deleted means gone"
-    return held
+    return held | {"tags": tags}
 
 
 def on_index(change: Callable[[SetIndex], object]) -> Scenario:
     def changed(root: Path) -> None:
         with SetIndex.open(root / "index") as index:
             change(index)
+            acknowledgement.given = True
 
-    return Scenario(make_index, changed, index_contents)
+    return Scenario(make_index, changed, index_contents, is_one_step=True)
 
 
 def create(root: Path) -> None:

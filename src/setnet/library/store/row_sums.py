@@ -7,10 +7,11 @@ hash, one that goes takes it away, in the same transaction. A check adds up the 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["MIGRATION", "add_up", "problems", "register"]
+__all__ = ["MIGRATION", "add_up", "problems", "raise_hidden", "register"]
 
 # As of version 2 of the database: a migration that adds a column replaces the triggers of its table.
 _COLUMNS = {
@@ -24,8 +25,23 @@ _COLUMNS = {
 _MASK = (1 << 62) - 1  # two hashes added are still an integer to SQLite
 
 
+_hidden = threading.local()
+
+
 def _hash(*values: Any) -> int:
-    return int.from_bytes(blake2b(repr(values).encode(), digest_size=8).digest(), "little") & _MASK
+    try:
+        return int.from_bytes(blake2b(repr(values).encode(), digest_size=8).digest(), "little") & _MASK
+    except BaseException as error:
+        _hidden.error = error
+        raise
+
+
+def raise_hidden() -> None:
+    """Raise what came up while SQLite had a row hashed, as Ctrl-C may: it says only that a function failed."""
+    error: BaseException | None = getattr(_hidden, "error", None)
+    _hidden.error = None
+    if error is not None:
+        raise error
 
 
 def _call(table: str, row: str) -> str:
