@@ -17,6 +17,8 @@ from setnet.system import sync_folder
 
 __all__ = ["append_durably", "replace_file", "storage_errors", "transaction"]
 
+_LATEST: dict[int, object] = {}  # transaction by connection
+
 
 @contextmanager
 def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
@@ -33,12 +35,15 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
     """
     if db.in_transaction:  # an interrupt struck between the BEGIN of an earlier call and its block
         db.execute("ROLLBACK")
+    own = _LATEST[id(db)] = object()
     try:
         db.execute(begin)
         yield
         _commit(db)
     except BaseException:
-        if db.in_transaction:  # a COMMIT may have succeeded before the interrupt
+        # a COMMIT may have succeeded before the interrupt; and a transaction that an interrupt left behind
+        # comes here when it is collected as garbage, maybe inside the next one
+        if db.in_transaction and _LATEST[id(db)] is own:
             db.execute("ROLLBACK")
         raise
 

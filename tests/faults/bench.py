@@ -1,4 +1,4 @@
-"""One scenario with its base, what it holds before and after its change, and what may be there after a fault."""
+"""One scenario with its base, what it holds before and after its change, and what a fault may leave."""
 
 from __future__ import annotations
 

@@ -59,7 +59,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print how many faults the tests injected, by scenario and kind."""
     counts: Counter[str] = Counter()
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        counts.update({name: number for name, number in report.user_properties if name.startswith("faults: ")})
+        counts.update(
+            {name: number for name, number in report.user_properties if name.startswith("faults: ")}
+        )
     if counts:
         terminalreporter.section("faults injected")
         for name, number in sorted(counts.items()):

@@ -1,8 +1,8 @@
 """Runs trials: one forked child per fault, with the shim preloaded. Started by `harness.Trials`.
 
-Reads one JSON request per line and answers each with one JSON line. A trial of a scenario tells how many calls
-it made, how it ended, and what came out of it besides the project's own errors. A random walk tells what the
-child reported before and after each of its changes.
+Reads one JSON request per line and answers each with one JSON line. A trial of a scenario tells how many
+calls it made, how it ended, and what came out of it besides the project's own errors. A random walk tells
+what the child reported before and after each of its changes.
 """
 
 from __future__ import annotations

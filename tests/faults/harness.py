@@ -20,7 +20,7 @@ KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4, "kill"
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: done, refused or unknown (errors of ours), interrupted, foreign, killed or crashed."""
+    """How a trial ended: done, refused, unknown (errors of ours), interrupted, foreign, killed, crashed."""
 
     calls: int
     ended: str

@@ -15,8 +15,8 @@ class Scenario:
     """How to make the base in an empty folder, how to change it, and what it holds.
 
     A change is atomic: whatever happens, `contents` is that of before or that of after, and doing it again
-    leads to after. Of a change with ``is_one_step``, an error other than `OutcomeUnknownError` says that it is
-    not stored; one of several steps may be completed by the next run.
+    leads to after. Of a change with ``is_one_step``, an error other than `OutcomeUnknownError` says that it
+    is not stored; one of several steps may be completed by the next run.
     """
 
     make: Callable[[Path], None]

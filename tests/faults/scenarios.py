@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from library_scenarios import LIBRARY_SCENARIOS
 from scenario import Scenario, acknowledgement
 

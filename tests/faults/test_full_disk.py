@@ -1,4 +1,4 @@
-"""A disk that is full, at every size from no space to enough: a clear error, nothing lost, space given back."""
+"""A full disk, at every size from no space to enough: a clear error, nothing lost, space given back."""
 
 from __future__ import annotations
 

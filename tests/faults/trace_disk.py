@@ -2,7 +2,7 @@
 
 Written data survives for certain only after an fsync of its file; a file's name, its removal and its renaming
 only after an fsync of its folder (a new file's name also with the file itself, and a new folder with anything
-in it, as on ext4, xfs and btrfs). What was not synced may survive or not, write by write and sector by sector.
+in it, as on ext4, xfs and btrfs). What was not synced may survive or not, write by write, cut at a sector.
 """
 
 from __future__ import annotations

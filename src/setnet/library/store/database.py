@@ -64,7 +64,6 @@ class Database:
                     isolation_level=None,
                     check_same_thread=False,
                 )
-            self._local.db = db
             with self._lock:
                 self._open.append(db)
             with self.errors():
@@ -74,6 +73,7 @@ class Database:
                 db.execute("PRAGMA foreign_keys = ON")
                 db.execute(f"PRAGMA mmap_size = {_MAPPED}")
                 row_sums.register(db)
+            self._local.db = db  # last: an interrupt must not leave one that lacks any of this
         return db
 
     def _address(self) -> str:

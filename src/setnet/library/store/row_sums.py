@@ -37,7 +37,7 @@ def _hash(*values: Any) -> int:
 
 
 def raise_hidden() -> None:
-    """Raise what came up while SQLite had a row hashed, as Ctrl-C may: it says only that a function failed."""
+    """Raise what came up while SQLite had a row hashed, such as Ctrl-C: SQLite tells only that it failed."""
     error: BaseException | None = getattr(_hidden, "error", None)
     _hidden.error = None
     if error is not None:
