@@ -15,7 +15,7 @@ from pathlib import Path
 from setnet.errors import OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = ["append_durably", "replace_file", "storage_errors", "transaction"]
+__all__ = ["after_commit", "append_durably", "replace_file", "storage_errors", "transaction"]
 
 _LATEST: dict[int, object] = {}  # transaction by connection
 
@@ -70,6 +70,18 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
     except sqlite3.Error as error:
         raise StorageError(f"{doing}{path}: {error}") from error
+
+
+@contextmanager
+def after_commit(path: Path) -> Iterator[None]:
+    """Turn an error of the system into `OutcomeUnknownError`: the change it follows is committed already."""
+    try:
+        yield
+    except OSError as error:
+        raise OutcomeUnknownError(
+            f"{path}: {error.strerror or error}: a change was committed but not entered there; that is made up "
+            "for when the index is changed or opened again, and repeating the change does no harm"
+        ) from error
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:

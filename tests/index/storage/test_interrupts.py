@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.errors import LockedError, StorageError
+from setnet.errors import LockedError, OutcomeUnknownError, StorageError
 from setnet.index.storage import writer as writers
 
 ROWS = np.eye(4, dtype=np.float32)
@@ -164,3 +164,20 @@ def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path):
     with SetIndex.open(tmp_path / "i") as index:
         assert index.check().ok
         assert {item.id for item in index.items()} == {"a", "b", "c", "second"}
+
+
+def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(tmp_path, monkeypatch):
+    small_index(tmp_path / "i")
+    with SetIndex.open(tmp_path / "i") as index:
+
+        def fails(*_: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("setnet.index.storage.commit_log.append_durably", fails)
+            with pytest.raises(OutcomeUnknownError, match=r"commits\.log.*committed"):
+                index.add(["new"], ROWS[2:], [2])
+        index.add(["other"], ROWS[2:], [2])
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert {item.id for item in index.items()} == {"a", "b", "c", "new", "other"}

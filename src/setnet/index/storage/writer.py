@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import after_commit
 from setnet.errors import LockedError, StorageError
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog, TagEntry
@@ -92,7 +93,7 @@ class Writer:
     ) -> None:
         """Make a committed change known to the log: only then may the caller hear that it is stored."""
         lags, self._log_lags = self._log_lags, True
-        with self.catalog.reading():
+        with after_commit(self._log.path), self.catalog.reading():
             generation = self.catalog.get("generation")
             if lags:
                 settings = self.catalog.get("settings")
