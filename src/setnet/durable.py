@@ -74,13 +74,14 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
 
 @contextmanager
 def after_commit(path: Path) -> Iterator[None]:
-    """Turn an error of the system into `OutcomeUnknownError`: the change it follows is committed already."""
+    """Turn an error of the disk into `OutcomeUnknownError`: the change it follows is committed already."""
     try:
-        yield
-    except OSError as error:
+        with storage_errors(path):
+            yield
+    except StorageError as error:
         raise OutcomeUnknownError(
-            f"{path}: {error.strerror or error}: a change was committed but not entered there; that is made up "
-            "for when the index is changed or opened again, and repeating the change does no harm"
+            f"{error}: a change was committed but not entered in {path.name}; that is made up for when the "
+            "index is changed or opened again, and repeating the change does no harm"
         ) from error
 
 
