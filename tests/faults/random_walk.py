@@ -69,7 +69,7 @@ class IndexStore:
         if kind == "compact":
             return ["compact"]
         if kind == "tag":
-            return ["tag", chance.randint(0, 4)]
+            return ["tag", chance.randint(1, 4)]
         number = chance.randint(1, 5)
         some = chance.sample(items, min(len(items), number)) if kind == "upsert" else []
         names = some or [f"x{chance.randrange(10**9)}" for _ in range(number)]

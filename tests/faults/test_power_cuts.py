@@ -25,14 +25,16 @@ def cut_power(bench: Bench, folder: Path, step: int, tries: int) -> int:
         bench.trials.run(bench.root, bench.name, trace=str(trace))
     chance = random.Random(bench.name)
     survives: list[random.Random | None] = [None, *([chance] * tries)]
-    number = 0
+    number, failures = 0, []
     for at, (state, is_done) in enumerate(disks(trace.read_bytes(), disk)):
         for luck in survives if at % step == 0 else []:
             state.write(cut, luck)
             possible = [bench.after] if is_done else [bench.before, bench.after]
-            bench.compare(cut, possible, f"power cut after operation {at} of {bench.name}")
+            if wrong := bench.loss(cut, possible):
+                failures.append(f"power cut after operation {at} of {bench.name}: {wrong}")
             shutil.rmtree(cut)
             number += 1
+    assert not failures, f"{len(failures)} of {number}: " + "\n".join(failures[:5])
     return number
 
 
@@ -44,7 +46,7 @@ def test_a_power_cut_at_any_moment_loses_nothing(
     is_soak: bool,
     record_property: Callable[[str, object], None],
 ) -> None:
-    step, tries = (1, 6) if is_soak else (5, 1)
+    step, tries = (1, 4) if is_soak else (5, 1)
     number = cut_power(Bench(trials, name, tmp_path), tmp_path, step, tries)
     record_property(f"faults: {name}, power-cut", number)
 
@@ -57,6 +59,6 @@ def test_a_power_cut_at_any_moment_loses_nothing_of_a_library(
     is_soak: bool,
     record_property: Callable[[str, object], None],
 ) -> None:
-    step, tries = (1, 6) if is_soak else (29, 1)
+    step, tries = (1, 2) if is_soak else (29, 1)
     number = cut_power(Bench(library_trials, name, tmp_path), tmp_path, step, tries)
     record_property(f"faults: {name}, power-cut", number)

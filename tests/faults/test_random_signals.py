@@ -43,6 +43,8 @@ def shake(trials: Trials, kind: str, name: str, root: Path, number: int) -> None
         case = f"{name} in trial {trial} of {kind}: {reports[-12:]}"
         if name == "interrupt":
             assert ["closed"] in reports, case  # nothing foreign came out, and going on was possible
+        else:
+            assert not {"foreign", "interrupted"} & {report[0] for report in reports}, case
         possible = possible_states(kind, state, reports)
         try:
             found = store.contents(root)

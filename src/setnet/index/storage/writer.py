@@ -216,5 +216,6 @@ class Writer:
             self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._put_aside()
             self.folder.empty_quarantine()
+            self.folder.sync()  # else a power cut brings deleted files back
         except sqlite3.Error as error:
             raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error

@@ -34,7 +34,7 @@ __all__ = [
 
 DATABASE, INDEX, THUMBNAILS, COMMITS = "library.db", "index", "thumbnails", "library.commits"
 # In the order in which they are deleted: a record of commits without its database would mean a loss.
-DATABASE_FILES = (COMMITS, f"{DATABASE}-wal", f"{DATABASE}-shm", DATABASE)
+DATABASE_FILES = (COMMITS, *(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal")), DATABASE)
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:

@@ -62,16 +62,18 @@ class SegmentFolder:
                     path.rename(home)
 
     def empty_quarantine(self, older_than: float = 0.0) -> None:
-        """Delete the files put aside longer than ``older_than`` seconds ago, for good."""
+        """Delete the files put aside longer than ``older_than`` seconds ago."""
         now = time.time()
         for path in self._quarantined():
             if now - path.stat().st_mtime >= older_than:
                 path.unlink()
 
     def sync(self) -> None:
-        """Make the names of the files as durable as their contents."""
+        """Make the names of the files as durable as their contents, and deletions as durable as commits."""
         try:
             sync_folder(self._folder)
+            if self._quarantine.is_dir():
+                sync_folder(self._quarantine)
         except OSError as error:
             raise StorageError(f"cannot write {self._folder}: {error.strerror or error}") from error
 
