@@ -6,12 +6,14 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the same modules
 
+from bench import Bench
 from harness import Trials, build_shim
 
 collect_ignore = ["fork_server.py", "full_disk.py"]  # programs of their own, not tests
@@ -48,11 +50,35 @@ def library_trials(tmp_path_factory: pytest.TempPathFactory, fault_photos: None)
         yield server
 
 
+@pytest.fixture(scope="session")
+def bench_of(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[[str], Bench]:
+    """Return the function that gives the bench of a scenario, made once."""
+
+    @cache
+    def made(name: str) -> Bench:
+        server = "library_trials" if name.startswith("library") else "trials"
+        return Bench(request.getfixturevalue(server), name, tmp_path_factory.mktemp(name))
+
+    return made
+
+
 def _server(folders: pytest.TempPathFactory, *warm: str) -> Trials:
     shim = build_shim(folders.mktemp("shim"))
     if shim is None:
         pytest.skip("faults are injected by a preloaded C library: Linux and a compiler are needed")
     return Trials(shim, *warm)
+
+
+@pytest.fixture
+def count_faults(record_property: Callable[[str, object], None]) -> Callable[[str, str, int], None]:
+    """Return the function that notes how many faults of a kind were injected into what."""
+
+    def count(name: str, kind: str, number: int) -> None:
+        record_property(f"faults: {name}, {kind}", number)
+
+    return count
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from bench import Bench
-from harness import KINDS, Outcome, Trials
+from harness import KINDS, Outcome
 from scenarios import SCENARIOS
 
 ENGINE = [name for name in SCENARIOS if not name.startswith("library")]
@@ -44,26 +43,14 @@ def problem_of(outcome: Outcome, go_on: bool) -> str | None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ENGINE)
 def test_a_fault_at_any_call_loses_nothing(
-    trials: Trials,
-    tmp_path: Path,
-    name: str,
-    kind: str,
-    is_soak: bool,
-    record_property: Callable[[str, object], None],
+    bench_of: Callable[[str], Bench], name: str, kind: str, is_soak: bool, count_faults: Callable[..., None]
 ) -> None:
-    bench = Bench(trials, name, tmp_path)
-    record_property(f"faults: {name}, {kind}", inject(bench, kind, 1 if is_soak else 23))
+    count_faults(name, kind, inject(bench_of(name), kind, 1 if is_soak else 23))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_fault_at_any_call_loses_nothing_of_a_library(
-    library_trials: Trials,
-    tmp_path: Path,
-    name: str,
-    kind: str,
-    is_soak: bool,
-    record_property: Callable[[str, object], None],
+    bench_of: Callable[[str], Bench], name: str, kind: str, is_soak: bool, count_faults: Callable[..., None]
 ) -> None:
-    bench = Bench(library_trials, name, tmp_path)
-    record_property(f"faults: {name}, {kind}", inject(bench, kind, 1 if is_soak else 61))
+    count_faults(name, kind, inject(bench_of(name), kind, 1 if is_soak else 61))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from bench import Bench
-from harness import Trials
 from scenarios import SCENARIOS
 from trace_disk import Disk, disks
 
@@ -40,25 +39,23 @@ def cut_power(bench: Bench, folder: Path, step: int, tries: int) -> int:
 
 @pytest.mark.parametrize("name", ENGINE)
 def test_a_power_cut_at_any_moment_loses_nothing(
-    trials: Trials,
+    bench_of: Callable[[str], Bench],
     tmp_path: Path,
     name: str,
     is_soak: bool,
-    record_property: Callable[[str, object], None],
+    count_faults: Callable[..., None],
 ) -> None:
     step, tries = (1, 4) if is_soak else (5, 1)
-    number = cut_power(Bench(trials, name, tmp_path), tmp_path, step, tries)
-    record_property(f"faults: {name}, power-cut", number)
+    count_faults(name, "power cut", cut_power(bench_of(name), tmp_path, step, tries))
 
 
 @pytest.mark.parametrize("name", LIBRARY)
 def test_a_power_cut_at_any_moment_loses_nothing_of_a_library(
-    library_trials: Trials,
+    bench_of: Callable[[str], Bench],
     tmp_path: Path,
     name: str,
     is_soak: bool,
-    record_property: Callable[[str, object], None],
+    count_faults: Callable[..., None],
 ) -> None:
     step, tries = (1, 2) if is_soak else (29, 1)
-    number = cut_power(Bench(library_trials, name, tmp_path), tmp_path, step, tries)
-    record_property(f"faults: {name}, power-cut", number)
+    count_faults(name, "power cut", cut_power(bench_of(name), tmp_path, step, tries))

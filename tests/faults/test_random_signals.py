@@ -57,21 +57,17 @@ def shake(trials: Trials, kind: str, name: str, root: Path, number: int) -> None
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_signal_at_a_random_moment_loses_nothing(
-    trials: Trials, tmp_path: Path, name: str, is_soak: bool, record_property: Callable[[str, object], None]
+    trials: Trials, tmp_path: Path, name: str, is_soak: bool, count_faults: Callable[..., None]
 ) -> None:
     number = 800 if is_soak else 8
     shake(trials, "index", name, tmp_path / "root", number)
-    record_property(f"faults: random changes of an index, {name}", number)
+    count_faults("random changes of an index", name, number)
 
 
 @pytest.mark.parametrize("name", SIGNALS)
 def test_a_signal_at_a_random_moment_loses_nothing_of_a_library(
-    library_trials: Trials,
-    tmp_path: Path,
-    name: str,
-    is_soak: bool,
-    record_property: Callable[[str, object], None],
+    library_trials: Trials, tmp_path: Path, name: str, is_soak: bool, count_faults: Callable[..., None]
 ) -> None:
     number = 200 if is_soak else 3
     shake(library_trials, "library", name, tmp_path / "root", number)
-    record_property(f"faults: random changes of a library, {name}", number)
+    count_faults("random changes of a library", name, number)
