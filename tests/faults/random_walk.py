@@ -223,6 +223,8 @@ def run_child(request: dict[str, Any], send: Callable[[list[Any]], None]) -> Non
     """Walk in a forked child, which never returns."""
     try:
         walk(request, send)
+    except KeyboardInterrupt:  # outside of any change
+        send(["closed"])
     except BaseException:
         send(["foreign", traceback.format_exc()])
     os._exit(0)
