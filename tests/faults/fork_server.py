@@ -8,6 +8,7 @@ what the child reported before and after each of its changes.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import signal
@@ -98,6 +99,7 @@ def warm_up() -> None:
 def main() -> None:
     if "library" in sys.argv:
         warm_up()
+    gc.freeze()  # a collection in a child would copy every page
     for line in sys.stdin:
         request = json.loads(line)
         print(json.dumps(run_trial(request) if "scenario" in request else run_walk(request)), flush=True)
