@@ -8,15 +8,25 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
-from setnet.errors import OutcomeUnknownError, StorageError
+from setnet.errors import InvalidInputError, OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = ["after_commit", "append_durably", "replace_file", "storage_errors", "transaction"]
+__all__ = [
+    "after_commit",
+    "append_durably",
+    "own_errors",
+    "replace_file",
+    "storage_errors",
+    "transaction",
+]
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 _LATEST: dict[int, object] = {}  # transaction by connection
 
 
@@ -83,6 +93,23 @@ def after_commit(path: Path) -> Iterator[None]:
             f"{error}: a change was committed but not entered in {path.name}; that is made up for when the "
             "index is changed or opened again, and repeating the change does no harm"
         ) from error
+
+
+def own_errors(method: Method) -> Method:
+    """Let nothing but errors of setnet out of a method of an object with a ``path``.
+
+    Errors of the system and of SQLite become `StorageError`, those of odd texts `InvalidInputError`.
+    """
+
+    @wraps(method)
+    def wrapped(owner: Any, *args: Any, **options: Any) -> Any:
+        try:
+            with storage_errors(owner.path):
+                return method(owner, *args, **options)
+        except UnicodeError as error:
+            raise InvalidInputError(f"a name or path is no valid text: {error}") from error
+
+    return cast(Method, wrapped)
 
 
 def replace_file(path: Path, data: bytes | memoryview) -> None:

@@ -1,9 +1,12 @@
-"""What differs between operating systems: cores, memory, file locks and the user's folders."""
+"""What differs between operating systems: cores, memory, file locks, access and the user's folders."""
 
 from __future__ import annotations
 
 import os
+import stat
 import weakref
+from collections.abc import Iterable
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -14,6 +17,7 @@ __all__ = [
     "cache_folder",
     "config_folder",
     "data_folder",
+    "restrict_access",
     "sync_folder",
     "total_memory",
     "usable_cores",
@@ -113,6 +117,27 @@ def sync_folder(folder: Path) -> None:
         os.fsync(opened)
     finally:
         os.close(opened)
+
+
+def restrict_access(paths: Iterable[Path], *, group_readable: bool) -> list[Path]:
+    """Let nobody but the owner, or the owner's group too, read files and folders; return those others could.
+
+    Files become 0600 and folders 0700; with ``group_readable`` 0640 and 0750.
+    """
+    if os.name == "nt":  # access lists instead of modes, inherited from the user's folder
+        return []
+    opened = []
+    for path in paths:
+        with suppress(OSError):  # gone since, or another user's: that one restricts it
+            mode = path.stat().st_mode
+            wanted = 0o700 | 0o050 * group_readable
+            if not stat.S_ISDIR(mode):
+                wanted &= 0o640
+            if mode & 0o777 != wanted:
+                path.chmod(wanted)
+            if mode & 0o777 & ~wanted:
+                opened.append(path)
+    return opened
 
 
 def data_folder() -> Path:

@@ -10,13 +10,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet import SetIndex
+from setnet.index import Hit
 from setnet.index.kernels import backend
 from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
 
 
-def unit(rows: np.ndarray) -> np.ndarray:
+def unit(rows: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
@@ -25,11 +27,11 @@ class World:
     """A dictionary of items: what an index must behave like."""
 
     dim: int
-    items: dict[str, np.ndarray] = field(default_factory=dict)
+    items: dict[str, NDArray[Any]] = field(default_factory=dict)
     logistic: Logistic = ELEMENT_LOGISTIC
 
     def ranking(
-        self, query: np.ndarray, keep: Callable[[str], bool] = lambda item: True
+        self, query: NDArray[Any], keep: Callable[[str], bool] = lambda item: True
     ) -> list[tuple[float, str]]:
         """All items that are not empty with their float64 scores, best first, the long way round."""
         rows = []
@@ -42,7 +44,7 @@ class World:
         return [(-score, name) for score, _, _, name in sorted(rows)]
 
     @staticmethod
-    def greedy(sims: np.ndarray) -> list[tuple[int, int]]:
+    def greedy(sims: NDArray[Any]) -> list[tuple[int, int]]:
         """Take the largest free entry again and again."""
         left, pairs = sims.copy(), []
         for _ in range(min(sims.shape)):
@@ -53,7 +55,7 @@ class World:
         return pairs
 
     def agrees(
-        self, hits: list, query: np.ndarray, k: int, keep: Callable[[str], bool] = lambda item: True
+        self, hits: list[Hit], query: NDArray[Any], k: int, keep: Callable[[str], bool] = lambda item: True
     ) -> None:
         """Assert the law of exactness: the same items in the same order wherever scores differ by 1e-5."""
         truth = self.ranking(query, keep)
@@ -65,7 +67,7 @@ class World:
             assert hit.score == pytest.approx(scores[hit.id], abs=1e-6)
         assert all(a.score >= b.score for a, b in itertools.pairwise(hits))
 
-    def stack(self, names: list[str]) -> tuple[np.ndarray, list[int]]:
+    def stack(self, names: list[str]) -> tuple[NDArray[Any], list[int]]:
         rows = [self.items[name] for name in names]
         return np.concatenate([*rows, np.empty((0, self.dim), np.float32)]), [len(r) for r in rows]
 

@@ -1,7 +1,14 @@
 """Bad input: an error that names the value and what is valid, and an index that did not change."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet import SetIndex, SetNetError
 
@@ -10,7 +17,7 @@ TWO = np.eye(4, dtype=np.float32)[:2]
 
 
 @pytest.fixture
-def index(tmp_path):
+def index(tmp_path: Path) -> Iterator[SetIndex]:
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["a", "b"], TWO, [1, 1], attributes=[{"year": 1}, {"year": 2}])
         yield index
@@ -18,7 +25,7 @@ def index(tmp_path):
         assert index.check().ok
 
 
-def bad(value):
+def bad(value: float) -> NDArray[np.float32]:
     row = ONE.copy()
     row[0, 1] = value
     return row
@@ -56,7 +63,7 @@ def bad(value):
         ((["x"], ONE, [1], None, np.ones((1, 4))), "makes its set vectors itself"),
     ],
 )
-def test_add(index, arguments, message):
+def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
     with pytest.raises(SetNetError, match=message):
         index.add(*arguments)
 
@@ -93,12 +100,12 @@ def test_add(index, arguments, message):
         (["anna"], {"mode": "tags"}, "call tag"),
     ],
 )
-def test_search(index, query, options, message):
+def test_search(index: SetIndex, query: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SetNetError, match=message):
         index.search(query, **options)
 
 
-def test_delete_of_an_unknown_id_deletes_nothing(index):
+def test_delete_of_an_unknown_id_deletes_nothing(index: SetIndex) -> None:
     with pytest.raises(SetNetError, match="'z' is not in the index: nothing was deleted"):
         index.delete(["a", "z"])
 
@@ -108,7 +115,7 @@ def test_delete_of_an_unknown_id_deletes_nothing(index):
     [({}, 0.5, "empty"), ({"a": np.ones((11, 4))}, 0.5, "at most 10"), ({"a": ONE}, 1.5, "between 0 and 1"),
      ({"": ONE}, 0.5, "not empty"), ({"a": np.ones((1, 3))}, 0.5, "gallery 'a'")],
 )  # fmt: skip
-def test_tag(index, gallery, threshold, message):
+def test_tag(index: SetIndex, gallery: dict[str, Any], threshold: float, message: str) -> None:
     with pytest.raises(SetNetError, match=message):
         index.tag(gallery, threshold)
 
@@ -126,13 +133,13 @@ def test_tag(index, gallery, threshold, message):
         ({"dim": 4, "set_dim": 4097}, "4097"),
     ],
 )
-def test_create(tmp_path, options, message):
+def test_create(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SetNetError, match=message):
         SetIndex.create(tmp_path / "n", **options)
     assert not (tmp_path / "n").exists()
 
 
-def test_create_where_something_is(tmp_path, index):
+def test_create_where_something_is(tmp_path: Path, index: SetIndex) -> None:
     with pytest.raises(SetNetError, match="exists already"):
         SetIndex.create(index.path, 4)
     (tmp_path / "file").write_text("x")
@@ -142,7 +149,7 @@ def test_create_where_something_is(tmp_path, index):
         SetIndex.create(tmp_path / "file" / "below", 4)
 
 
-def test_a_vector_that_vanishes_in_float16_is_refused(tmp_path):
+def test_a_vector_that_vanishes_in_float16_is_refused(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "h", 4, precision="float16") as index:
         with pytest.raises(SetNetError, match=r"float16.*zero vector"):
             index.add(["x"], np.full((1, 4), 1e-9), [1])
@@ -151,7 +158,7 @@ def test_a_vector_that_vanishes_in_float16_is_refused(tmp_path):
         assert len(index) == 0
 
 
-def test_a_condition_takes_a_list_of_any_length(index):
+def test_a_condition_takes_a_list_of_any_length(index: SetIndex) -> None:
     where = {"year": {"in": [*range(2, 300_000), "x", 2.5], "<": 100}}
     assert [hit.id for hit in index.search(ONE, where=where)] == ["b"]
     assert index.search(ONE, where={"year": []}) == []

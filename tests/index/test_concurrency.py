@@ -1,17 +1,23 @@
 """Readers beside one writer: consistent snapshots, no waiting, no second writer."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 import pytest
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError, LockedError
+from setnet.index import Hit
 
 
-def test_a_second_writer_gets_an_error_at_once(tmp_path):
+def test_a_second_writer_gets_an_error_at_once(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", 4) as index:
         with pytest.raises(LockedError, match="read_only=True"):
             SetIndex.open(tmp_path / "i")
@@ -26,20 +32,22 @@ def test_a_second_writer_gets_an_error_at_once(tmp_path):
     SetIndex.open(tmp_path / "i").close()
 
 
-def test_readers_see_commits_and_run_through_compactions(tmp_path, make_world, make_index):
+def test_readers_see_commits_and_run_through_compactions(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     """Every batch moves all items to a new generation; a reader must never see two generations mixed."""
     n = 60
     row = np.eye(4, dtype=np.float32)[:1]
     writer = SetIndex.create(tmp_path / "i", 4)
 
-    def write(generation):
+    def write(generation: int) -> None:
         attributes = [{"generation": generation}] * n
         writer.add([str(i) for i in range(n)], np.repeat(row, n, axis=0), [1] * n, attributes=attributes)
 
     write(0)
     stop, wrong, seen = threading.Event(), [], set()
 
-    def read(index):
+    def read(index: SetIndex) -> None:
         while not stop.is_set():
             for generation in range(30):
                 hits = index.search(row, k=1000, where={"generation": generation})
@@ -80,7 +88,7 @@ for line in sys.stdin:
 """
 
 
-def test_another_process_reads_along(tmp_path):
+def test_another_process_reads_along(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", 8) as index:
         index.add(["first"], np.eye(8)[:2], [2])
         reader = subprocess.Popen(
@@ -93,7 +101,7 @@ def test_another_process_reads_along(tmp_path):
         assert reader.stdout
         assert reader.stdout.readline() == "ready\n"
 
-        def state_seen(stdin=reader.stdin, stdout=reader.stdout):
+        def state_seen(stdin: IO[str] = reader.stdin, stdout: IO[str] = reader.stdout) -> str:
             stdin.write("\n")
             stdin.flush()
             return stdout.readline().strip()
@@ -108,7 +116,7 @@ def test_another_process_reads_along(tmp_path):
         assert reader.wait(timeout=30) == 0
 
 
-def test_a_closed_index_says_so(tmp_path):
+def test_a_closed_index_says_so(tmp_path: Path) -> None:
     index = SetIndex.create(tmp_path / "i", 4)
     index.close()
     index.close()
@@ -121,16 +129,18 @@ def test_a_closed_index_says_so(tmp_path):
             call()
 
 
-def test_kernels_release_the_gil(tmp_path, make_world, make_index):
+def test_kernels_release_the_gil(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     """Threads searching at once give the answers of threads searching one by one."""
     world = make_world(3, 600)
     rng = np.random.default_rng(0)
     queries = [rng.normal(size=(2, 16)).astype(np.float32) for _ in range(24)]
     with make_index(world, tmp_path / "i") as index:
         expected = [index.search(q, k=10) for q in queries]
-        found = [None] * len(queries)
+        found: list[list[Hit] | None] = [None] * len(queries)
 
-        def work(part):
+        def work(part: int) -> None:
             for i in range(part, len(queries), 4):
                 found[i] = index.search(queries[i], k=10)
 

@@ -1,5 +1,8 @@
 """Names of the version before still work for one version, and say what replaces them."""
 
+from __future__ import annotations
+
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,7 @@ from setnet import Match, SetIndex
 ROWS = np.eye(4, dtype=np.float32)
 
 
-def test_people_is_the_old_name_of_query(tmp_path):
+def test_people_is_the_old_name_of_query(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["a", "b"], ROWS[:3], [2, 1])
         search: Any = index.search
@@ -23,7 +26,7 @@ def test_people_is_the_old_name_of_query(tmp_path):
             search(query=ROWS[:1], people=ROWS[:1])
 
 
-def test_person_is_the_old_name_of_query_element():
+def test_person_is_the_old_name_of_query_element() -> None:
     match = Match(1, 0, 0.5)
     with pytest.warns(DeprecationWarning, match="use query_element"):
         assert match.person == 1

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, StorageError
+from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.search.scope import Allowed
 from setnet.index.settings import GIVEN, Settings, head_named, spec_of
 from setnet.index.storage.catalog import Catalog
@@ -21,11 +21,15 @@ from setnet.sets import Aggregator, Mean
 
 __all__ = ["IndexReader"]
 
+VERIFY = ("open", "full")
+
 
 class IndexReader:
     """What every thread that searches shares; all access to the catalogue is under one lock."""
 
     def __init__(self, path: Path, head: Aggregator | None, verify: str = "open") -> None:
+        if verify not in VERIFY:
+            raise one_of("verify", verify, VERIFY)
         self.path = path
         self._verify = verify
         self._lock = threading.RLock()

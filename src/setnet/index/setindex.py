@@ -10,8 +10,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
+from setnet.durable import own_errors, storage_errors
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.kernels import backend
@@ -31,8 +31,6 @@ from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 __all__ = ["SetIndex"]
-
-VERIFY = ("open", "full")
 
 
 class SetIndex:
@@ -125,8 +123,6 @@ class SetIndex:
         it is first used and compares its checksum: for files of others, media that fail, and folders where
         somebody may truncate a file that is being searched. It takes memory for what the searches read.
         """
-        if verify not in VERIFY:
-            raise one_of("verify", verify, VERIFY)
         root = Path(path)
         if not (root / "catalog.sqlite").is_file():
             if (root / "segments").is_dir():
@@ -147,10 +143,10 @@ class SetIndex:
 
     @staticmethod
     def repair(path: str | Path, revive: bool = False) -> RepairReport:
-        """Rebuild a damaged index in place from its segments, and tell what could not be saved.
+        """Rebuild a damaged index in place from its segments, and report what could not be saved.
 
         The old catalogue is kept in the folder ``quarantine`` until the next `compact`, or for a week. Items
-        that were deleted stay deleted: the commit log says which. Where neither log nor catalogue tells, as
+        that were deleted stay deleted: the commit log says which. Where neither log nor catalogue says, as
         in an index of an earlier version whose catalogue is lost, nothing is done unless ``revive`` is set.
         """
         with storage_errors(Path(path), "cannot repair: "):
@@ -179,10 +175,10 @@ class SetIndex:
             raise StorageError(f"the backup {backup} is damaged: {report.problems[0]}")
         return done
 
+    @own_errors
     def close(self) -> None:
         """Give up the write lock and all files; searches still running end on what they hold."""
-        with storage_errors(self.path):
-            (self._editor or self._reader).close()
+        (self._editor or self._reader).close()
 
     def __enter__(self) -> SetIndex:
         return self
@@ -214,6 +210,7 @@ class SetIndex:
 
     # -- writing -------------------------------------------------------------------------------------
 
+    @own_errors
     def add(
         self,
         ids: Sequence[str],
@@ -238,19 +235,19 @@ class SetIndex:
         set_vectors
             (len(ids), set_dim) when the caller makes them; otherwise the head does.
         """
-        with storage_errors(self.path):
-            self._writable().add(ids, elements, counts, attributes, set_vectors)
+        self._writable().add(ids, elements, counts, attributes, set_vectors)
 
+    @own_errors
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; an id that is not stored is an error, and then nothing is deleted."""
-        with storage_errors(self.path):
-            self._writable().delete(ids)
+        self._writable().delete(ids)
 
+    @own_errors
     def compact(self) -> None:
         """Merge all segments into one and drop deleted items from the disk, for good."""
-        with storage_errors(self.path):
-            self._writable().compact()
+        self._writable().compact()
 
+    @own_errors
     def tag(self, gallery: Mapping[str, ArrayLike], threshold: float = 0.5) -> int:
         """Recognise known vectors in all items and write an inverted index for ``mode="tags"``.
 
@@ -258,8 +255,7 @@ class SetIndex:
         when sigmoid(w s + b) reaches ``threshold``. Replaces earlier tags; items added later have none until
         the next call. Returns the number of (name, item) entries.
         """
-        with storage_errors(self.path):
-            return self._writable().tag(gallery, threshold)
+        return self._writable().tag(gallery, threshold)
 
     def _writable(self) -> IndexEditor:
         if self._editor is None:
@@ -298,18 +294,19 @@ class SetIndex:
         """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
         return self.answer(queries, SearchOptions(k, mode, **options))
 
+    @own_errors
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        with storage_errors(self.path):
-            snapshot, allowed = self._reader.view(options.where)
-            head = self.head if options.mode in ("set", "fast") else None
-            searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
-            if options.mode == "tags":
-                with self._reader.reading() as catalog:
-                    return searcher.tagged(catalog, queries)
-            return searcher.answers(queries)
+        snapshot, allowed = self._reader.view(options.where)
+        head = self.head if options.mode in ("set", "fast") else None
+        searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
+        if options.mode == "tags":
+            with self._reader.reading() as catalog:
+                return searcher.tagged(catalog, queries)
+        return searcher.answers(queries)
 
     @renamed("people", "query")
+    @own_errors
     def rerank(
         self, query: QueryLike, ids: Sequence[str], k: int = 100, examples: str = "aggregate"
     ) -> list[Hit]:
@@ -318,21 +315,22 @@ class SetIndex:
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits.
         """
-        with storage_errors(self.path):
-            options = SearchOptions(k, examples=examples)
-            seqs = self._reader.seqs_of(ids)
-            snapshot = self._reader.snapshot()
-            rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
-            return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
+        options = SearchOptions(k, examples=examples)
+        seqs = self._reader.seqs_of(ids)
+        snapshot = self._reader.snapshot()
+        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
+        return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
 
     # -- reading -------------------------------------------------------------------------------------
 
+    @own_errors
     def __len__(self) -> int:
-        with storage_errors(self.path), self._reader.catalog() as catalog:
+        with self._reader.catalog() as catalog:
             return catalog.living_items()
 
+    @own_errors
     def __contains__(self, item: object) -> bool:
-        with storage_errors(self.path), self._reader.catalog() as catalog:
+        with self._reader.catalog() as catalog:
             return isinstance(item, str) and bool(catalog.seqs_of([item]))
 
     def items(self) -> Iterator[Item]:
@@ -347,24 +345,24 @@ class SetIndex:
                     values = segment.attribute_values_of(part)
                     yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
+    @own_errors
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
-        with storage_errors(self.path):
-            seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
-            for s, rows in snapshot.find(seqs):
-                return snapshot.segments[s].elements_of(rows).astype(np.float32)
-            raise InvalidInputError(f"id {item!r} is not in the index")
+        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+        for s, rows in snapshot.find(seqs):
+            return snapshot.segments[s].elements_of(rows).astype(np.float32)
+        raise InvalidInputError(f"id {item!r} is not in the index")
 
+    @own_errors
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
-        with storage_errors(self.path):
-            with self._reader.reading() as catalog:
-                rows = catalog.db.execute(
-                    "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
-                ).fetchone()
-                items, tag_count = catalog.count("items"), catalog.count("tag_names")
-            files = sorted(p for p in self.path.rglob("*") if p.is_file())
-            sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
+        with self._reader.reading() as catalog:
+            rows = catalog.db.execute(
+                "SELECT count(*), sum(elements - deleted_elements), sum(deleted) FROM segments"
+            ).fetchone()
+            items, tag_count = catalog.count("items"), catalog.count("tag_names")
+        files = sorted(p for p in self.path.rglob("*") if p.is_file())
+        sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)
         return Stats(
             items=items, elements=int(rows[1] or 0), segments=rows[0], deleted=int(rows[2] or 0),
@@ -372,7 +370,8 @@ class SetIndex:
             set_dim=sets.dim, set_bits=sets.bits, tags=tag_count, kernels=backend.level(),
         )  # fmt: skip
 
+    @own_errors
     def check(self) -> Report:
         """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
-        with storage_errors(self.path), self._reader.catalog() as catalog:
+        with self._reader.catalog() as catalog:
             return check_index(catalog, self.path, self.shape)

@@ -16,6 +16,7 @@ __all__ = ["GIVEN", "PRECISIONS", "Settings", "chosen_head", "head_named", "spec
 
 PRECISIONS = ("float32", "float16")
 MAX_DIM = 4096
+LARGEST_SET_DIM = 1 << 20  # of a head; the caller's own set vectors have up to `MAX_DIM`
 GIVEN = "given"  # the name of set vectors that the caller makes
 
 
@@ -39,13 +40,11 @@ class Settings:
         set_logistic: tuple[float, float] | Logistic | None,
     ) -> Settings:
         """Return checked settings; `setnet.index.SetIndex.create` says what each means."""
-        if precision not in PRECISIONS:
-            raise one_of("precision", precision, PRECISIONS)
         sets = spec_of(head) if head else None
         if head is None and set_dim is not None:
             sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
         of_sets = _as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
-        return cls(Shape(int(dim), precision, sets), _as_logistic(logistic), of_sets)
+        return cls(_checked(Shape(dim, precision, sets)), _as_logistic(logistic), of_sets)
 
     def with_given_sets(self, dim: int) -> Settings:
         """Return the same settings for set vectors of dimension ``dim`` that the caller makes."""
@@ -65,13 +64,13 @@ class Settings:
         }
 
     @classmethod
-    def of_json(cls, stored: dict[str, Any]) -> Settings:
-        """Return settings read from the catalogue."""
+    def of_json(cls, stored: Any) -> Settings:
+        """Return settings read from the catalogue or the commit log, trusting nothing in them."""
         try:
-            sets = SetSpec(**stored["sets"]) if stored["sets"] else None
-            shape = Shape(stored["dim"], stored["precision"], sets)
+            sets = None if stored["sets"] is None else SetSpec(**stored["sets"])
+            shape = _checked(Shape(stored["dim"], stored["precision"], sets))
             return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, OverflowError, InvalidInputError) as error:
             raise StorageError(f"the index's settings are damaged: {error!r}") from None
 
     def meta(self) -> dict[str, Any]:
@@ -81,6 +80,19 @@ class Settings:
             "settings": settings,
             "settings_crc": zlib.crc32(json.dumps(settings, sort_keys=True).encode()),
         }
+
+
+def _checked(shape: Shape) -> Shape:
+    """Return a shape whose numbers are within their limits, or raise an error naming the bad one."""
+    if shape.precision not in PRECISIONS:
+        raise one_of("precision", shape.precision, PRECISIONS)
+    sets = shape.sets
+    if sets is not None:
+        whole("the set vectors' dimension", sets.dim, 1, LARGEST_SET_DIM)
+        codec.row_bytes(sets.dim, whole("set_bits", sets.bits, 1, 32))
+        if not (isinstance(sets.name, str) and isinstance(sets.fingerprint, str)):
+            raise InvalidInputError(f"{sets.name!r} and {sets.fingerprint!r} are no name and fingerprint")
+    return replace(shape, dim=whole("dim", shape.dim, 1, MAX_DIM))
 
 
 def _as_logistic(value: tuple[float, float] | Logistic) -> Logistic:

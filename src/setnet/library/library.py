@@ -7,15 +7,15 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import storage_errors
+from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.library.maintenance import creation
@@ -41,21 +41,6 @@ if TYPE_CHECKING:
 __all__ = ["Library"]
 
 _LONGEST_DIM = 7  # digits
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def own_errors(method: Method) -> Method:
-    """Let nothing but errors of setnet out of a method: not the system's, SQLite's or those of odd texts."""
-
-    @wraps(method)
-    def wrapped(library: Library, *args: Any, **options: Any) -> Any:
-        try:
-            with storage_errors(library.path):
-                return method(library, *args, **options)
-        except UnicodeError as error:
-            raise InvalidInputError(f"a name or path is no valid text: {error}") from error
-
-    return cast(Method, wrapped)
 
 
 def _place(path: str | Path) -> Path:
@@ -175,8 +160,8 @@ class Library:
 
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
+        restrict_with_notice(self.path, group_readable=self.group_readable)
         with self._open_index() as index:
-            restrict_with_notice(self.path, group_readable=self.group_readable)
             yield index
         restrict(self.path, group_readable=self.group_readable)
 

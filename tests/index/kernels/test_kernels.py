@@ -1,11 +1,18 @@
 """Each compiled kernel computes what its NumPy twin does, at every instruction set."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from setnet import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
@@ -17,12 +24,14 @@ from setnet.sets.logistic import Logistic
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 
 
-def query_of(rng, size, dim, w=20.0):
+def query_of(rng: np.random.Generator, size: int, dim: int, w: float = 20.0) -> Query:
     rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(size)]
     return Query.of(rows, [], "aggregate", Logistic(w, -0.3 * w))
 
 
-def packed(rng, counts, dim):
+def packed(
+    rng: np.random.Generator, counts: NDArray[np.int64], dim: int
+) -> tuple[NDArray[np.int64], NDArray[Any], lanes.Layout, NDArray[np.int64]]:
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     elements = (rng.normal(size=(offsets[-1], dim)) / np.sqrt(dim)).astype(np.float32)
     layout = lanes.layout_of(counts)
@@ -33,7 +42,7 @@ def packed(rng, counts, dim):
 @compiled
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("dim", [1, 4, 20, 128])
-def test_scan_of_elements(level, size, dim):
+def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     rng = np.random.default_rng(size * 1000 + dim)
     counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
     offsets, elements, layout, slots = packed(rng, counts, dim)
@@ -75,7 +84,7 @@ def test_scan_of_elements(level, size, dim):
 @compiled
 @pytest.mark.parametrize("bits", [8, 4, 1])
 @pytest.mark.parametrize("dim", [1, 8, 64, 100, 1024])
-def test_scan_of_set_vectors(level, bits, dim):
+def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
     rng = np.random.default_rng(bits * 10000 + dim)
     n = 67
     vectors = rng.normal(size=(n, dim)).astype(np.float32)
@@ -123,7 +132,7 @@ def test_scan_of_set_vectors(level, bits, dim):
 @compiled
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 @pytest.mark.parametrize("dim", [1, 7, 64, 130])
-def test_pack(precision, dim):
+def test_pack(precision: str, dim: int) -> None:
     rng = np.random.default_rng(dim)
     counts = np.array([1, 3, 2, 50, 0, 4])
     offsets, elements, _, slots = packed(rng, counts, dim)
@@ -149,7 +158,7 @@ def test_pack(precision, dim):
 @compiled
 @pytest.mark.parametrize("combine", [0, 1, 2])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_evaluate(combine, precision):
+def test_evaluate(combine: int, precision: str) -> None:
     rng = np.random.default_rng(combine)
     counts = np.array([1, 5, 2, 40, 3, 3, 1])
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
@@ -158,7 +167,7 @@ def test_evaluate(combine, precision):
     groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
     query = Query.of(groups, [groups[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
-    results: list[tuple[np.ndarray, ...]] = []
+    results: list[tuple[NDArray[Any], ...]] = []
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
@@ -171,7 +180,7 @@ def test_evaluate(combine, precision):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 6])
 @pytest.mark.parametrize("elements", [1, 2, 5])
-def test_greedy_matches_agrees_with_the_reference(size, elements):
+def test_greedy_matches_agrees_with_the_reference(size: int, elements: int) -> None:
     rng = np.random.default_rng(size * 10 + elements)
     tables = np.round(rng.normal(size=(4, 30, size, elements)), 1)  # rounded: many ties
     found = greedy_matches(tables)
@@ -181,7 +190,7 @@ def test_greedy_matches_agrees_with_the_reference(size, elements):
     assert ((found >= 0).sum(axis=-1) == min(size, elements)).all()
 
 
-def test_greedy_matches_of_nothing_and_of_what_is_no_table():
+def test_greedy_matches_of_nothing_and_of_what_is_no_table() -> None:
     assert greedy_matches(np.empty((3, 2, 0))).tolist() == [[-1, -1]] * 3
     assert greedy_matches(np.empty((0, 2, 4))).shape == (0, 2)
     with pytest.raises(InvalidInputError, match=r"\(5,\)"):
@@ -189,7 +198,7 @@ def test_greedy_matches_of_nothing_and_of_what_is_no_table():
 
 
 @compiled
-def test_collect(level):
+def test_collect(level: str) -> None:
     rng = np.random.default_rng(0)
     bounds = rng.random(1003).astype(np.float32)
     for low in (0.0, 0.5, 0.999, 2.0):
@@ -208,13 +217,18 @@ print(kernel_level(), greedy_matches([[0.1, 0.9]]).tolist())
 """
 
 
-def test_a_missing_extension_is_logged_and_shown_to_who_did_not_configure_logging():
+def test_a_missing_extension_is_logged_and_shown_to_who_did_not_configure_logging() -> None:
     done = subprocess.run([sys.executable, "-c", UNBUILT], capture_output=True, text=True, timeout=60)
     assert done.stdout == "reference [1]\n"
     assert "C extension is not built" in done.stderr
 
 
-def test_the_reference_answers_when_the_extension_is_missing(tmp_path, make_world, make_index, monkeypatch):
+def test_the_reference_answers_when_the_extension_is_missing(
+    tmp_path: Path,
+    make_world: Callable[..., Any],
+    make_index: Callable[..., SetIndex],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = make_world(2, 300)
     query = np.random.default_rng(1).normal(size=(2, 16)).astype(np.float32)
     with make_index(world, tmp_path / "a") as index:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError, StorageError
@@ -14,7 +16,7 @@ from setnet.errors import InvalidInputError, StorageError
 DIM = 8
 
 
-def rows(seed: int, count: int = 2) -> np.ndarray:
+def rows(seed: int, count: int = 2) -> NDArray[Any]:
     return np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
 
 
@@ -24,7 +26,7 @@ def held(path: Path) -> dict[str, bytes]:
         return {item.id: index.elements(item.id).tobytes() for item in index.items()}
 
 
-def test_a_second_backup_copies_only_what_is_new(tmp_path):
+def test_a_second_backup_copies_only_what_is_new(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", DIM) as index:
         for n in range(3):
             index.add([f"i{n}"], rows(n), [2])
@@ -42,7 +44,7 @@ def test_a_second_backup_copies_only_what_is_new(tmp_path):
     assert rows(0).tobytes() not in everything, "deleted means gone, also from the backup"
 
 
-def test_a_backup_beside_a_writer_is_one_state(tmp_path):
+def test_a_backup_beside_a_writer_is_one_state(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", DIM) as index:
         index.add(["x0", "y0"], rows(0), [1, 1])
         stop = threading.Event()
@@ -69,7 +71,7 @@ def test_a_backup_beside_a_writer_is_one_state(tmp_path):
         }
 
 
-def test_a_backup_is_restored_as_it_was(tmp_path):
+def test_a_backup_is_restored_as_it_was(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", DIM) as index:
         index.add(["a", "b"], rows(1), [1, 1], attributes=[{"n": 1}, None])
         index.delete(["b"])
@@ -83,7 +85,7 @@ def test_a_backup_is_restored_as_it_was(tmp_path):
         SetIndex.restore(tmp_path / "b", tmp_path / "r")
 
 
-def test_bad_folders_and_damaged_backups_are_refused(tmp_path):
+def test_bad_folders_and_damaged_backups_are_refused(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", DIM) as index:
         index.add(["a"], rows(1), [2])
         (tmp_path / "photos").mkdir()

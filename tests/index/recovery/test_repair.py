@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
@@ -14,7 +16,7 @@ from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 DIM = 8
 
 
-def rows(seed: int, count: int = 2) -> np.ndarray:
+def rows(seed: int, count: int = 2) -> NDArray[Any]:
     return np.random.default_rng(seed).normal(size=(count, DIM)).astype(np.float32)
 
 
@@ -39,7 +41,7 @@ def stored(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("damage", ["deleted", "garbage", "cut short", "rows"])
-def test_everything_comes_back_and_nothing_deleted_does(stored, damage):
+def test_everything_comes_back_and_nothing_deleted_does(stored: Path, damage: str) -> None:
     before = held(stored)
     with SetIndex.open(stored, read_only=True) as index:
         answer = index.search(rows(3), k=30, where={"n": {">=": 2}})
@@ -61,7 +63,7 @@ def test_everything_comes_back_and_nothing_deleted_does(stored, damage):
         assert (index.logistic.w, index.logistic.b) == (11.0, -4.0)
 
 
-def test_a_flip_in_sqlites_log_is_refused_and_repaired(stored, tmp_path):
+def test_a_flip_in_sqlites_log_is_refused_and_repaired(stored: Path, tmp_path: Path) -> None:
     with SetIndex.open(stored) as index:
         index.add(["late"], rows(7), [2])
         shutil.copytree(stored, tmp_path / "crashed")
@@ -78,7 +80,7 @@ def test_a_flip_in_sqlites_log_is_refused_and_repaired(stored, tmp_path):
     assert "late" in held(crashed)
 
 
-def test_a_damaged_segment_costs_its_items_only(stored):
+def test_a_damaged_segment_costs_its_items_only(stored: Path) -> None:
     before = held(stored)
     victim = max((stored / "segments").iterdir())
     data = bytearray(victim.read_bytes())
@@ -91,7 +93,7 @@ def test_a_damaged_segment_costs_its_items_only(stored):
     assert all(before[name] == value for name, value in after.items())
 
 
-def test_an_older_index_without_log_and_catalogue_revives_only_when_allowed(stored):
+def test_an_older_index_without_log_and_catalogue_revives_only_when_allowed(stored: Path) -> None:
     (stored / "catalog.sqlite").write_bytes((stored / "catalog.sqlite").read_bytes()[4096:])
     (stored / "commits.log").unlink()
     with pytest.raises(InvalidInputError, match="revive"):
@@ -101,14 +103,14 @@ def test_an_older_index_without_log_and_catalogue_revives_only_when_allowed(stor
     assert {"a3", "a5", "b1"} <= set(held(stored))
 
 
-def test_an_older_index_without_a_log_keeps_its_deletions_while_its_catalogue_is_sound(stored):
+def test_an_older_index_without_a_log_keeps_its_deletions_while_its_catalogue_is_sound(stored: Path) -> None:
     before = held(stored)
     (stored / "commits.log").unlink()
     assert SetIndex.repair(stored).revived == 0
     assert held(stored) == before
 
 
-def test_what_cannot_be_repaired_is_told(tmp_path):
+def test_what_cannot_be_repaired_is_told(tmp_path: Path) -> None:
     with pytest.raises(NotAnIndexError, match="nothing to repair"):
         SetIndex.repair(tmp_path)
     SetIndex.create(tmp_path / "i", DIM).close()
@@ -119,7 +121,7 @@ def test_what_cannot_be_repaired_is_told(tmp_path):
     assert held(tmp_path / "i") == {}
 
 
-def test_the_replaced_catalogue_is_gone_after_a_compaction(stored):
+def test_the_replaced_catalogue_is_gone_after_a_compaction(stored: Path) -> None:
     (stored / "catalog.sqlite").write_bytes(b"secret garbage")
     SetIndex.repair(stored)
     assert (stored / "quarantine" / "catalog.sqlite").read_bytes() == b"secret garbage"

@@ -1,12 +1,18 @@
 """Exactness is a law: codes may skip work, never change an answer."""
 
+from __future__ import annotations
+
 import itertools
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.index.kernels import backend
@@ -14,12 +20,12 @@ from setnet.index.storage.segments import segment_writer
 
 
 @pytest.fixture(autouse=True)
-def _code_small_segments(monkeypatch):
+def _code_small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     # let even tiny segments take the quantised path
     monkeypatch.setattr(segment_writer, "SMALLEST_CODED", 1)
 
 
-def adversarial(rng, kind, n, dim):
+def adversarial(rng: np.random.Generator, kind: str, n: int, dim: int) -> Any:
     """Vectors that quantisation could stumble over."""
     if kind == "unit":
         rows = rng.normal(size=(n, dim))
@@ -54,8 +60,16 @@ KINDS = ["unit", "duplicates", "tiny", "unnormalised", "spiky", "signs", "negati
     w=st.sampled_from([0.5, 20.0, 5000.0]),
 )
 def test_exact_search_equals_the_plain_computation(
-    tmp_path_factory, empty_world, seed, dim, size, k, kind, precision, w
-):
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_world: Callable[[int], Any],
+    seed: int,
+    dim: int,
+    size: int,
+    k: int,
+    kind: str,
+    precision: str,
+    w: float,
+) -> None:
     rng = np.random.default_rng(seed)
     if precision == "float16" and kind == "tiny":
         kind = "unit"
@@ -84,7 +98,9 @@ def test_exact_search_equals_the_plain_computation(
         world.agrees(index.search(query, k=k), query, k)
 
 
-def test_items_of_a_thousand_elements_and_of_one(level, tmp_path, empty_world):
+def test_items_of_a_thousand_elements_and_of_one(
+    level: str, tmp_path: Path, empty_world: Callable[[int], Any]
+) -> None:
     rng = np.random.default_rng(4)
     world = empty_world(32)
     for i, n in enumerate([1000, 1, 999, 33, 32, 31, 17, 16, 1, 1]):
@@ -100,7 +116,7 @@ def test_items_of_a_thousand_elements_and_of_one(level, tmp_path, empty_world):
         assert found["3"] == [32]
 
 
-def test_equal_scores_go_by_insertion_also_after_a_replacement(level, tmp_path):
+def test_equal_scores_go_by_insertion_also_after_a_replacement(level: str, tmp_path: Path) -> None:
     row = np.ones((1, 8), np.float32) / np.sqrt(8)
     with SetIndex.create(tmp_path / "i", 8) as index:
         index.add([str(i) for i in range(40)], np.repeat(row, 40, axis=0), [1] * 40)
@@ -108,7 +124,7 @@ def test_equal_scores_go_by_insertion_also_after_a_replacement(level, tmp_path):
         assert [hit.id for hit in index.search(row, k=6)] == ["0", "1", "2", "3", "4", "5"]
 
 
-def test_saturated_scores_go_by_the_sum_of_similarities(level, tmp_path):
+def test_saturated_scores_go_by_the_sum_of_similarities(level: str, tmp_path: Path) -> None:
     rows = np.array([[0.6, 0], [0.9, 0], [0.7, 0]], np.float32)
     with SetIndex.create(tmp_path / "i", 2, logistic=(5000.0, -500.0)) as index:
         index.add(["a", "b", "c"], rows, [1, 1, 1])
@@ -117,7 +133,12 @@ def test_saturated_scores_go_by_the_sum_of_similarities(level, tmp_path):
     assert [hit.id for hit in hits] == ["b", "c", "a"]
 
 
-def test_threads_do_not_change_the_answer(tmp_path, make_world, make_index, monkeypatch):
+def test_threads_do_not_change_the_answer(
+    tmp_path: Path,
+    make_world: Callable[..., Any],
+    make_index: Callable[..., SetIndex],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from setnet.index.search import scan
 
     monkeypatch.setattr(scan, "TASK", 4096)
@@ -129,7 +150,9 @@ def test_threads_do_not_change_the_answer(tmp_path, make_world, make_index, monk
         world.agrees(alone, query, 50)
 
 
-def test_many_queries_get_the_answers_of_single_calls(level, tmp_path, make_world, make_index):
+def test_many_queries_get_the_answers_of_single_calls(
+    level: str, tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(6, 700)
     rng = np.random.default_rng(0)
     queries = [rng.normal(size=(q, 16)).astype(np.float32) for q in (1, 2, 3, 2, 1, 5, 2, 2, 1, 4, 2)]
@@ -142,7 +165,7 @@ def test_many_queries_get_the_answers_of_single_calls(level, tmp_path, make_worl
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_the_law_at_full_size(tmp_path):
+def test_the_law_at_full_size(tmp_path: Path) -> None:
     """549,000 items against a blocked float32 computation, with refereed near-ties."""
     items = int(os.environ.get("SETNET_LAW_ITEMS", "549000"))
     rng = np.random.default_rng(11)
@@ -171,7 +194,7 @@ def test_the_law_at_full_size(tmp_path):
                 assert abs(scores[int(hit.id)] - scores[order[rank]]) < 1e-5
 
 
-def _score(sims, index):
+def _score(sims: NDArray[np.float32], index: SetIndex) -> float:
     from setnet.index.kernels.reference import greedy_pairs
 
     pairs = greedy_pairs(sims.astype(np.float64))

@@ -1,25 +1,31 @@
 """Set, fast and tag search, conditions, examples: what each mode promises."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.errors import InvalidInputError
+from setnet.index import Hit
 from setnet.index.kernels.reference import greedy_pairs
 from setnet.sets import codec
 from setnet.sets.aggregator import Mean
 from setnet.sets.logistic import Logistic
 
 
-def unit(rows):
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+def unit(rows: NDArray[Any]) -> NDArray[np.float32]:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 @pytest.mark.parametrize("bits", [32, 16, 8, 4, 1])
 @pytest.mark.parametrize("dim", [5, 64])
-def test_set_mode_ranks_by_the_stored_set_vectors(level, tmp_path, bits, dim):
+def test_set_mode_ranks_by_the_stored_set_vectors(level: str, tmp_path: Path, bits: int, dim: int) -> None:
     rng = np.random.default_rng(bits + dim)
     n = 800
     vectors = rng.normal(size=(n, 48)).astype(np.float32) * rng.uniform(0.5, 2, (n, 1)).astype(np.float32)
@@ -44,7 +50,9 @@ def test_set_mode_ranks_by_the_stored_set_vectors(level, tmp_path, bits, dim):
     assert [hit.id for hit in again if hit.id != "x"][:20] == [hit.id for hit in hits if hit.id != "x"][:20]
 
 
-def test_the_default_head_is_the_mean(tmp_path, make_world, make_index):
+def test_the_default_head_is_the_mean(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(3, 500)
     query = unit(np.random.default_rng(0).normal(size=(2, 16)))
     with make_index(world, tmp_path / "i") as index:
@@ -59,7 +67,9 @@ def test_the_default_head_is_the_mean(tmp_path, make_world, make_index):
     assert [hit.id for hit in hits] == best
 
 
-def test_fast_mode_is_exact_among_its_candidates(tmp_path, make_world, make_index):
+def test_fast_mode_is_exact_among_its_candidates(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(4, 900)
     query = np.concatenate([world.items["item 7"][:1], world.items["item 9"][:1]])
     with make_index(world, tmp_path / "i") as index:
@@ -74,7 +84,9 @@ def test_fast_mode_is_exact_among_its_candidates(tmp_path, make_world, make_inde
             index.rerank(query, ["item 7", "nobody"])
 
 
-def test_query_aggregation_searches_with_one_set_vector(tmp_path, make_world, make_index):
+def test_query_aggregation_searches_with_one_set_vector(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(5, 300)
     query = [unit(np.random.default_rng(i).normal(size=(2, 16))) for i in range(2)]
     with make_index(world, tmp_path / "i") as index:
@@ -87,7 +99,9 @@ def test_query_aggregation_searches_with_one_set_vector(tmp_path, make_world, ma
             index.search(query, aggregate_query=True)
 
 
-def test_several_examples_are_aggregated_or_their_scores_merged(tmp_path, make_world, make_index):
+def test_several_examples_are_aggregated_or_their_scores_merged(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(6, 400)
     rng = np.random.default_rng(1)
     query = [unit(rng.normal(size=(3, 16))), unit(rng.normal(size=(1, 16)))]
@@ -117,7 +131,9 @@ def test_several_examples_are_aggregated_or_their_scores_merged(tmp_path, make_w
             assert by_sets[0].score == pytest.approx(best, abs=1e-6)
 
 
-def test_optimal_matching_is_never_below_greedy(tmp_path, make_world, make_index):
+def test_optimal_matching_is_never_below_greedy(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(7, 300, most=8)
     query = unit(np.random.default_rng(3).normal(size=(4, 16)))
     with make_index(world, tmp_path / "i") as index:
@@ -131,7 +147,7 @@ VECTORS = np.eye(6, dtype=np.float32)
 
 
 @pytest.fixture
-def album(tmp_path):
+def album(tmp_path: Path) -> Iterator[SetIndex]:
     """Items made of six known vectors."""
     members = {"ab": [0, 1], "a": [0], "abs": [0, 1, 4], "b": [1], "cs": [2, 5], "none": [], "abc": [0, 1, 2]}
     index = SetIndex.create(tmp_path / "album", 6)
@@ -145,12 +161,12 @@ def album(tmp_path):
     index.close()
 
 
-def ids(hits):
+def ids(hits: list[Hit]) -> list[str]:
     return [hit.id for hit in hits]
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_conditions_on_elements(album, mode):
+def test_conditions_on_elements(album: SetIndex, mode: str) -> None:
     ab = VECTORS[:2]
     assert set(ids(album.search(ab, at_least=2, mode=mode))) == {"ab", "abs", "abc"}
     assert set(ids(album.search(ab, at_least=1, mode=mode))) == {"ab", "abs", "abc", "a", "b"}
@@ -162,8 +178,8 @@ def test_conditions_on_elements(album, mode):
 
 
 @pytest.mark.parametrize("mode", ["exact", "fast", "set"])
-def test_conditions_on_attributes(album, mode):
-    def found(where):
+def test_conditions_on_attributes(album: SetIndex, mode: str) -> None:
+    def found(where: dict[str, Any]) -> set[str]:
         return set(ids(album.search(VECTORS[:1], where=where, mode=mode)))
 
     assert found({"kind": "ab"}) == {"ab"}
@@ -176,7 +192,9 @@ def test_conditions_on_attributes(album, mode):
     assert found({}) == {"ab", "a", "abs", "b", "cs", "abc"}
 
 
-def test_conditions_are_applied_before_the_top_k_is_cut(tmp_path, make_world):
+def test_conditions_are_applied_before_the_top_k_is_cut(
+    tmp_path: Path, make_world: Callable[..., Any]
+) -> None:
     world = make_world(8, 2000)
     query = np.concatenate([world.items["item 3"][:1], world.items["item 4"][:1]])
     names = list(world.items)
@@ -196,21 +214,21 @@ def test_conditions_are_applied_before_the_top_k_is_cut(tmp_path, make_world):
         assert "item 3" not in ids(index.search(query, k=1000, where={"odd": 1}))
 
 
-def test_items_without_elements_are_stored_and_never_found(album):
+def test_items_without_elements_are_stored_and_never_found(album: SetIndex) -> None:
     assert "none" in album
     assert len(album) == 7
     for mode in ("exact", "fast", "set"):
         assert "none" not in ids(album.search(VECTORS[:1], k=100, mode=mode))
 
 
-def test_matches_say_what_is_where(album):
+def test_matches_say_what_is_where(album: SetIndex) -> None:
     hit = album.search(VECTORS[[1, 0]], k=1)[0]
     assert hit.id == "ab"
     assert [(m.query_element, m.element) for m in hit.matches] == [(0, 1), (1, 0)]
     assert hit.score == pytest.approx(sum(album.logistic.probability([m.similarity for m in hit.matches])))
 
 
-def test_tags_rank_by_the_size_of_the_intersection(album):
+def test_tags_rank_by_the_size_of_the_intersection(album: SetIndex) -> None:
     gallery = {"anna": VECTORS[0], "ben": np.stack([VECTORS[1], VECTORS[1]]), "cleo": VECTORS[2]}
     assert album.tag(gallery) == 4 + 4 + 2
     hits = album.search(["anna", "ben"], mode="tags")
@@ -229,16 +247,16 @@ def test_tags_rank_by_the_size_of_the_intersection(album):
         album.search(["dora"], mode="tags")
 
 
-def test_an_element_is_tagged_with_one_name_only(album):
+def test_an_element_is_tagged_with_one_name_only(album: SetIndex) -> None:
     twins = {"x": VECTORS[0], "y": (VECTORS[0] + 0.1 * VECTORS[1]) / np.sqrt(1.01)}
     album.tag(twins)
     assert album.search(["y"], mode="tags") == []
     assert len(album.search(["x"], mode="tags")) == 4
 
 
-def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path):
+def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path: Path) -> None:
     class Other(Mean):
-        def __init__(self, dim):
+        def __init__(self, dim: int) -> None:
             super().__init__(dim)
             self.name = "other"
 
@@ -255,9 +273,9 @@ def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path
             index.search(np.eye(4)[:1], mode="set")
 
 
-def test_a_head_of_the_same_name_with_other_weights_is_refused(tmp_path):
+def test_a_head_of_the_same_name_with_other_weights_is_refused(tmp_path: Path) -> None:
     class Marked(Mean):
-        def __init__(self, dim, fingerprint):
+        def __init__(self, dim: int, fingerprint: str) -> None:
             super().__init__(dim)
             self.name, self.fingerprint = "marked", fingerprint
 

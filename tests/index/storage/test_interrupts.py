@@ -15,6 +15,7 @@ import pytest
 from setnet import SetIndex
 from setnet.errors import LockedError, OutcomeUnknownError, StorageError
 from setnet.index.storage import writer as writers
+from setnet.index.storage.commit_log import CommitLog
 
 ROWS = np.eye(4, dtype=np.float32)
 
@@ -58,7 +59,9 @@ CHANGES: dict[str, Callable[[SetIndex], None]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, partial(sqlite3.OperationalError, "disk I/O error")])
-def test_a_failure_after_any_statement_of_a_change_loses_no_item(tmp_path, change, error, monkeypatch):
+def test_a_failure_after_any_statement_of_a_change_loses_no_item(
+    tmp_path: Path, change: str, error: Callable[[], BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writers, "MERGE", 3)
     for after in range(1, 60):
         path = tmp_path / str(after)
@@ -86,7 +89,33 @@ def test_a_failure_after_any_statement_of_a_change_loses_no_item(tmp_path, chang
     pytest.fail("the change has more statements than were tried")
 
 
-def test_files_that_a_damaged_catalogue_does_not_name_are_kept(tmp_path):
+@pytest.mark.parametrize("change", CHANGES)
+def test_an_interrupt_before_the_commit_log_is_written_leaves_no_gap_in_it(
+    tmp_path: Path, change: str
+) -> None:
+    for after in range(1, 60):
+        path = tmp_path / str(after)
+        small_index(path)
+        with SetIndex.open(path) as index:
+            assert index._editor
+            catalog: Any = index._editor.writer.catalog
+            db = catalog.db = FailingDatabase(catalog.db, after, KeyboardInterrupt)
+            try:
+                CHANGES[change](index)
+                failed = False
+            except KeyboardInterrupt:
+                failed = True
+            catalog.db = db._db
+            index.add(["next"], ROWS[:1], [1])  # the writer goes on
+            logged, stored = CommitLog(path).read(), catalog.committed()
+            assert logged is not None
+            assert (logged.segments, logged.deleted) == (stored.segments, stored.deleted), after
+        if not failed:
+            return
+    pytest.fail("the change has more statements than were tried")
+
+
+def test_files_that_a_damaged_catalogue_does_not_name_are_kept(tmp_path: Path) -> None:
     small_index(tmp_path / "i")
     with sqlite3.connect(tmp_path / "i" / "catalog.sqlite") as db:
         db.execute("DELETE FROM segments WHERE number > 1")
@@ -96,7 +125,7 @@ def test_files_that_a_damaged_catalogue_does_not_name_are_kept(tmp_path):
     assert sorted((tmp_path / "i" / "segments").iterdir()) == before
 
 
-def test_a_commit_that_comes_back_after_an_error_finds_its_segment(tmp_path):
+def test_a_commit_that_comes_back_after_an_error_finds_its_segment(tmp_path: Path) -> None:
     """SQLite may recover a transaction from its log although its commit reported an error."""
     small_index(tmp_path / "i")
     index = SetIndex.open(tmp_path / "i")
@@ -127,7 +156,7 @@ def in_a_fork(work: Callable[[], str]) -> str:
         return pipe.read().decode()
 
 
-def test_a_forked_process_may_search_but_not_write(tmp_path):
+def test_a_forked_process_may_search_but_not_write(tmp_path: Path) -> None:
     small_index(tmp_path / "i")
     with SetIndex.open(tmp_path / "i") as index:
         before = index.search(ROWS[:1], k=9)
@@ -151,7 +180,7 @@ def test_a_forked_process_may_search_but_not_write(tmp_path):
         assert {hit.id for hit in index.search(ROWS[:1], k=9)} == {hit.id for hit in before} | {"parent"}
 
 
-def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path):
+def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path: Path) -> None:
     small_index(tmp_path / "i")
     first = SetIndex.open(tmp_path / "i")
     (tmp_path / "i" / "lock").unlink()

@@ -1,5 +1,7 @@
 """Readers who may not write: they see the latest commit, also when it is in the write-ahead log only."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sqlite3
@@ -7,7 +9,9 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,13 +30,13 @@ with SetIndex.open(sys.argv[1], read_only=True) as index:
 """
 
 
-def add(index, first, items):
+def add(index: SetIndex, first: int, items: int) -> None:
     rows = np.random.default_rng(first).normal(size=(items, 8)).astype(np.float32)
     index.add([f"{first + i}" for i in range(items)], rows, [1] * items)
 
 
 @pytest.fixture
-def folder():
+def folder() -> Iterator[Path]:
     """A folder that others can reach: pytest's own are private."""
     made = Path(tempfile.mkdtemp())
     made.chmod(0o755)
@@ -43,7 +47,7 @@ def folder():
     shutil.rmtree(made)
 
 
-def crashed(root):
+def crashed(root: Path) -> Path:
     """Make an index of 200 items, half of them in the write-ahead log only, as a crash leaves it."""
     with SetIndex.create(root.with_name("whole"), 8) as index:
         add(index, 0, 100)
@@ -54,7 +58,7 @@ def crashed(root):
     return root
 
 
-def locked(root, *, shared_memory):
+def locked(root: Path, *, shared_memory: bool) -> None:
     """Take away everybody's permission to write."""
     if not shared_memory:
         (root / "catalog.sqlite-shm").unlink(missing_ok=True)
@@ -64,7 +68,7 @@ def locked(root, *, shared_memory):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="another user reads")
 @pytest.mark.parametrize("shared_memory", [True, False])
-def test_another_user_reads_what_is_in_the_log_only(folder, shared_memory):
+def test_another_user_reads_what_is_in_the_log_only(folder: Path, shared_memory: bool) -> None:
     root = crashed(folder / "i")
     locked(root, shared_memory=shared_memory)
     before = sorted(path.name for path in root.rglob("*"))
@@ -75,30 +79,32 @@ def test_another_user_reads_what_is_in_the_log_only(folder, shared_memory):
     assert sorted(path.name for path in root.rglob("*")) == before
 
 
-def refuse(monkeypatch):
+def refuse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no folder be writable, and SQLite unable to read a log beside its database."""
     connect = catalog_access.connect
 
-    def without_shared_memory(path, mode):
+    def without_shared_memory(path: Path, mode: str) -> Any:
         if mode == "mode=ro":
             return Refusing()
         return connect(path, mode)
 
-    monkeypatch.setattr(catalog_access.os, "access", lambda path, mode: mode != os.W_OK)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
     monkeypatch.setattr(catalog_access, "connect", without_shared_memory)
 
 
 class Refusing:
     """A connection that cannot open its file."""
 
-    def execute(self, *_):
+    def execute(self, *_: object) -> None:
         raise sqlite3.OperationalError("unable to open database file")
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
-def test_a_private_copy_is_read_and_removed_and_follows_the_writer(tmp_path, monkeypatch):
+def test_a_private_copy_is_read_and_removed_and_follows_the_writer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root = crashed(tmp_path / "i")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
@@ -117,7 +123,9 @@ def test_a_private_copy_is_read_and_removed_and_follows_the_writer(tmp_path, mon
         assert not list((tmp_path / "temporary").iterdir())
 
 
-def test_an_index_at_rest_on_read_only_media_is_read_in_place(tmp_path, monkeypatch):
+def test_an_index_at_rest_on_read_only_media_is_read_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with SetIndex.create(tmp_path / "i", 8) as index:
         add(index, 0, 100)
     refuse(monkeypatch)

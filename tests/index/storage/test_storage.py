@@ -1,5 +1,7 @@
 """What is stored survives: reopening, deleting, merging, killing, full disks and damaged files."""
 
+from __future__ import annotations
+
 import os
 import signal
 import sqlite3
@@ -7,7 +9,9 @@ import subprocess
 import sys
 import time
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +22,9 @@ from setnet.index.storage import writer
 from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 
-def test_reopening_changes_nothing(tmp_path, make_world, make_index):
+def test_reopening_changes_nothing(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(1, 700)
     query = np.random.default_rng(0).normal(size=(2, 16)).astype(np.float32)
     with make_index(world, tmp_path / "i") as index:
@@ -31,7 +37,9 @@ def test_reopening_changes_nothing(tmp_path, make_world, make_index):
         np.testing.assert_array_equal(index.elements("item 5"), world.items["item 5"])
 
 
-def test_upsert_replaces_an_item_whole(tmp_path, make_world, make_index):
+def test_upsert_replaces_an_item_whole(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     world = make_world(2, 400)
     rng = np.random.default_rng(1)
     query = rng.normal(size=(2, 16)).astype(np.float32)
@@ -46,7 +54,9 @@ def test_upsert_replaces_an_item_whole(tmp_path, make_world, make_index):
         assert index.check().ok
 
 
-def test_any_history_of_changes_ends_in_the_same_answers(tmp_path, empty_world, monkeypatch):
+def test_any_history_of_changes_ends_in_the_same_answers(
+    tmp_path: Path, empty_world: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writer, "MERGE", 3)
     rng = np.random.default_rng(3)
     world = empty_world(8)
@@ -74,7 +84,7 @@ def test_any_history_of_changes_ends_in_the_same_answers(tmp_path, empty_world, 
         assert index.stats().deleted == 0
 
 
-def test_compaction_takes_deleted_vectors_and_names_off_the_disk(tmp_path):
+def test_compaction_takes_deleted_vectors_and_names_off_the_disk(tmp_path: Path) -> None:
     secret = np.array([[0.123456, 0.654321, 0.111213, 0.141516]], np.float32)
     with SetIndex.create(tmp_path / "i", 4) as index:
         index.add(["keep", "secret-name"], np.concatenate([np.ones((1, 4), np.float32), secret]), [1, 1],
@@ -87,7 +97,7 @@ def test_compaction_takes_deleted_vectors_and_names_off_the_disk(tmp_path):
         assert trace not in found
 
 
-def test_an_index_can_be_destroyed_and_nothing_else(tmp_path):
+def test_an_index_can_be_destroyed_and_nothing_else(tmp_path: Path) -> None:
     SetIndex.create(tmp_path / "i", 4).close()
     SetIndex.destroy(tmp_path / "i")
     assert not (tmp_path / "i").exists()
@@ -103,7 +113,6 @@ WRITER = """
 import sys, numpy as np
 from setnet import SetIndex
 from setnet.index.storage import writer
-from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 writer.MERGE = 3
 index = SetIndex.open(sys.argv[1])
 start = len(index)
@@ -118,7 +127,7 @@ for i in range(start, start + 100000):
 """
 
 
-def acknowledged_state(lines):
+def acknowledged_state(lines: list[str]) -> dict[str, int]:
     alive = {}
     for line in lines:
         i = int(line)
@@ -130,7 +139,7 @@ def acknowledged_state(lines):
     return alive
 
 
-def kill_and_compare(path, moments):
+def kill_and_compare(path: Path, moments: int) -> None:
     """Kill a writer at random moments; all it acknowledged must be there, and at most one change more."""
     rng = np.random.default_rng(5)
     SetIndex.create(path, 8).close()
@@ -170,13 +179,13 @@ def kill_and_compare(path, moments):
                 index.add([name], rows.normal(size=(3 * n, 8)).astype(np.float32)[:n], [n])
 
 
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path):
+def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path) -> None:
     kill_and_compare(tmp_path / "i", moments=6)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_a_writer_killed_a_hundred_times(tmp_path):
+def test_a_writer_killed_a_hundred_times(tmp_path: Path) -> None:
     kill_and_compare(tmp_path / "i", moments=100)
 
 
@@ -198,7 +207,7 @@ except StorageError as error:
 
 
 @pytest.mark.parametrize("limit", [100, 4000, 20_000])
-def test_a_full_disk_is_a_clear_error_and_changes_nothing(tmp_path, limit):
+def test_a_full_disk_is_a_clear_error_and_changes_nothing(tmp_path: Path, limit: int) -> None:
     with SetIndex.create(tmp_path / "i", 8) as index:
         index.add(["a", "b"], np.eye(8)[:2], [1, 1])
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / "i"), str(limit)]
@@ -216,14 +225,14 @@ def test_a_full_disk_is_a_clear_error_and_changes_nothing(tmp_path, limit):
 
 
 @pytest.fixture
-def stored(tmp_path, make_world, make_index):
+def stored(tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]) -> Path:
     world = make_world(4, 300)
     with make_index(world, tmp_path / "i", batch=300) as index:
         index.add(["with"], np.ones((1, 16), np.float32), [1], attributes=[{"colour": "red"}])
     return tmp_path / "i"
 
 
-def damage_report(path):
+def damage_report(path: Path) -> str:
     """What opening or checking says of a damaged index; empty when nothing is noticed."""
     try:
         with SetIndex.open(path, read_only=True) as index:
@@ -234,11 +243,11 @@ def damage_report(path):
         return str(error)
 
 
-def files_of(path):
+def files_of(path: Path) -> list[Path]:
     return [p for p in sorted(path.rglob("*")) if p.is_file() and p.stat().st_size]
 
 
-def test_a_flipped_byte_is_found_wherever_it_is(stored):
+def test_a_flipped_byte_is_found_wherever_it_is(stored: Path) -> None:
     assert damage_report(stored) == ""
     rng = np.random.default_rng(0)
     kinds = files_of(stored)
@@ -253,7 +262,7 @@ def test_a_flipped_byte_is_found_wherever_it_is(stored):
     assert damage_report(stored) == ""
 
 
-def test_a_truncated_file_is_found(stored):
+def test_a_truncated_file_is_found(stored: Path) -> None:
     for path in files_of(stored):
         whole = path.read_bytes()
         for size in (0, 10, len(whole) // 2, len(whole) - 1):
@@ -263,7 +272,7 @@ def test_a_truncated_file_is_found(stored):
     assert damage_report(stored) == ""
 
 
-def test_a_missing_segment_is_named(stored):
+def test_a_missing_segment_is_named(stored: Path) -> None:
     path = next(iter(sorted((stored / "segments").iterdir())))
     path.rename(stored / "elsewhere")
     with SetIndex.open(stored, read_only=True) as index:
@@ -272,7 +281,7 @@ def test_a_missing_segment_is_named(stored):
             index.search(np.ones((1, 16)))
 
 
-def test_catalogue_and_segments_are_compared_without_a_seal(stored):
+def test_catalogue_and_segments_are_compared_without_a_seal(stored: Path) -> None:
     (stored / "catalog.seal").unlink()
     db = sqlite3.connect(stored / "catalog.sqlite")
     db.execute("UPDATE attributes SET value = 'blue'")
@@ -288,7 +297,7 @@ def test_catalogue_and_segments_are_compared_without_a_seal(stored):
     assert damage_report(stored) != ""
 
 
-def test_a_newer_format_is_refused_with_the_remedy(stored):
+def test_a_newer_format_is_refused_with_the_remedy(stored: Path) -> None:
     db = sqlite3.connect(stored / "catalog.sqlite")
     db.execute("PRAGMA user_version = 99")
     db.close()
@@ -296,7 +305,7 @@ def test_a_newer_format_is_refused_with_the_remedy(stored):
         SetIndex.open(stored)
 
 
-def test_set_vectors_laid_out_as_before_are_refused_with_the_remedy(tmp_path):
+def test_set_vectors_laid_out_as_before_are_refused_with_the_remedy(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
     with SetIndex.create(tmp_path / "x", 8, set_bits=8) as index:
         index.add([str(i) for i in range(100)], rows, np.ones(100, int))
@@ -314,7 +323,7 @@ def test_set_vectors_laid_out_as_before_are_refused_with_the_remedy(tmp_path):
 
 
 @pytest.mark.parametrize("make", ["nothing", "file", "folder", "other database"])
-def test_what_is_no_index_is_refused(tmp_path, make):
+def test_what_is_no_index_is_refused(tmp_path: Path, make: str) -> None:
     path = tmp_path / "x"
     if make == "file":
         path.write_text("hello")
@@ -327,7 +336,7 @@ def test_what_is_no_index_is_refused(tmp_path, make):
         SetIndex.open(path)
 
 
-def test_leftovers_of_a_killed_writer_are_swept(stored):
+def test_leftovers_of_a_killed_writer_are_put_aside(stored: Path) -> None:
     stray = stored / "segments" / "00000099.seg"
     stray.write_bytes(b"half a segment")
     SetIndex.open(stored, read_only=True).close()
@@ -336,7 +345,7 @@ def test_leftovers_of_a_killed_writer_are_swept(stored):
     assert not stray.exists()
 
 
-def test_a_read_only_folder_can_be_searched(stored):
+def test_a_read_only_folder_can_be_searched(stored: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")
     stored.chmod(0o500)
@@ -347,7 +356,9 @@ def test_a_read_only_folder_can_be_searched(stored):
         stored.chmod(0o700)
 
 
-def test_open_reads_no_vectors(tmp_path, make_world, make_index):
+def test_open_reads_no_vectors(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]
+) -> None:
     make_index(make_world(9, 3000, dim=64), tmp_path / "i", batch=3000).close()
     assert sum(path.stat().st_size for path in (tmp_path / "i" / "segments").iterdir()) > 2_000_000
     before = Path("/proc/self/io").read_text() if Path("/proc/self/io").exists() else ""

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage.creation import UNFINISHED, empty_database
+from setnet.index.storage.creation import UNFINISHED, empty_database, put_in_place
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.segments.segment_file import SegmentFile
-from setnet.index.storage.segments.segment_folder import segment_path
+from setnet.index.storage.segments.segment_folder import SegmentFolder, segment_path
 from setnet.index.storage.snapshot import Snapshot
 from setnet.system import sync_folder
 
@@ -54,14 +50,10 @@ def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     replace_file(to / MARK, json.dumps({"format": 1}).encode())
     sizes = [_copied(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
     sync_folder(to / "segments")
-    generation, settings = catalog.get("generation"), catalog.get("settings")
-    alive = {segment.number: dead for segment, dead in zip(snapshot.segments, snapshot.dead, strict=True)}
     _copy_catalog(catalog, to / "catalog.sqlite")
-    deleted = {n: np.flatnonzero(dead).tolist() for n, dead in alive.items() if dead is not None}
-    CommitLog(to).rewrite(generation, settings, alive, deleted)
-    for path in (to / "segments").iterdir():
-        if path not in {segment_path(to, number) for number in alive}:
-            path.unlink()
+    CommitLog(to).rewrite(catalog.committed())
+    for path in SegmentFolder(to).unnamed([segment.number for segment in snapshot.segments]):
+        path.unlink()
     copied = [size for size in sizes if size]
     return BackupReport(catalog.living_items(), len(copied), len(sizes) - len(copied), sum(copied))
 
@@ -81,6 +73,7 @@ def _copied(segment: Segment, to: Path) -> int:
                 return 0
         except StorageError:
             pass  # cut short by a kill, or damaged: copied again
+    source.verify()
     replace_file(to, source.content)  # from the map: a merge may have removed the file by now
     return source.bytes
 
@@ -90,8 +83,4 @@ def _copy_catalog(catalog: Catalog, to: Path) -> None:
     empty_database(unfinished)
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
         catalog.db.backup(copy)
-    for suffix in ("-wal", "-shm"):  # of an earlier state, or of someone who opened the backup
-        to.with_name(to.name + suffix).unlink(missing_ok=True)
-    catalog_checksum.remove(to)
-    os.replace(unfinished, to)
-    sync_folder(to.parent)
+    put_in_place(unfinished, to)

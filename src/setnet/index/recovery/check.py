@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +13,9 @@ from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog, Committed
 from setnet.index.storage.segments.segment import Segment
-from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
+from setnet.index.storage.snapshot import open_segment
 
 __all__ = ["check_index"]
 
@@ -31,7 +29,7 @@ def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
         logged = CommitLog(root).read()  # before the catalogue: a writer beside us only moves on
         while True:
             with catalog.reading():
-                found = _log_problems(catalog, logged) + _catalog_problems(catalog)
+                found = _log_problems(catalog, logged) + catalog.damage()
                 segments, damage = _segments(catalog, root, shape)
                 if not found and not damage:
                     found = _disagreements(catalog, segments)
@@ -56,35 +54,16 @@ def _log_problems(catalog: Catalog, logged: Committed | None) -> list[str]:
     return problems
 
 
-def _catalog_problems(catalog: Catalog) -> list[str]:
-    rows = catalog.db.execute("PRAGMA integrity_check").fetchall()
-    problems = [f"{catalog.path}: {row[0]}" for row in rows if row[0] != "ok"]
-    settings = catalog.get("settings")
-    if zlib.crc32(json.dumps(settings, sort_keys=True).encode()) != catalog.get("settings_crc"):
-        problems.append(f"{catalog.path} is damaged: the checksum of its settings does not fit")
-    return problems
-
-
 def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment], list[str]]:
     """Open every segment the catalogue names; return them and what is wrong with their files."""
     segments, problems = [], []
-    for number, items, elements, size, crc in catalog.segments():
-        path = segment_path(root, number)
+    for listed in catalog.segments():
         try:
-            file = SegmentFile(path)
-        except (OSError, SetNetError, ValueError) as error:
-            problems.append(f"{path}: {error}" if str(path) not in str(error) else str(error))
-            continue
-        damage = file.damage()
-        if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
-            damage.append(f"{path} is not the file that {catalog.path} lists")
-        problems += damage
-        if not damage:
-            try:
-                segments.append(Segment(number, file, shape))
-                problems += segments[-1].problems()
-            except SetNetError as error:
-                problems.append(str(error))
+            segments.append(open_segment(root, listed, shape))
+            problems += segments[-1].problems()
+        except (OSError, SetNetError) as error:
+            path = segment_path(root, listed[0])
+            problems.append(str(error) if str(path) in str(error) else f"{path}: {error}")
     return segments, problems
 
 

@@ -21,14 +21,13 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
 from setnet.index.settings import Settings
-from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
-from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage.creation import UNFINISHED, empty_database
+from setnet.index.storage.commit_log import CommitLog, Committed
+from setnet.index.storage.creation import UNFINISHED, empty_database, put_in_place
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_folder import QUARANTINE, SegmentFolder, segment_path
-from setnet.system import FileLock, sync_folder
+from setnet.system import FileLock
 
 __all__ = ["RepairReport", "repair_index"]
 
@@ -74,15 +73,17 @@ class _Repair:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.lost: list[str] = []
-        self.log = CommitLog(root).read()
-        self.old = _read_catalog(root / "catalog.sqlite")
-        if self.log is not None and self.log.damage:
-            self.lost.append(f"{self.log.damage}: deletions since then may be missing")
+        log = CommitLog(root).read()
+        if log is not None and log.damage:
+            self.lost.append(f"{log.damage}: deletions since then may be missing")
+        self.log = log or Committed(damage=f"{root} has no commit log")
+        self.old, self.tags = _read_catalog(root / "catalog.sqlite")
+        self.generation = max(self.log.generation, self.old.generation) + 1
 
     def run(self, revive: bool) -> RepairReport:
         settings = self._settings()
-        segments = self._segments(Settings.of_json(settings))
-        doubtful = self._doubtful(segments)
+        segments = self._segments(settings)
+        doubtful = sum(map(len, segments)) if self.log.damage and self.old.damage else 0
         if doubtful and not revive:
             raise InvalidInputError(
                 f"nothing says which of {doubtful} items of {self.root} were deleted: repairing would bring "
@@ -90,37 +91,31 @@ class _Repair:
             )
         path = self.root / UNFINISHED
         empty_database(path)
-        Catalog.create(path, Settings.of_json(settings).meta())
+        Catalog.create(path, settings.meta())
         with closing(Catalog(path, read_only=False)) as catalog:
             self._fill(catalog, segments)
             catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            items = catalog.count("items")
-            dead = {s.number: catalog.dead_rows(s.number, len(s)) for s in segments}
+            items, state = catalog.count("items"), catalog.committed()
         self._put_in_place(path)
-        deleted = {n: np.flatnonzero(bits).tolist() for n, bits in dead.items() if bits is not None}
-        CommitLog(self.root).rewrite(self._generation(), settings, dead, deleted)
+        CommitLog(self.root).rewrite(state)
         return RepairReport(items, len(segments), tuple(self.lost), doubtful)
 
-    def _settings(self) -> dict[str, Any]:
-        for settings in (self.log and self.log.settings, self.old.settings):
-            if settings:
-                return settings
+    def _settings(self) -> Settings:
+        for source in (self.log, self.old):
+            with suppress(StorageError):
+                return Settings.of_json(source.settings)
         raise StorageError(
-            f"{self.root} cannot be repaired: neither its commit log nor its catalogue tells its settings"
+            f"{self.root} cannot be repaired: neither its commit log nor its catalogue has sound settings"
         )
-
-    def _generation(self) -> int:
-        return max(self.log.generation if self.log else 0, self.old.generation) + 1
 
     def _segments(self, settings: Settings) -> list[Segment]:
         """Return the sound segments that are alive, newest first."""
-        folder = SegmentFolder(self.root)
-        if self.log is not None and not self.log.damage:
-            folder.bring_back(self.log.segments)
+        if not self.log.damage:
+            SegmentFolder(self.root).bring_back(self.log.segments)
         segments = []
         for path in sorted((self.root / "segments").glob("*.seg"), reverse=True):
             number = int(path.stem)
-            if self.log is not None and not self.log.damage and number not in self.log.segments:
+            if not self.log.damage and number not in self.log.segments:
                 continue  # replaced by a merge, or never acknowledged
             try:
                 file = SegmentFile(path)
@@ -130,20 +125,12 @@ class _Repair:
             except (SetNetError, ValueError, KeyError) as error:  # not OSError: a disk may read it next time
                 damage = [str(error)]
             self.lost += [f"segment {number}: {text}" for text in damage]
-        missing = (self.log.segments if self.log else set()) - {s.number for s in segments}
-        missing = {n for n in missing if not segment_path(self.root, n).exists()}
-        self.lost += [f"segment {number} is missing" for number in sorted(missing)]
+        self.lost += [
+            f"segment {number} is missing"
+            for number in sorted(self.log.segments)
+            if not segment_path(self.root, number).exists()
+        ]
         return segments
-
-    def _doubtful(self, segments: list[Segment]) -> int:
-        """Return how many items may have been deleted without a trace: none when log or catalogue tell."""
-        if (self.log is not None and not self.log.damage) or self.old.deleted is not None:
-            return 0
-        return sum(map(len, segments))
-
-    def _deleted(self, number: int) -> set[int]:
-        logged = self.log.deleted.get(number, set()) if self.log else set()
-        return logged | (self.old.deleted or {}).get(number, set())
 
     def _fill(self, catalog: Catalog, segments: list[Segment]) -> None:
         """Enter the rows of all segments; of two rows of one item the one in the newer segment counts."""
@@ -153,9 +140,8 @@ class _Repair:
                 catalog.enter_segment(
                     segment.number, len(segment), int(segment.offsets[-1]), file.bytes, file.crc
                 )
-                gone = [n for n in self._deleted(segment.number) if n < len(segment)]
-                dead = np.zeros(len(segment), bool)
-                dead[gone] = True
+                gone = [state.deleted.get(segment.number, set()) for state in (self.log, self.old)]
+                dead = np.isin(np.arange(len(segment)), list(set.union(*gone)))
                 for at in range(0, len(segment), ROWS):
                     rows = np.arange(at, min(at + ROWS, len(segment)))
                     _enter(catalog, segment, rows[~dead[rows]], dead)
@@ -165,24 +151,20 @@ class _Repair:
             last = max((int(s.seq[-1]) for s in segments if len(s)), default=0)
             catalog.set("next_seq", last + 1)
             catalog.set("next_segment", SegmentFolder(self.root).free_number(1))
-            catalog.set("generation", self._generation() - 1)  # leaving the block counts one up
-        if self.old.tags != 0:
+            catalog.set("generation", self.generation - 1)  # leaving the block counts one up
+        if self.tags != 0:
             self.lost.append("tags: make them again with SetIndex.tag")
 
     def _put_in_place(self, path: Path) -> None:
-        """Replace the catalogue; a log of the old one must never be taken for one of the new one."""
+        """Replace the catalogue; the old one and its logs are kept in the quarantine."""
         aside = self.root / QUARANTINE
         aside.mkdir(mode=0o700, exist_ok=True)
         catalog = self.root / "catalog.sqlite"
-        catalog_checksum.remove(catalog)
-        for name in (f"{catalog.name}-wal", f"{catalog.name}-shm"):
-            with suppress(FileNotFoundError):
-                os.replace(self.root / name, aside / name)
-        with suppress(FileNotFoundError):
-            (aside / catalog.name).unlink(missing_ok=True)
-            os.link(catalog, aside / catalog.name)
-        os.replace(path, catalog)
-        sync_folder(self.root)
+        for name in (catalog.name, f"{catalog.name}-wal", f"{catalog.name}-shm"):
+            if (self.root / name).exists():
+                (aside / name).unlink(missing_ok=True)
+                os.link(self.root / name, aside / name)
+        put_in_place(path, catalog)
 
 
 def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: NDArray[np.bool_]) -> None:
@@ -203,34 +185,18 @@ def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: ND
     catalog.enter_attributes((seq, json.loads(text)) for seq, _, text in chosen if text)
 
 
-@dataclass
-class _OldCatalog:
-    """What can still be read from a damaged catalogue; None where it cannot."""
-
-    settings: dict[str, Any] | None = None
-    generation: int = 0
-    deleted: dict[int, set[int]] | None = None
-    tags: int | None = None
-
-
-def _read_catalog(path: Path) -> _OldCatalog:
-    found = _OldCatalog()
-    try:
-        catalog = Catalog(path, read_only=True)
-    except (SetNetError, OSError, sqlite3.Error):
-        found.settings = _settings_in(path)
-        return found
-    with closing(catalog):
+def _read_catalog(path: Path) -> tuple[Committed, int | None]:
+    """Return what can still be read from a damaged catalogue, and how many tags it has, if that is known."""
+    found, tags = Committed(damage=f"{path} is damaged"), None
+    with suppress(SetNetError, OSError, sqlite3.Error), closing(Catalog(path, read_only=True)) as catalog:
         with suppress(SetNetError, sqlite3.Error):
             found.settings = catalog.get("settings")
             found.generation = catalog.get("generation")
-        with suppress(SetNetError, sqlite3.Error, ValueError):
-            dead = {n: catalog.dead_rows(n, items) for n, items, *_ in catalog.segments()}
-            if catalog.damage() is None:
-                found.deleted = {n: set(np.flatnonzero(b).tolist()) for n, b in dead.items() if b is not None}
-            found.tags = catalog.count("tag_names")
+        tags = catalog.count("tag_names")
+        if not catalog.damage():
+            found = catalog.committed()
     found.settings = found.settings or _settings_in(path)
-    return found
+    return found, tags
 
 
 def _settings_in(path: Path) -> dict[str, Any] | None:

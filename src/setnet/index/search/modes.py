@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -21,29 +21,22 @@ FEW = 50  # when conditions leave less than one item in FEW, the first pass is n
 TOGETHER = 16  # queries that pass over the vectors together, at most
 BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
 AT_ONCE = 65536  # items whose scores are held at once
-NO_LANES = np.empty(0, np.int64)
 
 
 def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
 
-    def first_look(group: list[Query]) -> scan.ElementScan:
-        return scan.ElementScan(scope.snapshot, group, scope.options.threads)
-
     def second_look(i: int, rows: Rows) -> Scored:
         return scope.score(rows, queries[i])
 
     least = [scope.least_score(query) for query in queries]
-    return _ranked(scope, scope.snapshot.elements, queries, first_look, second_look, least)
+    return _ranked(scope, scope.snapshot.elements, queries, scan.ElementScan, second_look, least)
 
 
 def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
     """Rank all items by their set vectors; ``queries`` are the same ones for conditions on elements."""
     options = scope.options
     plain = not (options.of_elements or any(query.without for query in queries))
-
-    def first_look(group: list[Query]) -> scan.SetScan:
-        return scan.SetScan(scope.snapshot, group, options.threads)
 
     def second_look(i: int, rows: Rows) -> Scored:
         scored = score_sets(scope.snapshot, rows, set_queries[i])
@@ -53,7 +46,7 @@ def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = 
         return scored.those(by_elements.passing(options.at_least, options.only))
 
     least = [-1.0] * len(set_queries)
-    return _ranked(scope, scope.snapshot.sets, set_queries, first_look, second_look, least)
+    return _ranked(scope, scope.snapshot.sets, set_queries, scan.SetScan, second_look, least)
 
 
 def fast(scope: Scope, set_queries: list[Query], queries: list[Query]) -> list[Scored]:
@@ -85,7 +78,7 @@ def _ranked(
     scope: Scope,
     field: Field,
     queries: list[Query],
-    first_look: Callable[[list[Query]], scan.ElementScan | scan.SetScan],
+    kind: type[scan.ElementScan] | type[scan.SetScan],
     second_look: Callable[[int, Rows], Scored],
     least: list[float],
 ) -> list[Scored]:
@@ -93,35 +86,32 @@ def _ranked(
 
     ``second_look`` scores rows for the query at a position; ``least`` is the score each query's hits need.
     """
-    k, allowed = scope.options.k, scope.allowed
-    tops = [Top(k, floor) for floor in least]
+    k, allowed, threads = scope.options.k, scope.allowed, scope.options.threads
+    tops = [Top(k, floor, second_look(i, [])) for i, floor in enumerate(least)]
+
+    def offer(i: int, lanes: NDArray[np.int64]) -> None:
+        for at in range(0, len(lanes), AT_ONCE):
+            rows = [(s, rows) for s, rows, _ in field.split(lanes[at : at + AT_ONCE])]
+            tops[i].add(second_look(i, rows))
+
+    if k == 0:
+        return [top.best for top in tops]
     lanes = _open_lanes(field, allowed) if allowed is not None else None
-    if k == 0 or (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
-        lanes = _open_lanes(field, allowed) if lanes is None and k else lanes
-        for i, top in enumerate(tops):
-            for batch in _batches(lanes if k and lanes is not None else NO_LANES):
-                top.add(second_look(i, _rows(field, batch)))
-        return [top.best_found() for top in tops]
-    together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
-    for at in range(0, len(queries), together):
-        look = first_look(queries[at : at + together])
-        for i, top in enumerate(tops[at : at + together]):
-            if lanes is not None:
-                closed = np.ones(field.lanes, bool)
-                closed[lanes] = False
-                look.bounds[i][closed] = -1.0
-            for found in scan.best_first(look, i, _some(k), top.floor):
-                for batch in _batches(found):
-                    top.add(second_look(at + i, _rows(field, batch)))
-            if top.best is None:
-                top.add(second_look(at + i, []))
-    return [top.best_found() for top in tops]
-
-
-def _batches(lanes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """Cut lanes into runs whose scores take little memory; at least one, though it be empty."""
-    for at in range(0, max(1, len(lanes)), AT_ONCE):
-        yield lanes[at : at + AT_ONCE]
+    if (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
+        for i in range(len(queries)):
+            offer(i, _open_lanes(field, None) if lanes is None else lanes)
+    else:
+        together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
+        for at in range(0, len(queries), together):
+            look = kind(scope.snapshot, queries[at : at + together], threads)
+            for i, top in enumerate(tops[at : at + together]):
+                if lanes is not None:
+                    closed = np.ones(field.lanes, bool)
+                    closed[lanes] = False
+                    look.bounds[i][closed] = -1.0
+                for found in scan.best_first(look, i, _some(k), top.floor):
+                    offer(at + i, found)
+    return [top.best for top in tops]
 
 
 def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
@@ -131,7 +121,3 @@ def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
         is_open[field.start[s] : field.start[s + 1]] = mask[rows] if len(mask) else False
     is_open[field.excluded] = False
     return np.flatnonzero(is_open)
-
-
-def _rows(field: Field, lanes: NDArray[np.int64]) -> Rows:
-    return [(s, rows) for s, rows, _ in field.split(lanes)]

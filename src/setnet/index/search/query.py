@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError
 from setnet.index.arguments import check_vectors
 from setnet.sets import Aggregator, Logistic
 
@@ -42,8 +42,6 @@ class Query:
     @classmethod
     def of(cls, elements: list[Floats], without: list[Floats], examples: str, logistic: Logistic) -> Query:
         """Build a query from one (n, dim) array of examples per query element."""
-        if examples not in EXAMPLES:
-            raise one_of("examples", examples, EXAMPLES)
         if examples == "aggregate":
             elements = [merged(group) for group in elements]
         several = any(len(group) > 1 for group in elements)

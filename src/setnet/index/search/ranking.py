@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from itertools import pairwise
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from setnet.index.kernels import backend
 from setnet.index.results import Hit, Match
 from setnet.index.search.query import Query
+from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Snapshot
 
 __all__ = ["Rows", "Scored", "Top", "hits_of", "score_elements", "score_sets"]
@@ -40,13 +42,6 @@ class Scored:
         """Return the chosen entries; a slice shares their memory."""
         return Scored(*(getattr(self, name)[which] for name in _FIELDS))
 
-    @staticmethod
-    def joined(parts: list[Scored]) -> Scored:
-        """Return all entries of several in one."""
-        if len(parts) == 1:
-            return parts[0]
-        return Scored(*(np.concatenate([getattr(p, name) for p in parts]) for name in _FIELDS))
-
     def ranked(self, k: int) -> Scored:
         """Return the best k: by score, then sum of similarities, then order of insertion."""
         order = np.argsort(-self.score)
@@ -69,36 +64,28 @@ _FIELDS = tuple(f.name for f in fields(Scored))
 
 
 class Top:
-    """The best k items seen so far."""
+    """The best k items seen so far; ``best`` has none of them in the beginning."""
 
-    def __init__(self, k: int, least: float = -1.0) -> None:
-        self.k = k
-        self.best: Scored | None = None
-        self._least = least
+    def __init__(self, k: int, least: float, best: Scored) -> None:
+        self.k, self.best, self._least = k, best, least
 
     def add(self, scored: Scored) -> None:
         """Offer items."""
-        parts = [scored] if self.best is None else [self.best, scored]
-        self.best = Scored.joined(parts).ranked(self.k)
-
-    def best_found(self) -> Scored:
-        """Return the items, best first."""
-        assert self.best is not None, "nothing was offered"
-        return self.best
+        both = (np.concatenate([getattr(self.best, name), getattr(scored, name)]) for name in _FIELDS)
+        self.best = Scored(*both).ranked(self.k)
 
     def floor(self) -> float:
         """Return the score a further item must reach to enter."""
-        if self.best is None or len(self.best) < self.k:
+        if len(self.best) < self.k:
             return self._least
-        return max(self._least, float(self.best.score[-1])) if self.k else np.inf
+        return max(self._least, float(self.best.score[-1]))
 
 
 def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str = "greedy") -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's."""
     out = _empty(query.size, sum(len(which) for _, which in rows))
-    logistic, at = query.logistic, 0
-    for s, which in rows:
-        segment, part = snapshot.segments[s], slice(at, at + len(which))
+    logistic = query.logistic
+    for segment, which, part in _parts(snapshot, rows, out):
         backend.kernels.evaluate(
             segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
             query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, which,
@@ -107,8 +94,6 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str =
         )  # fmt: skip
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
-        out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
-        at = part.stop
     return _optimal(snapshot, out, query) if matching == "optimal" else out
 
 
@@ -118,6 +103,16 @@ def _empty(size: int, n: int) -> Scored:
         np.zeros((n, size)), np.full((n, size), -1, np.int32), np.zeros(n, np.int32),
         np.zeros(n, bool), np.zeros(n, bool),
     )  # fmt: skip
+
+
+def _parts(snapshot: Snapshot, rows: Rows, out: Scored) -> Iterator[tuple[Segment, NDArray[np.int64], slice]]:
+    """Yield each segment with its rows and their places in ``out``, where the items are entered."""
+    at = 0
+    for s, which in rows:
+        segment, part = snapshot.segments[s], slice(at, at + len(which))
+        out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
+        yield segment, which, part
+        at = part.stop
 
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
@@ -156,18 +151,13 @@ def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     examples = int(query.first_row[-1])
     sims = np.empty((sum(len(which) for _, which in rows), examples))
     out = _empty(query.size, len(sims))
-    at = 0
-    for s, which in rows:
-        part = slice(at, at + len(which))
-        segment = snapshot.segments[s]
+    for segment, which, part in _parts(snapshot, rows, out):
         stored, scales = segment.set_rows, segment.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(
             sets.bits, stored, scales, sets.dim, stored.strides[0], query.rows, examples, which, sims[part]
         )
         if not np.isfinite(sims[part]).all():
             raise segment.not_finite("set_rows")
-        out.segment[part], out.row[part], out.seq[part] = s, which, segment.seq[which]
-        at += len(which)
     scores = query.logistic.probability(sims)
     if query.combine:
         groups_of = list(pairwise(query.first_row))

@@ -18,13 +18,14 @@ from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 from setnet.system import usable_cores
 
-__all__ = ["Bounds", "ElementScan", "SetScan", "best_first"]
+__all__ = ["Bounds", "ElementScan", "Scan", "SetScan", "best_first"]
 
 NO_STARTS = np.empty(0, np.int64)
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 REFINED = 4096  # items refined at a time
 
 Bounds = NDArray[np.float32]
+Task = Callable[[], None]
 _local = threading.local()
 
 
@@ -41,51 +42,87 @@ def _buffer(queries: int, lanes: int) -> Bounds:
     return kept[: queries * lanes].reshape(queries, lanes)
 
 
-class ElementScan:
-    """Bounds of the elements' scores for several queries: coarse for all lanes, finer where it matters.
+class Scan:
+    """Bounds of every lane's score for several queries; a kind of scan says how it reads a segment."""
+
+    reach = 1  # lanes to refine for each one wanted in the first batch
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        field: Field,
+        queries: list[Query],
+        threads: int | None,
+        kind: str,
+        norms: str,
+    ) -> None:
+        self.snapshot, self.queries, self.threads = snapshot, queries, threads
+        # all, or what keeps threads busy
+        self._task_bytes = TASK if (threads or usable_cores()) > 1 else 1 << 62
+        coded = [Codes.of(query, kind, snapshot.norms(norms)) for query in queries]
+        # in one array: the kernel loads each stored vector once for all queries
+        rows = [
+            np.concatenate([getattr(codes, name) for codes in coded])
+            for name in ("codes", "start", "step", "slack", "weight")
+        ]
+        owner = np.repeat(np.arange(len(queries)), [len(codes.start) for codes in coded])
+        one = coded[0]  # the logistic is the index's own
+        self._query = (*rows, one.w, one.threshold, one.inflate, owner)
+        self.bounds = _buffer(len(queries), field.lanes)
+        work: list[Task] = []
+        for s, segment in enumerate(snapshot.segments):
+            work += self._tasks(segment, int(field.start[s]))
+        _drain(work, threads)
+        self.bounds[:, field.excluded] = -1.0  # lanes of deleted and empty items
+
+    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
+        """Yield the work of bounding a segment whose lanes begin at ``offset``."""
+        raise NotImplementedError
+
+    def _task(self, stored: tuple[Any, ...], first: int, last: int, offset: int) -> Task:
+        place = (first, last, self.bounds, offset, self.bounds.shape[1])
+        return partial(backend.kernels.scan, *stored, *self._query, *place)
+
+    def refine(self, i: int, which: NDArray[np.int64]) -> None:
+        """Tighten the bounds of query ``i`` for these lanes, where there is more to read."""
+
+
+class ElementScan(Scan):
+    """Bounds of the elements' scores: coarse for all lanes, finer where it matters.
 
     The first pass reads the high four bits of every code; `refine` looks at all eight of chosen items.
     """
 
-    reach = 4  # lanes to refine for each one wanted in the first batch
+    reach = 4
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
-        self.snapshot, self.threads = snapshot, threads
-        high = _Together([Codes.of(q, "high", snapshot.norms("high_norms")) for q in queries])
-        self.whole = [Codes.of(q, "bytes", snapshot.norms("norms")) for q in queries]
-        task_bytes = _task_bytes(threads)
+        super().__init__(snapshot, snapshot.elements, queries, threads, "high", "high_norms")
+        self.whole = [Codes.of(query, "bytes", snapshot.norms("norms")) for query in queries]
 
-        def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
-            if not segment.coded:  # small: every row deserves the second look
-                for bounds, query in zip(out, queries, strict=True):
-                    bounds[offset : offset + len(segment.lane_rows)] = query.size + 1.0
-                return
-            codes, scales = segment.hot("high_codes"), segment.hot("scales")
-            row_start, wide = segment.array("row_start"), segment.file.info["first_wide"]
-            rows = max(1, task_bytes // (codes.shape[1] * 64))
-            for first, last in lanes.block_ranges(row_start, rows):
-                yield high.task(4, codes, scales, row_start, wide, codes.shape[1], first, last, out, offset)
-
-        self.bounds = _run(snapshot, snapshot.elements, len(queries), tasks, threads)
+    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
+        if not segment.coded:  # small: every row deserves the second look
+            sizes = np.array([[query.size + 1.0] for query in self.queries], np.float32)
+            self.bounds[:, offset : offset + len(segment.lane_rows)] = sizes
+            return
+        codes, scales = segment.hot("high_codes"), segment.hot("scales")
+        row_start, groups = segment.array("row_start"), codes.shape[1]
+        stored = (4, codes, scales, row_start, segment.file.info["first_wide"], groups)
+        for first, last in lanes.block_ranges(row_start, max(1, self._task_bytes // (groups * 64))):
+            yield self._task(stored, first, last, offset)
 
     def refine(self, i: int, which: NDArray[np.int64]) -> None:
         """Tighten the bounds of query ``i`` for these lanes."""
-        q, work = self.whole[i], list[Callable[[], None]]()
+        q, work = self.whole[i], list[Task]()
+        query = (q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold, q.inflate)
         for s, rows, mine in self.snapshot.elements.split(which):
             segment = self.snapshot.segments[s]
             if segment.coded:
-                args = _whole_codes(segment, q)
+                codes = segment.array("codes")
+                args = (codes, codes.shape[1] - 4, segment.offsets, *query)
                 for at in range(0, len(rows), REFINED):
                     part = slice(at, at + REFINED)
                     work.append(partial(_refine, self.bounds[i], mine[part], (*args, rows[part])))
         _drain(work, self.threads)
-
-
-def _whole_codes(segment: Segment, q: Codes) -> tuple[Any, ...]:
-    """Return what the kernel needs to know of a segment's whole codes and of a query."""
-    codes = segment.array("codes")
-    query = (q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold, q.inflate)
-    return (codes, codes.shape[1] - 4, segment.offsets, *query)
 
 
 def _refine(bounds: Bounds, which: NDArray[np.int64], args: tuple[Any, ...]) -> None:
@@ -94,78 +131,27 @@ def _refine(bounds: Bounds, which: NDArray[np.int64], args: tuple[Any, ...]) -> 
     bounds[which] = np.minimum(tighter, bounds[which])
 
 
-class SetScan:
-    """Bounds of the set vectors' scores for several queries."""
-
-    reach = 1
+class SetScan(Scan):
+    """Bounds of the set vectors' scores, as tight as their codes."""
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
         assert snapshot.shape.sets is not None
-        bits = min(8, snapshot.shape.sets.bits)
-        kind = {8: "bytes", 4: "nibbles", 1: "bits"}[bits]
-        coded = _Together([Codes.of(q, kind, snapshot.norms("set_norms")) for q in queries])
-        task_bytes = _task_bytes(threads)
+        self._bits = min(8, snapshot.shape.sets.bits)
+        kind = {8: "bytes", 4: "nibbles", 1: "bits"}[self._bits]
+        super().__init__(snapshot, snapshot.sets, queries, threads, kind, "set_norms")
 
-        def tasks(segment: Segment, out: Bounds, offset: int) -> Iterator[Callable[[], None]]:
-            codes, scales = segment.hot("set_codes"), segment.hot("set_scales")
-            blocks = len(codes)
-            groups = codes.shape[1] // 8 if bits == 1 else codes.shape[1]
-            step = max(1, task_bytes // (groups * (8 if bits == 1 else 64)))
-            for first in range(0, blocks, step):
-                last = min(first + step, blocks)
-                yield coded.task(bits, codes, scales, NO_STARTS, blocks, groups, first, last, out, offset)
-
-        self.bounds = _run(snapshot, snapshot.sets, len(queries), tasks, threads)
-
-    def refine(self, i: int, which: NDArray[np.int64]) -> None:
-        """Do nothing: these bounds are as tight as their codes."""
+    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
+        codes, scales = segment.hot("set_codes"), segment.hot("set_scales")
+        blocks, groups, width = len(codes), codes.shape[1], 64
+        if self._bits == 1:
+            groups, width = groups // 8, 8
+        stored = (self._bits, codes, scales, NO_STARTS, blocks, groups)
+        step = max(1, self._task_bytes // (groups * width))
+        for first in range(0, blocks, step):
+            yield self._task(stored, first, min(first + step, blocks), offset)
 
 
-def _task_bytes(threads: int | None) -> int:
-    """Return how many bytes of codes to do at a time: all, or what keeps threads busy."""
-    return TASK if (threads or usable_cores()) > 1 else 1 << 62
-
-
-class _Together:
-    """Several queries' codes in one array: the kernel loads each stored vector once for all of them."""
-
-    def __init__(self, queries: list[Codes]) -> None:
-        def joined(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(q, name) for q in queries])
-
-        rows = tuple(joined(name) for name in ("codes", "start", "step", "slack", "weight"))
-        one = queries[0]  # the logistic is the index's own
-        owner = np.repeat(np.arange(len(queries)), [len(q.start) for q in queries])
-        self._query = (*rows, one.w, one.threshold, one.inflate, owner)
-
-    def task(
-        self, bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
-        first_wide: int, groups: int, first: int, last: int, out: Bounds, offset: int,
-    ) -> Callable[[], None]:  # fmt: skip
-        """Return the work of bounding blocks ``first`` to ``last``, whose lanes begin at ``offset``."""
-        stored = (bits, codes, scales, row_start, first_wide, groups)
-        place = (first, last, out, offset, out.shape[1])
-        return partial(backend.kernels.scan, *stored, *self._query, *place)
-
-
-def _run(
-    snapshot: Snapshot,
-    field: Field,
-    queries: int,
-    tasks: Callable[[Segment, Bounds, int], Iterator[Callable[[], None]]],
-    threads: int | None,
-) -> Bounds:
-    """Do all tasks, then close the lanes of deleted and empty items; return a row of bounds per query."""
-    bounds = _buffer(queries, field.lanes)
-    work: list[Callable[[], None]] = []
-    for s, segment in enumerate(snapshot.segments):
-        work += tasks(segment, bounds, int(field.start[s]))
-    _drain(work, threads)
-    bounds[:, field.excluded] = -1.0
-    return bounds
-
-
-def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
+def _drain(work: list[Task], threads: int | None) -> None:
     """Do all work on so many threads, this one included."""
     workers = min(threads or usable_cores(), len(work))
     shared = iter(work)  # list iterators hand out each piece once, also to several threads
@@ -180,9 +166,7 @@ def _drain(work: list[Callable[[], Any]], threads: int | None) -> None:
         helper.result()
 
 
-def best_first(
-    look: ElementScan | SetScan, i: int, wanted: int, floor: Callable[[], float]
-) -> Iterator[NDArray[np.int64]]:
+def best_first(look: Scan, i: int, wanted: int, floor: Callable[[], float]) -> Iterator[NDArray[np.int64]]:
     """Yield lanes of query ``i`` in falling order of their bounds until none left can reach ``floor()``.
 
     After each batch ``floor`` must return the score that a new item has to reach, or a negative number while

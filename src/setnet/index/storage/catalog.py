@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, StorageError, VersionError
 from setnet.index.storage.catalog_access import ReadAccess, connect
+from setnet.index.storage.commit_log import Committed
 
-__all__ = ["VERSION", "Catalog", "TagEntry"]
+__all__ = ["VERSION", "Catalog", "ListedSegment", "TagEntry"]
 
 TagEntry = tuple[int, int, int, float]  # tag, item, element, similarity
+ListedSegment = tuple[int, int, int, int, int]  # number, items, elements, bytes, crc
 
 # Numbered migrations: entry i takes a database from version i to i + 1.
 MIGRATIONS = [
@@ -128,30 +131,35 @@ class Catalog:
         except sqlite3.DatabaseError as error:
             raise StorageError(f"cannot read {self.path}: {error}; run check() to see the damage") from error
 
-    def damage(self) -> str | None:
-        """Return what is wrong with the database, as far as it can tell by itself; None when it is sound."""
+    def damage(self) -> list[str]:
+        """Return what is wrong with the database, as far as it can tell by itself."""
         try:
-            with self.reading():
-                for (found,) in self.db.execute("PRAGMA integrity_check"):
-                    if found != "ok":
-                        return str(found)
-                if self.count("items") != self.living_items():
-                    return f"it lists {self.count('items')} items, its segments hold {self.living_items()}"
-        except StorageError as error:
-            return str(error)
-        return None
+            found = [str(row) for (row,) in self.db.execute("PRAGMA integrity_check") if row != "ok"]
+            listed, held = self.count("items"), self.living_items()
+        except sqlite3.DatabaseError as error:
+            return [f"{self.path} is damaged: {error}"]
+        if listed != held:
+            found.append(f"it lists {listed} items, its segments hold {held}")
+        if zlib.crc32(json.dumps(self.get("settings"), sort_keys=True).encode()) != self.get("settings_crc"):
+            found.append("the checksum of its settings does not fit")
+        return [f"{self.path} is damaged: {problem}" for problem in found]
+
+    def committed(self) -> Committed:
+        """Return what the commit log has to say of this state."""
+        dead = {number: self.dead_rows(number, items) for number, items, *_ in self.segments()}
+        deleted = {n: set(np.flatnonzero(bits).tolist()) for n, bits in dead.items() if bits is not None}
+        return Committed(self.get("generation"), self.get("settings"), set(dead), deleted)
 
     # -- settings ------------------------------------------------------------------------------------
 
     def get(self, key: str) -> Any:
         """Return a setting."""
         row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            raise StorageError(f"{self.path} is damaged: setting {key!r} is missing")
-        try:
-            return json.loads(row[0])
-        except ValueError:
-            raise StorageError(f"{self.path} is damaged: setting {key!r} cannot be read") from None
+        with suppress(ValueError, TypeError, RecursionError):
+            value = json.loads(row[0])
+            if isinstance(value, dict if key == "settings" else int):
+                return value
+        raise StorageError(f"{self.path} is damaged: setting {key!r} is missing or cannot be read")
 
     def set(self, key: str, value: Any) -> None:
         """Write a setting."""
@@ -205,8 +213,8 @@ class Catalog:
 
     # -- segments ------------------------------------------------------------------------------------
 
-    def segments(self) -> list[tuple[int, int, int, int, int]]:
-        """Return (number, items, elements, bytes, crc) of all segments."""
+    def segments(self) -> list[ListedSegment]:
+        """Return all segments in order of their numbers."""
         return self.db.execute(
             "SELECT number, items, elements, bytes, crc FROM segments ORDER BY number"
         ).fetchall()

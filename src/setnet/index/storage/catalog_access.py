@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from pathlib import Path
 
-__all__ = ["ReadAccess", "connect"]
+__all__ = ["ReadAccess", "connect", "log_bytes"]
 
 State = tuple[tuple[int, int, int] | None, ...]
 ATTEMPTS = 20
@@ -32,6 +32,18 @@ def connect(path: Path, mode: str) -> sqlite3.Connection:
     )
 
 
+def log_bytes(path: Path) -> int:
+    """Return the size of a database's write-ahead log; 0 where there is none."""
+    try:
+        return _log(path).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
 class ReadAccess:
     """A connection for reading a catalogue, by the best way that permissions allow."""
 
@@ -44,7 +56,7 @@ class ReadAccess:
             self.db = connect(path, "mode=rw")
             return
         self._seen = self._state()
-        if self._is_log_empty():  # nothing is left out, and no file is made beside the catalogue
+        if not log_bytes(path):  # nothing is left out, and no file is made beside the catalogue
             self.db = connect(path, "immutable=1")
             return
         self.db = connect(path, "mode=ro")
@@ -60,15 +72,9 @@ class ReadAccess:
         """Whether the files have changed since they were read by a way that does not see changes."""
         return self._seen is not None and self._state() != self._seen
 
-    def _log(self) -> Path:
-        return self._path.with_name(self._path.name + "-wal")
-
-    def _is_log_empty(self) -> bool:
-        return not self._log().exists() or not self._log().stat().st_size
-
     def _state(self) -> State:
         found: list[tuple[int, int, int] | None] = []
-        for path in (self._path, self._log()):
+        for path in (self._path, _log(self._path)):
             try:
                 stat = path.stat()
                 found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
@@ -83,7 +89,7 @@ class ReadAccess:
         copy = Path(folder, self._path.name)
         for _ in range(ATTEMPTS):
             self._seen = self._state()
-            for source in (self._path, self._log()):
+            for source in (self._path, _log(self._path)):
                 if source.exists():
                     shutil.copyfile(source, copy.with_name(source.name))
             if self._state() == self._seen:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from setnet.durable import replace_file
+from setnet.index.storage.catalog_access import log_bytes
 from setnet.index.storage.commit_log import CommitLog
 from setnet.system import sync_folder
 
@@ -35,7 +36,7 @@ def remove(catalog: Path) -> None:
 def broken(catalog: Path) -> str | None:
     """Return what is wrong when there are checksums and a file does not fit its own."""
     stored = _checksum_file(catalog)
-    if not stored.exists() or _wal_bytes(catalog):
+    if not stored.exists() or log_bytes(catalog):
         return None
     try:
         text = stored.read_bytes()
@@ -60,10 +61,3 @@ def _checksum(path: Path) -> dict[str, int]:
         while part := file.read(1 << 20):
             crc, size = zlib.crc32(part, crc), size + len(part)
     return {"bytes": size, "crc": crc}
-
-
-def _wal_bytes(catalog: Path) -> int:
-    try:
-        return catalog.with_name(catalog.name + "-wal").stat().st_size
-    except FileNotFoundError:
-        return 0

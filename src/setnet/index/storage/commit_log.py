@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,15 @@ from setnet.durable import append_durably, replace_file
 
 __all__ = ["CommitLog", "Committed"]
 
-Rows = Mapping[int, Iterable[int]]
 LONGEST = 1 << 18  # bytes: a longer log is rewritten as one line when the index is opened
 
 
 @dataclass
 class Committed:
-    """The state that the lines of a commit log add up to."""
+    """The state that the lines of a commit log add up to, or that a catalogue is in.
+
+    ``damage`` says what is wrong with the source; without it, all deletions are known.
+    """
 
     generation: int = 0
     settings: dict[str, Any] | None = None
@@ -38,7 +40,7 @@ class Committed:
         """Take in one record."""
         self.generation = int(record["generation"])
         self.settings = record.get("settings", self.settings)
-        self.segments |= set(record.get("added", ()))
+        self.segments |= {int(number) for number in record.get("added", ())}
         for number in record.get("dropped", ()):
             self.segments.discard(number)
             self.deleted.pop(number, None)
@@ -65,45 +67,32 @@ class CommitLog:
         *lines, rest = data.split(b"\n")
         state = Committed(is_tidy=not rest and len(data) <= LONGEST)
         for number, line in enumerate(lines, 1):
-            record = _parsed(line)
-            if record is None:
-                state.damage = f"{self.path} is damaged at line {number}"
+            try:
+                state.apply(_parsed(line))
+            except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
+                state.damage, state.is_tidy = f"{self.path} is damaged at line {number}", False
                 break
-            state.apply(record)
         return state
 
-    def append(
-        self,
-        generation: int,
-        added: Iterable[int] = (),
-        dropped: Iterable[int] = (),
-        deleted: Rows | None = None,
-    ) -> None:
-        """Record an acknowledged change: segments that came and went, and rows that were deleted."""
-        changes = {"added": sorted(added), "dropped": sorted(dropped), "deleted": _listed(deleted or {})}
-        present = {key: value for key, value in changes.items() if value}
-        append_durably(self.path, _line(generation, present))
+    def append(self, generation: int, **changes: Any) -> None:
+        """Record an acknowledged change: segments ``added`` and ``dropped``, rows ``deleted`` by segment."""
+        append_durably(self.path, _line(generation, changes))
 
-    def rewrite(
-        self, generation: int, settings: Mapping[str, Any], segments: Iterable[int], deleted: Rows
-    ) -> None:
-        """Replace the log by one line that says the same."""
-        state = {"settings": dict(settings), "added": sorted(segments), "deleted": _listed(deleted)}
-        replace_file(self.path, _line(generation, state))
-
-
-def _listed(rows: Rows) -> dict[str, list[int]]:
-    return {str(number): sorted(int(row) for row in some) for number, some in rows.items()}
+    def rewrite(self, state: Committed) -> None:
+        """Replace the log by one line that says the same as a state."""
+        changes = {"settings": state.settings, "added": state.segments, "deleted": state.deleted}
+        replace_file(self.path, _line(state.generation, changes))
 
 
 def _line(generation: int, changes: Mapping[str, Any]) -> bytes:
-    text = json.dumps({"generation": generation, **changes}, sort_keys=True).encode()
+    present = {key: value for key, value in changes.items() if value}
+    text = json.dumps({"generation": generation, **present}, sort_keys=True, default=sorted).encode()
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parsed(line: bytes) -> Mapping[str, Any]:
     crc, _, text = line.partition(b" ")
     if b"%08x" % zlib.crc32(text) != crc:
-        return None
-    record: dict[str, Any] = json.loads(text)
+        raise ValueError("its checksum does not fit")
+    record: Mapping[str, Any] = json.loads(text)
     return record

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import InvalidInputError
+from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
-from setnet.index.storage.commit_log import CommitLog
+from setnet.index.storage.commit_log import CommitLog, Committed
+from setnet.index.storage.permissions import restrict
 from setnet.system import sync_folder
 
-__all__ = ["UNFINISHED", "create_files", "empty_database"]
+__all__ = ["UNFINISHED", "create_files", "empty_database", "put_in_place"]
 
 UNFINISHED = "catalog.sqlite.new"
 
@@ -22,12 +24,12 @@ def create_files(root: Path, meta: dict[str, Any]) -> None:
         raise InvalidInputError(f"{root} exists already: open it with SetIndex.open, or choose another path")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     (root / "segments").mkdir(mode=0o700, exist_ok=True)
-    CommitLog(root).rewrite(0, meta["settings"], [], {})
+    CommitLog(root).rewrite(Committed(settings=meta["settings"]))
     empty_database(root / UNFINISHED)
     Catalog.create(root / UNFINISHED, meta)
-    os.replace(root / UNFINISHED, root / "catalog.sqlite")  # from here on there is an index
-    sync_folder(root)
+    put_in_place(root / UNFINISHED, root / "catalog.sqlite")  # from here on there is an index
     sync_folder(root.parent)
+    restrict(root)  # the folder may have been there before
 
 
 def empty_database(path: Path) -> None:
@@ -35,6 +37,15 @@ def empty_database(path: Path) -> None:
     for suffix in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
+
+
+def put_in_place(unfinished: Path, catalog: Path) -> None:
+    """Give a catalogue its name; a log or checksum of an earlier one must never be taken for its own."""
+    for suffix in ("-wal", "-shm"):
+        catalog.with_name(catalog.name + suffix).unlink(missing_ok=True)
+    catalog_checksum.remove(catalog)
+    os.replace(unfinished, catalog)
+    sync_folder(catalog.parent)
 
 
 def _is_free(root: Path) -> bool:

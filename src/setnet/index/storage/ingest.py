@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from setnet.errors import InvalidInputError
 from setnet.index.arguments import check_vectors
 from setnet.index.storage.attributes import valid_attributes
-from setnet.index.storage.segments.batch import Batch
+from setnet.index.storage.segments.segment_writer import Batch
 from setnet.index.storage.shape import Shape
 from setnet.sets import Aggregator, codec
 

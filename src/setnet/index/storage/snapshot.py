@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.index.storage.attributes import items_where
-from setnet.index.storage.catalog import Catalog
+from setnet.index.storage.catalog import Catalog, ListedSegment
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
 
-__all__ = ["Field", "Snapshot"]
+__all__ = ["Field", "Snapshot", "open_segment"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,15 @@ class Field:
         return parts
 
 
+def open_segment(root: Path, listed: ListedSegment, shape: Shape, verify: str = "open") -> Segment:
+    """Return a segment that the catalogue lists; another file in its place is an error."""
+    number, items, elements, size, crc = listed
+    file = SegmentFile(segment_path(root, number), verify)
+    if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
+        raise StorageError(f"{file.path} is not the file that the catalogue lists; run check()")
+    return Segment(number, file, shape)
+
+
 class Snapshot:
     """Segments, deletions and generation, read in one transaction; holds its files open."""
 
@@ -62,17 +71,13 @@ class Snapshot:
         self.segments: list[Segment] = []
         self.dead: list[NDArray[np.bool_] | None] = []
         next_seq = catalog.get("next_seq")
-        for number, items, _, size, crc in catalog.segments():
-            segment = known.get(number)
-            if segment is None:
-                path = segment_path(root, number)
-                segment = Segment(number, SegmentFile(path, verify), shape)
-                if (len(segment), segment.file.bytes, segment.file.crc) != (items, size, crc):
-                    raise StorageError(f"{path} is not the file that the catalogue lists; run check()")
-                if items and segment.seq[-1] >= next_seq:
-                    raise StorageError(
-                        f"{path} is damaged: it holds items that were never stored; run check()"
-                    )
+        for listed in catalog.segments():
+            number, items = listed[:2]
+            segment = known.get(number) or open_segment(root, listed, shape, verify)
+            if items and segment.seq[-1] >= next_seq:
+                raise StorageError(
+                    f"{segment.file.path} is damaged: it holds items that were never stored; run check()"
+                )
             self.segments.append(segment)
             self.dead.append(catalog.dead_rows(number, items))
         self._masks: dict[str, list[NDArray[np.bool_]]] = {}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from setnet.errors import LockedError, StorageError
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage.segments.batch import Batch
-from setnet.index.storage.segments.segment import Segment
+from setnet.index.storage.permissions import restrict_with_notice
 from setnet.index.storage.segments.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
-from setnet.index.storage.segments.segment_writer import Source, write_segment
+from setnet.index.storage.segments.segment_writer import Batch, Source, write_segment
 from setnet.index.storage.snapshot import Snapshot
-from setnet.system import FileLock
+from setnet.system import FileLock, sync_folder
 
 __all__ = ["Writer"]
 
@@ -49,6 +48,7 @@ class Writer:
             self.catalog.db.execute("PRAGMA synchronous = FULL")
             self._compare_log()
             self._put_aside()
+            restrict_with_notice(root)
         except BaseException:
             self._lock.close()
             raise
@@ -78,31 +78,31 @@ class Writer:
                 f"{self.catalog_path} is at change {generation}, but {logged.generation} were stored: its "
                 "write-ahead log was damaged. Nothing was changed; repair the index to get them back"
             )
-        self._log_lags = (
-            logged is None or logged.generation < generation or bool(logged.damage) or not logged.is_tidy
-        )
+        self._log_lags = logged is None or logged.generation < generation or not logged.is_tidy
         if self._log_lags:
             self._begin()
-            self._acknowledge()
+            self._acknowledge(None)
 
-    def _acknowledge(
-        self,
-        added: Iterable[int] = (),
-        dropped: Iterable[int] = (),
-        deleted: Mapping[int, Iterable[int]] | None = None,
-    ) -> None:
-        """Make a committed change known to the log: only then may the caller hear that it is stored."""
-        lags, self._log_lags = self._log_lags, True
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """Run a change in one transaction and log it; the block enters what it adds, drops and deletes.
+
+        Only when the log has it may the caller hear that it is stored.
+        """
+        self._begin()
+        lagged, self._log_lags = self._log_lags, True  # an interrupt may come between commit and log
+        change: dict[str, Any] = {}
+        with self.catalog.writing():
+            yield change
+        self._acknowledge(None if lagged else change)
+
+    def _acknowledge(self, change: dict[str, Any] | None) -> None:
+        """Append a committed change to the log, or write the log again when it lags."""
         with after_commit(self._log.path), self.catalog.reading():
-            generation = self.catalog.get("generation")
-            if lags:
-                settings = self.catalog.get("settings")
-                alive = {number: items for number, items, *_ in self.catalog.segments()}
-                dead = {number: self.catalog.dead_rows(number, items) for number, items in alive.items()}
-                rows = {n: np.flatnonzero(bits).tolist() for n, bits in dead.items() if bits is not None}
-                self._log.rewrite(generation, settings, alive, rows)
+            if change is None:
+                self._log.rewrite(self.catalog.committed())
             else:
-                self._log.append(generation, added, dropped, deleted)
+                self._log.append(self.catalog.get("generation"), **change)
         self._log_lags = False
 
     def _put_aside(self) -> None:
@@ -112,8 +112,8 @@ class Writer:
         unnamed = self.folder.unnamed(named)
         if unnamed and (damage := self.catalog.damage()):
             raise StorageError(
-                f"{self.catalog_path} is damaged ({damage}) and does not name {len(unnamed)} files in "
-                f"{self.root / 'segments'}: nothing was changed; run check() to see the damage"
+                f"{damage[0]}, and it does not name {len(unnamed)} files in {self.root / 'segments'}: "
+                "nothing was changed; run check() to see the damage"
             )
         self.folder.put_aside(unnamed)
         self.folder.empty_quarantine(KEPT_SECONDS)
@@ -126,24 +126,20 @@ class Writer:
 
     def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:
         """Store a batch; ids that are there already are replaced and keep their place in the order."""
-        self._begin()
-        with self.catalog.writing():
+        with self._changing() as change:
             seq, replaced = self.catalog.enter(batch.ids)
             batch.seq[:] = seq
-            dead = self._bury(snapshot, replaced)
+            change["deleted"] = self._bury(snapshot, replaced)
             self.catalog.clear_details([(int(s),) for s in replaced])
             if details:
                 self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
-            number = self._write([(batch, np.arange(len(seq)))], snapshot)
-        self._acknowledge([number], deleted=dead)
+            change["added"] = [self._write([(batch, np.arange(len(seq)))], snapshot)]
 
     def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
         """Delete items; their vectors leave the disk at the next merge or `compact`."""
-        self._begin()
-        with self.catalog.writing():
-            dead = self._bury(snapshot, seqs)
+        with self._changing() as change:
+            change["deleted"] = self._bury(snapshot, seqs)
             self.catalog.remove(seqs.tolist())
-        self._acknowledge(deleted=dead)
 
     def _bury(self, snapshot: Snapshot, seqs: NDArray[np.int64]) -> dict[int, list[int]]:
         """Mark items as deleted; return their rows by segment."""
@@ -162,43 +158,38 @@ class Writer:
         number = self.folder.free_number(self.catalog.get("next_segment"))
         self.catalog.set("next_segment", number + 1)
         path = segment_path(self.root, number)
-        crc = write_segment(path, list(parts), snapshot.shape)
+        crc = write_segment(path, parts, snapshot.shape)
         items = sum(len(rows) for _, rows in parts)
         elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
         self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
-        self.folder.sync()
+        sync_folder(path.parent)
         return int(number)
 
     def merge(self, snapshot: Snapshot, which: Sequence[int]) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
-        self._begin()
-        old: list[Segment] = [snapshot.segments[s] for s in which]
-        with self.catalog.writing():
-            self.catalog.drop_segments([segment.number for segment in old])
-            parts = [(snapshot.segments[s], snapshot.alive(s)) for s in which]
-            parts = [(segment, rows) for segment, rows in parts if len(rows)]
-            made = [self._write(parts, snapshot)] if parts else []
-        self._acknowledge(made, [segment.number for segment in old])
+        old = [snapshot.segments[s] for s in which]
+        for segment in old:  # new checksums must not cover damage
+            segment.file.verify()
+        parts = [(snapshot.segments[s], rows) for s in which if len(rows := snapshot.alive(s))]
+        with self._changing() as change:
+            change["dropped"] = [segment.number for segment in old]
+            self.catalog.drop_segments(change["dropped"])
+            change["added"] = [self._write(parts, snapshot)] if parts else []
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 
     def tag(self, names: list[str], rows: NDArray[np.float32], found: Iterator[list[TagEntry]]) -> int:
         """Replace the tags; return the number of entries."""
-        self._begin()
-        with self.catalog.writing():
-            entries = self.catalog.replace_tags(names, rows, found)
-        self._acknowledge()
-        return entries
+        with self._changing():
+            return self.catalog.replace_tags(names, rows, found)
 
     def change_settings(self, meta: dict[str, Any]) -> None:
         """Replace the settings of an index that holds nothing yet."""
-        self._begin()
-        with self.catalog.writing():
+        self._log_lags = True  # settings stand in the first line
+        with self._changing():
             self.catalog.drop_segments([number for number, *_ in self.catalog.segments()])
             for key, value in meta.items():
                 self.catalog.set(key, value)
-        self._log_lags = True  # settings stand in the first line
-        self._acknowledge()
 
     def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
         """Return segments of like size that are due for a merge, smallest tier first."""

@@ -14,27 +14,16 @@ from pathlib import Path
 
 from setnet.library.maintenance.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.store.paths import shown
+from setnet.system import restrict_access
 
 __all__ = ["make_folder", "restrict", "restrict_with_notice", "write_private"]
 
 _LOG = logging.getLogger("setnet.library")
-_GROUP = 0o050
 
 
 def restrict(library: Path, *, group_readable: bool) -> list[Path]:
     """Give all files and folders of a library their mode; return those that others could read."""
-    if os.name == "nt":  # access lists instead of modes, inherited from the user's folder
-        return []
-    opened = []
-    for path, is_folder in _parts(library, 0o750 if group_readable else 0o700):
-        wanted = (0o700 if is_folder else 0o600) | (_GROUP if is_folder else 0o040) * group_readable
-        with suppress(OSError):  # gone since, or another user's: that one's run restricts it
-            mode = path.stat().st_mode & 0o777
-            if mode != wanted:
-                path.chmod(wanted)
-            if mode & ~wanted:
-                opened.append(path)
-    return opened
+    return restrict_access(_parts(library, 0o750 if group_readable else 0o700), group_readable=group_readable)
 
 
 def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
@@ -49,18 +38,16 @@ def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
         )
 
 
-def _parts(library: Path, folder_mode: int) -> Iterator[tuple[Path, bool]]:
-    """Yield the library's own files and folders; whether each is a folder."""
+def _parts(library: Path, folder_mode: int) -> Iterator[Path]:
+    """Yield the library's own files and folders."""
     own = {*DATABASE_FILES, INDEX, THUMBNAILS}
     if set(os.listdir(library)) <= own:  # else the folder is not the library's alone
-        yield library, True
-    for name in DATABASE_FILES:
-        yield library / name, False
+        yield library
+    yield from (library / name for name in DATABASE_FILES)
     for top in (library / INDEX, library / THUMBNAILS):
         if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
             for folder, _, files in os.walk(top):
-                yield Path(folder), True
-                yield from ((Path(folder, file), False) for file in files)
+                yield from (Path(folder), *(Path(folder, file) for file in files))
 
 
 def make_folder(folder: Path, library: Path) -> None:

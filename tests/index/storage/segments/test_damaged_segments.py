@@ -1,9 +1,14 @@
 """Segments that lie about themselves: an error that names the file and the array, before any use."""
 
+from __future__ import annotations
+
 import json
 import os
 import sqlite3
 import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,20 +18,21 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 QUERY = np.ones((2, 16), np.float32)
+Change = Callable[[dict[str, Any], bytearray], object]  # of a footer and the arrays before it
 
 
 @pytest.fixture
-def stored(tmp_path, make_world, make_index):
+def stored(tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex]) -> Path:
     make_index(make_world(4, 300), tmp_path / "i", batch=300).close()
     return tmp_path / "i"
 
 
-def segment_of(root):
+def segment_of(root: Path) -> Path:
     (path,) = (root / "segments").iterdir()
     return path
 
 
-def craft(root, change):
+def craft(root: Path, change: Change) -> None:
     """Apply ``change(footer, body)`` to the one segment, and make every checksum and the catalogue fit."""
     path = segment_of(root)
     data = path.read_bytes()
@@ -44,10 +50,10 @@ def craft(root, change):
     db.close()
 
 
-def entry_of(array, at, value):
+def entry_of(array: str, at: Any, value: Any) -> Change:
     """Return a change that writes a value into an array."""
 
-    def change(footer, body):
+    def change(footer: dict[str, Any], body: bytearray) -> None:
         entry = footer["arrays"][array]
         values = np.frombuffer(body, entry["dtype"], int(np.prod(entry["shape"])), entry["offset"])
         values[at] = value
@@ -55,7 +61,7 @@ def entry_of(array, at, value):
     return change
 
 
-def footer_of(array, **fields):
+def footer_of(array: str, **fields: Any) -> Change:
     return lambda footer, body: footer["arrays"][array].update(fields)
 
 
@@ -84,7 +90,7 @@ CRAFTED = {
 
 
 @pytest.mark.parametrize("kind", CRAFTED)
-def test_a_crafted_segment_is_an_error_that_names_the_array(stored, kind):
+def test_a_crafted_segment_is_an_error_that_names_the_array(stored: Path, kind: str) -> None:
     change, array = CRAFTED[kind]
     craft(stored, change)
     with SetIndex.open(stored, read_only=True) as index:
@@ -97,20 +103,22 @@ def test_a_crafted_segment_is_an_error_that_names_the_array(stored, kind):
 
 
 @pytest.mark.parametrize("bits", [32, 16, 8, 4, 1])
-def test_set_vectors_of_another_shape_are_an_error(tmp_path, make_world, make_index, bits):
+def test_set_vectors_of_another_shape_are_an_error(
+    tmp_path: Path, make_world: Callable[..., Any], make_index: Callable[..., SetIndex], bits: int
+) -> None:
     make_index(make_world(4, 300), tmp_path / "i", batch=300, set_bits=bits).close()
     craft(tmp_path / "i", lambda footer, body: footer["arrays"]["set_scales"].update(shape=[16], bytes=64))
     with SetIndex.open(tmp_path / "i", read_only=True) as index, pytest.raises(StorageError, match="set_sc"):
         index.search(QUERY, k=3, mode="set")
 
 
-def test_sequence_numbers_that_were_never_given_are_an_error(stored):
+def test_sequence_numbers_that_were_never_given_are_an_error(stored: Path) -> None:
     craft(stored, entry_of("seq", 299, 2**62))
     with SetIndex.open(stored, read_only=True) as index, pytest.raises(StorageError, match="never stored"):
         index.search(QUERY, k=3)
 
 
-def test_a_file_truncated_while_it_is_searched_is_an_error(stored):
+def test_a_file_truncated_while_it_is_searched_is_an_error(stored: Path) -> None:
     with SetIndex.open(stored, read_only=True) as index:
         assert index.search(QUERY, k=3)
         items = index.items()
@@ -123,7 +131,7 @@ def test_a_file_truncated_while_it_is_searched_is_an_error(stored):
         assert "truncated" in " ".join(index.check().problems)
 
 
-def test_full_verification_reads_what_it_uses_and_needs_the_file_no_more(stored):
+def test_full_verification_reads_what_it_uses_and_needs_the_file_no_more(stored: Path) -> None:
     with SetIndex.open(stored, read_only=True, verify="full") as index:
         before = index.search(QUERY, k=3)
         os.truncate(segment_of(stored), 0)
@@ -132,7 +140,7 @@ def test_full_verification_reads_what_it_uses_and_needs_the_file_no_more(stored)
         SetIndex.open(stored, verify="quick")
 
 
-def test_full_verification_finds_a_flipped_bit_that_structure_cannot_show(stored):
+def test_full_verification_finds_a_flipped_bit_that_structure_cannot_show(stored: Path) -> None:
     with SetIndex.open(stored, read_only=True) as index:
         at = index._reader.snapshot().segments[0].file.entry("elements").offset
     path = segment_of(stored)

@@ -102,8 +102,9 @@ class Segment:
         return "it is empty" if name == "row_start" and not length else None
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the arrays beyond their checksums; empty when nothing is."""
-        found = []
+        """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
+        if found := self.file.damage():
+            return found
         for name in self._expected:
             try:
                 if name in self.file or name.startswith("id_") or (self.coded and name in CODE_ARRAYS):

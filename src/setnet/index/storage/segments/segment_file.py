@@ -14,8 +14,8 @@ import os
 import struct
 import weakref
 import zlib
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +45,11 @@ class SegmentFileWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._arrays: dict[str, dict[str, Any]] = {}
-        try:
+        with _disk_errors(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            self._file = open(handle, "wb", buffering=0)  # noqa: SIM115 - closed in __exit__
-            self._at, self._block = 0, bytearray()
-            self._write(HEAD)
-        except OSError as error:
-            raise _disk_error(path, error) from error
+        self._file = open(handle, "wb", buffering=0)  # noqa: SIM115 - closed in __exit__
+        self._at, self._block = 0, bytearray()
+        self._write(HEAD)
 
     def __enter__(self) -> SegmentFileWriter:
         return self
@@ -73,11 +71,9 @@ class SegmentFileWriter:
 
     def _flush(self) -> None:
         view = memoryview(self._block)
-        try:
+        with _disk_errors(self.path):
             while view:
                 view = view[self._file.write(view) :]
-        except OSError as error:
-            raise _disk_error(self.path, error) from error
         self._block = bytearray()
 
     def array(
@@ -118,10 +114,8 @@ class SegmentFileWriter:
         self._write(footer)
         self._write(TRAILER.pack(len(footer), crc, FORMAT, TAIL))
         self._flush()
-        try:
+        with _disk_errors(self.path):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise _disk_error(self.path, error) from error
         return crc
 
 
@@ -176,13 +170,18 @@ class SegmentFile:
         if self._map is not None:
             self.ensure_whole()
             return self._map[at : at + size]
-        data = b""
-        while len(data) < size:
-            part = os.pread(self._handle, size - len(data), at + len(data))
-            if not part:
+        data = bytearray(size)
+        self._fill(memoryview(data), at)
+        return bytes(data)
+
+    def _fill(self, buffer: memoryview, at: int) -> None:
+        """Read into a buffer, from a position on."""
+        done = 0
+        while done < len(buffer):
+            taken = os.preadv(self._handle, [buffer[done : done + HUGE]], at + done)
+            if not taken:
                 raise self._truncated()
-            data += part
-        return data
+            done += taken
 
     def _truncated(self) -> StorageError:
         return StorageError(
@@ -219,14 +218,9 @@ class SegmentFile:
     def _copy(self, name: str, entry: ArrayEntry) -> mmap.mmap:
         """Return an array's bytes in memory of our own, page-aligned, after comparing their checksum."""
         copy = mmap.mmap(-1, max(entry.bytes, 1))
-        at = 0
-        with memoryview(copy) as whole:
-            while at < entry.bytes:
-                taken = os.preadv(self._handle, [whole[at : min(entry.bytes, at + HUGE)]], entry.offset + at)
-                if not taken:
-                    raise self._truncated()
-                at += taken
-            if zlib.crc32(whole[: entry.bytes]) != entry.crc:
+        with memoryview(copy) as whole, whole[: entry.bytes] as data:
+            self._fill(data, entry.offset)
+            if zlib.crc32(data) != entry.crc:
                 raise StorageError(self._unfit(name))
         return copy
 
@@ -257,6 +251,13 @@ class SegmentFile:
             problems.append(f"{self.path}: {self._end - at} bytes belong to no array")
         return problems
 
+    def verify(self) -> None:
+        """Raise unless all checksums fit: before the contents are copied, and damage with them."""
+        if problems := self.damage():
+            raise StorageError(
+                f"{problems[0]}. Nothing was replaced: SetIndex.repair keeps what is sound of the index"
+            )
+
     def _checksum(self, entry: ArrayEntry) -> int:
         crc = 0
         for at in range(entry.offset, entry.offset + entry.bytes, HUGE):
@@ -264,8 +265,12 @@ class SegmentFile:
         return crc
 
 
-def _disk_error(path: Path, error: OSError) -> StorageError:
-    return StorageError(
-        f"cannot write {path}: {error.strerror or error}; nothing already stored was changed. "
-        "Free some space or check permissions, then repeat the call"
-    )
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {path}: {error.strerror or error}; nothing already stored was changed. "
+            "Free some space or check permissions, then repeat the call"
+        ) from error

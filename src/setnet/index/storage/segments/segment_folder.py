@@ -13,7 +13,6 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from setnet.errors import StorageError
 from setnet.system import sync_folder
 
 __all__ = ["SegmentFolder", "segment_path"]
@@ -69,13 +68,10 @@ class SegmentFolder:
                 path.unlink()
 
     def sync(self) -> None:
-        """Make the names of the files as durable as their contents, and deletions as durable as commits."""
-        try:
-            sync_folder(self._folder)
-            if self._quarantine.is_dir():
-                sync_folder(self._quarantine)
-        except OSError as error:
-            raise StorageError(f"cannot write {self._folder}: {error.strerror or error}") from error
+        """Make deletions as durable as commits: a power cut must not bring files back."""
+        for folder in (self._folder, self._quarantine):
+            if folder.is_dir():
+                sync_folder(folder)
 
     def _quarantined(self) -> list[Path]:
         return list(self._quarantine.iterdir()) if self._quarantine.is_dir() else []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +11,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import lanes
-from setnet.index.storage.segments.batch import Batch
 from setnet.index.storage.segments.segment import Segment, ragged
 from setnet.index.storage.segments.segment_codes import write_codes, write_sets
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec, Shape
 
-__all__ = ["Source", "write_segment"]
+__all__ = ["Batch", "Source", "write_segment"]
 
 CHUNK = 8192  # items handled at once
 SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows given by a caller of `add`; read like a `Segment` when they are written."""
+
+    ids: Sequence[str]
+    seq: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    elements: NDArray[Any]
+    attributes: Sequence[str] | None
+    set_codes: NDArray[np.uint8]
+    set_scales: NDArray[np.float32]
+
+    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows."""
+        return [self.ids[row] for row in rows]
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the attributes of rows, as JSON."""
+        return [self.attributes[row] for row in rows] if self.attributes else [""] * len(rows)
+
+    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of rows."""
+        if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+            return self.elements[self.offsets[rows[0]] : self.offsets[rows[-1] + 1]]
+        return self.elements[ragged(self.offsets, rows)]
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return codes and scales of set vectors."""
+        return self.set_codes[rows], self.set_scales[rows]
+
 
 Source = Batch | Segment
 Part = tuple[Source, NDArray[np.int64]]
 Piece = tuple[Source, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, their places in the chunk
 
 
-def write_segment(path: Path, parts: list[Part], shape: Shape) -> int:
+def write_segment(path: Path, parts: Sequence[Part], shape: Shape) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
@@ -36,9 +69,8 @@ def write_segment(path: Path, parts: list[Part], shape: Shape) -> int:
         info: dict[str, Any] = {"items": len(rows.seq), "elements": int(rows.offsets[-1])}
         writer.array("seq", np.int64, (), [rows.seq])
         writer.array("offsets", np.int64, (), [rows.offsets])
-        _write_texts(writer, "id", lambda: rows.texts(lambda s, r: s.ids_of(r)))
-        if any(text for part in rows.texts(lambda s, r: s.attributes_of(r)) for text in part):
-            _write_texts(writer, "attribute", lambda: rows.texts(lambda s, r: s.attributes_of(r)))
+        rows.write_texts(writer, "id", lambda source, which: source.ids_of(which))
+        rows.write_texts(writer, "attribute", lambda source, which: source.attributes_of(which))
         writer.array("elements", shape.precision, (shape.dim,), rows.elements(shape))
         if len(rows.seq) >= SMALLEST_CODED:
             layout = lanes.layout_of(np.diff(rows.offsets))
@@ -51,7 +83,7 @@ def write_segment(path: Path, parts: list[Part], shape: Shape) -> int:
 class _Rows:
     """Rows of several sources in order of ``seq``, read chunk by chunk."""
 
-    def __init__(self, parts: list[Part]) -> None:
+    def __init__(self, parts: Sequence[Part]) -> None:
         self._sources = [source for source, _ in parts]
         which = np.concatenate([np.full(len(rows), i) for i, (_, rows) in enumerate(parts)])
         row = np.concatenate([rows for _, rows in parts]).astype(np.int64)
@@ -70,12 +102,23 @@ class _Rows:
                 if (which == i).any()
             ]
 
-    def texts(self, read: Callable[[Source, NDArray[np.int64]], list[str]]) -> Iterator[list[bytes]]:
-        for pieces in self._chunks():
-            found: dict[int, bytes] = {}
-            for source, rows, places in pieces:
-                found.update(zip(places.tolist(), (t.encode() for t in read(source, rows)), strict=True))
-            yield [found[i] for i in range(len(found))]
+    def write_texts(
+        self, writer: SegmentFileWriter, name: str, read: Callable[[Source, NDArray[np.int64]], list[str]]
+    ) -> None:
+        """Write a text per row, and where each begins; attributes only where a row has any."""
+
+        def texts() -> Iterator[list[bytes]]:
+            for pieces in self._chunks():
+                found: dict[int, bytes] = {}
+                for source, rows, places in pieces:
+                    found.update(zip(places.tolist(), (t.encode() for t in read(source, rows)), strict=True))
+                yield [found[i] for i in range(len(found))]
+
+        ends = np.cumsum([len(text) for part in texts() for text in part])
+        if name == "id" or ends[-1]:
+            writer.array(f"{name}_offsets", np.int64, (), [np.concatenate([[0], ends])])
+            data = (np.frombuffer(b"".join(part), np.uint8) for part in texts())
+            writer.array(f"{name}_bytes", np.uint8, (), data)
 
     def elements(self, shape: Shape) -> Iterator[NDArray[Any]]:
         for at, pieces in zip(range(0, len(self._row), CHUNK), self._chunks(), strict=True):
@@ -95,11 +138,3 @@ class _Rows:
             for source, rows, places in pieces:
                 codes[places], scales[places] = source.sets_of(rows)
             yield codes, scales
-
-
-def _write_texts(writer: SegmentFileWriter, name: str, texts: Callable[[], Iterator[list[bytes]]]) -> None:
-    lengths = [np.array([len(t) for t in part], dtype=np.int64) for part in texts()]
-    writer.array(
-        f"{name}_offsets", np.int64, (), [np.concatenate([[0], np.cumsum(np.concatenate([*lengths, []]))])]
-    )
-    writer.array(f"{name}_bytes", np.uint8, (), (np.frombuffer(b"".join(part), np.uint8) for part in texts()))
