@@ -210,3 +210,26 @@ def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(tmp_pa
     with SetIndex.open(tmp_path / "i") as index:
         assert index.check().ok
         assert {item.id for item in index.items()} == {"a", "b", "c", "new", "other"}
+
+
+def test_an_add_is_stored_when_the_merge_after_it_cannot_delete_a_file(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(writers, "MERGE", 3)
+    small_index(tmp_path / "i")
+
+    unlink = Path.unlink
+
+    def fails(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".seg":
+            raise OSError(5, "Input/output error", str(path))
+        unlink(path, missing_ok)
+
+    with SetIndex.open(tmp_path / "i") as index:
+        for name in ("x", "y", "z"):
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "unlink", fails)
+                index.add([name], ROWS[2:], [2])
+        assert "not merged" in caplog.text
+        assert len(index) == 6
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert len(index) == 6

@@ -34,6 +34,31 @@ def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: P
         library.forget([photos / "2016"])
 
 
+def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run(
+    library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = next(photo for photo in library.catalog.all_photos() if photo.path.stem == "pair")
+    secret = library.descriptors(pair.id)[0]
+    library.people.add("Anna", [Example(secret, str(pair.path))])
+    library.thumbnail(pair.id)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for step in ("setnet.library.maintenance.forget.delete_stale", "setnet.index.SetIndex.compact"):
+        with monkeypatch.context() as patch:
+            patch.setattr(step, killed)
+            with pytest.raises(KeyboardInterrupt):
+                library.forget([pair.path])
+    assert library.people.get("Anna").examples == 0
+    report = library.index([photos / "2019"], workers=0)
+    assert report.removed == 1
+    library.close()  # SQLite's log goes with the last connection
+    assert not anywhere(library.path, secret.tobytes())
+    assert not anywhere(library.path, b"pair.jpg")
+    assert not list((library.path / "thumbnails").glob("*/*"))
+
+
 def test_examples_of_people_are_forgotten_with_their_photo(library: Library, photos: Path) -> None:
     pair = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
     others = [p for p in library.catalog.all_photos() if p.faces and p.path.parent != pair.path.parent]

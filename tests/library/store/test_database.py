@@ -76,12 +76,15 @@ def test_several_may_make_the_database_at_once(tmp_path: Path) -> None:
         assert sum(pool.map(make, range(16))) == 16
 
 
-@pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index"])
+@pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index", "journal"])
 def test_a_library_whose_making_was_cut_short_is_made_anew(tmp_path: Path, made: str) -> None:
     path = tmp_path / "library"
     path.mkdir()
     if "database" in made:
         Database(path / "library.db").close()
+    if made == "journal":  # SQLite has one while it makes the first page
+        (path / "library.db").touch()
+        (path / "library.db-journal").write_bytes(b"")
     if made == "half an index":
         (path / "index" / "segments").mkdir(parents=True)
     elif "index" in made:
