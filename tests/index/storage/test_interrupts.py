@@ -195,7 +195,9 @@ def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path: Path) -> N
         assert {item.id for item in index.items()} == {"a", "b", "c", "second"}
 
 
-def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(tmp_path, monkeypatch):
+def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small_index(tmp_path / "i")
     with SetIndex.open(tmp_path / "i") as index:
 
@@ -212,7 +214,9 @@ def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(tmp_pa
         assert {item.id for item in index.items()} == {"a", "b", "c", "new", "other"}
 
 
-def test_an_add_is_stored_when_the_merge_after_it_cannot_delete_a_file(tmp_path, monkeypatch, caplog):
+def test_an_add_is_stored_when_the_merge_after_it_cannot_delete_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr(writers, "MERGE", 3)
     small_index(tmp_path / "i")
 
