@@ -165,12 +165,12 @@ def _fill(path: Path, items: int) -> None:
     """Make a library of photos that never were: 2.8 faces each, random unit descriptors."""
     import numpy as np
 
-    from setnet.library import Example, Library
-    from setnet.library.indexing.photo_result import FaceRow, PhotoResult
+    from setnet.library import Example, Library, StoredFace
+    from setnet.library.indexing.photo_result import PhotoResult
     from setnet.library.store.photo_writer import PhotoWriter
 
     chance = np.random.default_rng(0)
-    row = FaceRow((10.0, 10.0, 90.0, 110.0), np.zeros((5, 2), "<f4").tobytes(), 0.99, '{"size": 90.0}')
+    row = StoredFace(0, 10.0, 10.0, 90.0, 110.0, 0.99, bytes(40), '{"size": 90.0}')
     with Library.create(path) as library, library._writing() as index:
         writer = PhotoWriter(library._database, index)
         for at in range(0, items, 20_000):
@@ -187,7 +187,7 @@ def _fill(path: Path, items: int) -> None:
                         taken=float(number * 1000),
                         width=100,
                         height=120,
-                        faces=(row,) * faces,
+                        faces=tuple(row._replace(ordinal=n) for n in range(faces)),
                         descriptors=vectors,
                     )
                 )

@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index import SetIndex
-from setnet.library import Library
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult
+from setnet.library import Library, StoredFace
+from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.photo_writer import PhotoWriter
 
 DIM = 128
@@ -85,7 +85,7 @@ _QUALITY = json.dumps({"size": 90.0, "score": 0.99, "sharpness": 0.2, "yaw": 0.0
 
 def _photo(number: int, descriptors: Vectors) -> PhotoResult:
     rows = tuple(
-        FaceRow((100.0 * i, 50.0, 100.0 * i + 80, 150.0), bytes(40), 0.99, _QUALITY)
+        StoredFace(i, 100.0 * i, 50.0, 100.0 * i + 80, 150.0, 0.99, bytes(40), _QUALITY)
         for i in range(len(descriptors))
     )
     return PhotoResult(

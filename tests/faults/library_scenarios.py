@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import zipfile
 from collections.abc import Callable
 from functools import cache
@@ -148,6 +149,43 @@ def upgraded(root: Path) -> dict[str, Any]:
         return library_state(library)
 
 
+def make_damaged(root: Path) -> None:
+    make_library(root)
+    with sqlite3.connect(root / "library" / "library.db") as db:
+        db.execute("DROP TRIGGER people_update")
+        db.execute("UPDATE people SET added = 7")
+    db.close()
+    (root / "library" / "index" / "catalog.sqlite").write_bytes(b"no database any more")
+
+
+def repair(root: Path) -> None:
+    Library.repair(root / "library")
+
+
+def repaired(root: Path) -> dict[str, Any]:
+    repair(root)  # wherever it was cut short, it can be done again
+    return library_contents(root)
+
+
+def make_backup(root: Path) -> None:
+    """Make a library and a backup of an earlier state of it."""
+    make_library(root)
+    with Library.open(root / "library") as library:
+        library.backup(root / "backup")
+        library.people.rename("Anna", "Anne")
+        library.forget([photos_folder() / "old" / "b.jpg"])
+
+
+def back_up(root: Path) -> None:
+    with Library.open(root / "library") as library:
+        library.backup(root / "backup")
+
+
+def backup_contents(root: Path) -> dict[str, Any]:
+    with Library.open(root / "backup") as library:
+        return library_state(library)
+
+
 LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-create": Scenario(lambda root: None, create_library, created_library),
     "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0), False),
@@ -156,4 +194,6 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-rename": on_library(rename_anna),
     "library-remove": on_library(remove_anna, False),
     "library-upgrade": Scenario(unpack_old, upgrade, upgraded),
+    "library-repair": Scenario(make_damaged, repair, repaired),
+    "library-backup": Scenario(make_backup, back_up, backup_contents),
 }

@@ -42,6 +42,24 @@ class File:
         self.pending = []
 
 
+@dataclass(frozen=True)
+class Move:
+    """A folder that was renamed with all that is in it."""
+
+    old: str
+    new: str
+
+    def of(self, path: str) -> str:
+        inside = path == self.old or path.startswith(self.old + "/")
+        return self.new + path[len(self.old) :] if inside else path
+
+    def of_names(self, names: dict[str, int]) -> dict[str, int]:
+        return {self.of(name): number for name, number in names.items()}
+
+    def of_folders(self, folders: set[str]) -> set[str]:
+        return {self.of(folder) for folder in folders}
+
+
 class Disk:
     """Files by inode, and names as they are and as they are durable."""
 
@@ -60,6 +78,7 @@ class Disk:
                 self.names[self.root + str(path)[len(str(base)) :]] = number
         self.durable = dict(self.names)
         self.durable_folders = set(self.all_folders)
+        self.moves: list[Move] = []  # of folders, not yet durable
 
     def apply(self, op: str, inode: int, offset: int, data: bytes, more: bytes) -> None:
         if op in "OT":
@@ -77,6 +96,12 @@ class Disk:
             self.files[inode].pending.append((offset, None))
         elif op == "S" and inode in self.folders:
             folder = self.folders[inode]
+            for move in [m for m in self.moves if folder in (parent(m.old), parent(m.new))]:
+                self.durable, self.durable_folders = (
+                    move.of_names(self.durable),
+                    move.of_folders(self.durable_folders),
+                )
+                self.moves.remove(move)
             self._keep_folder(folder)
             self.durable_folders |= {f for f in self.all_folders if parent(f) == folder}
             for name in [n for n in {*self.names, *self.durable} if parent(n) == folder]:
@@ -87,6 +112,11 @@ class Disk:
                 if number == inode and name not in self.durable:
                     self.durable[name] = inode
                     self._keep_folder(parent(name))
+        elif op == "R" and data.decode() in self.all_folders:
+            move = Move(data.decode(), more.decode())
+            self.names, self.all_folders = move.of_names(self.names), move.of_folders(self.all_folders)
+            self.folders = {number: move.of(path) for number, path in self.folders.items()}
+            self.moves.append(move)
         elif op == "R":
             self.names[more.decode()] = self.names.pop(data.decode())
         elif op == "L":

@@ -13,5 +13,6 @@ from .search.options import SearchOptions as SearchOptions
 from .search.query import QueryLike as QueryLike
 from .setindex import SetIndex as SetIndex
 from .settings import PRECISIONS as PRECISIONS
+from .storage.catalog_access import ReadAccess as ReadAccess
 
 __all__ = ["kernel_level"]

@@ -4,9 +4,11 @@ from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
+from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists
 from .maintenance.creation import refuse_other_settings as refuse_other_settings
 from .maintenance.creation import roots_from as roots_from
+from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus
 from .pictures.contact_sheet import contact_sheet as contact_sheet
 from .pictures.inspection import draw_faces as draw_faces

@@ -3,58 +3,42 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
-from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
-from setnet.index import SetIndex
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.library.files import LibraryFiles
 from setnet.library.maintenance import creation
-from setnet.library.maintenance.permissions import restrict, restrict_with_notice
+from setnet.library.maintenance.permissions import restrict
+from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.search.answer import Answer, answer
 from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_person import QueryPerson, examples_from, person_from, with_unique_names
-from setnet.library.store.database import Database
-from setnet.library.store.paths import absolute, as_path, shown
-from setnet.library.store.people import People, Person, PersonDetails
-from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.library.search.query_person import QueryPerson, examples_from, person_from
+from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
+from setnet.library.store.paths import absolute, shown
+from setnet.library.store.people import Person, PersonDetails
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
+    from setnet.library.maintenance.backup import LibraryBackup
+    from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
 __all__ = ["Library"]
 
-_LONGEST_DIM = 7  # digits
 
-
-def _place(path: str | Path) -> Path:
-    try:
-        place = Path(path).expanduser().absolute()
-        os.fsencode(place)
-    except (RuntimeError, UnicodeError) as error:  # ~nobody
-        raise InvalidInputError(f"no place for a library: {str(path)!r} ({error})") from error
-    if "\0" in str(place):
-        raise InvalidInputError(f"no place for a library: {str(path)!r} has a null character")
-    return place
-
-
-class Library:
+class Library(LibraryFiles):
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.
@@ -68,44 +52,33 @@ class Library:
     PosixPath('/home/me/Photos/2019/IMG_0815.jpg')
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._database = Database(path / creation.DATABASE)
-        self.catalog = PhotoCatalog(self._database)
-        self._reader: SetIndex | None = None
-        self._opening = threading.Lock()
-        dim = self.catalog.meta("dim") or ""
-        self.dim = int(dim) if dim.isdecimal() and len(dim) < _LONGEST_DIM else 0
-        if self.dim < 1:
-            self._database.close()
-            raise NotAnIndexError(f"{shown(path)} holds no complete library: delete it and index again")
-        self.people = People(self._database, self.dim)
-
     @classmethod
     def create(
         cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
     ) -> Library:
         """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
-        place = _place(path)
-        with storage_errors(place):
+        place = library_place(path)
+        with storage_errors(place, "cannot make a library: "):
             creation.create_files(place, settings, beside_others=beside_others)
             return cls(place)
 
     @classmethod
     def open(cls, path: str | Path) -> Library:
         """Open an existing library."""
-        place = _place(path)
-        if not (place / creation.DATABASE).is_file():
-            raise NotAnIndexError(
-                f"no library in {shown(place)}: `setnet index PHOTOS` makes one (--library chooses where)"
-            )
+        place = library_place(path)
         with storage_errors(place):
+            finish_interrupted(place)
+            if not (place / DATABASE).is_file():
+                remedy = "`setnet index PHOTOS` makes one (--library chooses where)"
+                if (place / INDEX / "segments").is_dir():
+                    remedy = f"{DATABASE} is gone. `setnet repair` saves what it can"
+                raise NotAnIndexError(f"no library in {shown(place)}: {remedy}")
             return cls(place)
 
     @classmethod
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library that has the face settings `chosen`, or create it with these."""
-        place = _place(path)
+        place = library_place(path)
         if not creation.library_exists(place):
             from setnet.faces import FaceSettings
 
@@ -118,57 +91,47 @@ class Library:
             raise
         return library
 
-    def __enter__(self) -> Library:
-        return self
+    @staticmethod
+    def repair(path: str | Path, revive: bool = False) -> LibraryRepair:
+        """Repair a damaged library in place, and tell what could not be saved.
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        Nothing is changed until the repaired state is complete; what it replaces is kept in the folder
+        `quarantine` until something is forgotten, or for a week. What was forgotten stays so. Where nothing
+        tells, as when changes were lost with the database's log, nothing is done unless `revive` is set.
+        """
+        from setnet.library.maintenance.repair import repair
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether another process deleted the library, or replaced it by a new one."""
-        return self._database.is_gone
+        place = library_place(path)
+        with storage_errors(place, "cannot repair: "):
+            done = repair(place, revive=revive)
+            with Library.open(place) as repaired:
+                restrict(place, group_readable=repaired.group_readable)
+        return done
 
-    def close(self) -> None:
-        """Close all files; the library cannot be used afterwards."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-        self._database.close()
+    @own_errors
+    def backup(self, to: str | Path) -> LibraryBackup:
+        """Copy the library, as of one moment, to another folder while it is searched and written.
 
-    @cached_property
-    def settings(self) -> FaceSettings:
-        """The detector, the descriptor and their limits, fixed when the library was made."""
-        return creation.settings_of(self.catalog)
+        The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is a
+        library: open it where it is, or bring it back with `restore`.
+        """
+        from setnet.library.maintenance.backup import back_up
 
-    def _checked_settings(self) -> FaceSettings:
-        creation.refuse_other_model(self.catalog, self.settings)
-        return self.settings
+        return back_up(self._database, self.set_index, library_place(to))
 
-    @property
-    def folders(self) -> list[Path]:
-        """The folders that were indexed."""
-        return [as_path(path) for path in self.catalog.folders()]
+    @staticmethod
+    def restore(backup: str | Path, to: str | Path, replace: bool = False) -> LibraryBackup:
+        """Verify a backup and copy it to a folder that is new or empty, or a library to `replace`.
 
-    @property
-    def set_index(self) -> SetIndex:
-        """The engine under the library, open for reading."""
-        with self._opening:
-            if self._reader is None:
-                self._reader = self._open_index(read_only=True)
-            return self._reader
+        A library that is replaced stays as it is until the new one is complete.
+        """
+        from setnet.library.maintenance.backup import restore
 
-    @contextmanager
-    def _writing(self) -> Iterator[SetIndex]:
-        restrict_with_notice(self.path, group_readable=self.group_readable)
-        with self._open_index() as index:
-            yield index
-        restrict(self.path, group_readable=self.group_readable)
-
-    @property
-    def group_readable(self) -> bool:
-        """Whether the group that owns the files may read them; else their owner alone."""
-        return self.catalog.meta("group_readable") == "yes"
+        place = library_place(to)
+        with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
+            done = restore(source._database, source.set_index, place, replace=replace)
+            restrict(place, group_readable=source.group_readable)
+        return done
 
     @own_errors
     def set_group_readable(self, value: bool) -> None:
@@ -177,24 +140,6 @@ class Library:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
         restrict(self.path, group_readable=value)
-
-    def _open_index(self, *, read_only: bool = False) -> SetIndex:
-        try:
-            return SetIndex.open(self.path / creation.INDEX, read_only=read_only)
-        except NotAnIndexError as error:
-            raise NotAnIndexError(
-                f"the library in {shown(self.path)} has lost its index of faces: rebuild it with "
-                "`setnet forget --everything`, then `setnet index PHOTOS`"
-            ) from error
-        except LockedError as error:
-            raise LockedError(
-                f"the library in {shown(self.path)} is being written by another program (`setnet index`, or "
-                "the web page): wait for its end, or stop it. Searching goes on meanwhile"
-            ) from error
-        except OSError as error:
-            raise StorageError(
-                f"cannot change the library in {shown(self.path)}: {error.strerror or error}"
-            ) from error
 
     @own_errors
     def index(
@@ -249,7 +194,7 @@ class Library:
         if report.removed or report.changed or report.failed:
             from setnet.library.pictures.thumbnails import delete_stale
 
-            delete_stale(self.path / creation.THUMBNAILS, self.catalog)
+            delete_stale(self.path / THUMBNAILS, self.catalog)
         return report
 
     @own_errors
@@ -262,15 +207,7 @@ class Library:
             query = PhotoQuery(query, **options)
         elif options:
             raise InvalidInputError(f"give {', '.join(options)} in the PhotoQuery, not beside it")
-        start = perf_counter()
-        wanted = [self._as_person(p, n) for n, p in enumerate(query.people, 1)]
-        unwanted = [self._as_person(p, n) for n, p in enumerate(query.without, 1)]
-        named = with_unique_names([*wanted, *unwanted])
-        wanted, unwanted = named[: len(wanted)], named[len(wanted) :]
-        resolved = perf_counter() - start
-        found = answer(self.set_index, self.catalog, query, wanted, unwanted)
-        notes = tuple(note for person in (*wanted, *unwanted) for note in person.notes)
-        return replace(found, warnings=notes + found.warnings, seconds={"people": resolved, **found.seconds})
+        return answer(self.set_index, self.catalog, query, self._as_person)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
@@ -325,7 +262,7 @@ class Library:
         """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
         from setnet.library.pictures.thumbnails import drawn, thumbnail_of
 
-        folder = self.path / creation.THUMBNAILS
+        folder = self.path / THUMBNAILS
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
 
     @own_errors
@@ -366,7 +303,7 @@ class Library:
         from setnet.library.maintenance.forget import forget
 
         with self._writing() as index:
-            return forget(self._database, index, self.path / creation.THUMBNAILS, paths)
+            return forget(self._database, index, self.path / THUMBNAILS, paths)
 
     @own_errors
     def forget_everything(self) -> int:
@@ -377,10 +314,9 @@ class Library:
         try:
             with self._writing():  # nobody else may be writing
                 pass
-        except LockedError:
-            raise
-        except SetNetError:  # what is damaged must go too
-            pass
+        except SetNetError as error:  # what is damaged must go too
+            if isinstance(error, LockedError):
+                raise
         self.close()
         delete_files(self.path)
         return photos

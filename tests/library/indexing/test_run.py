@@ -5,16 +5,17 @@ import shutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.library import IndexProgress, IndexReport, Library
-from setnet.library.maintenance.creation import INDEX
+from setnet.library.store.location import INDEX
 
 
-def run(library: Library, *folders: Path, **options: bool) -> IndexReport:
+def run(library: Library, *folders: Path, **options: Any) -> IndexReport:
     return library.index(list(folders) or None, workers=0, **options)
 
 

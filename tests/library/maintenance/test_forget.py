@@ -10,6 +10,7 @@ import pytest
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.library import Example, Library, LibraryPhoto, NamedPeople
 from setnet.library.maintenance import forget as forgetting
+from setnet.library.store.photo_writer import mark_removed
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
@@ -139,7 +140,7 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    mark = forgetting.mark_removed
+    mark = mark_removed
 
     def asked_for_meanwhile(db: sqlite3.Connection, ids: list[int]) -> None:
         library.thumbnail(photo.id, 160)

@@ -15,7 +15,7 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
 
     The exit status is 1 if there is a problem.
     """
-    from setnet.cli.output import print_json
+    from setnet.cli.output import print_json, say
 
     with open_library(library) as opened:
         problems = opened.check()
@@ -27,4 +27,5 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
         if not problems:
             typer.echo("the library is sound")
     if problems:
+        say("`setnet repair` repairs what it can; `setnet restore BACKUP` brings a backup back")
         raise typer.Exit(1)

@@ -13,8 +13,9 @@ import numpy as np
 
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult, PhotoTask
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.photo_service import HASH_BYTES
+from setnet.library.store.records import StoredFace
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
@@ -93,17 +94,13 @@ class PhotoReader:
             taken=None if taken is None else reply.number("taken", _YEAR_1, _YEAR_10000),
             width=reply.integer("width", 1, _LONGEST_SIDE),
             height=reply.integer("height", 1, _LONGEST_SIDE),
-            faces=tuple(map(_row, faces)),
+            faces=tuple(_row(ordinal, face) for ordinal, face in enumerate(faces)),
             descriptors=np.stack([face.descriptor for face in faces]) if faces else None,
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
             describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
         )
 
 
-def _row(face: Face) -> FaceRow:
-    return FaceRow(
-        box=face.box,
-        landmarks=face.landmarks.astype("<f4").tobytes(),
-        score=face.score,
-        quality=json.dumps(asdict(face.quality)),
-    )
+def _row(ordinal: int, face: Face) -> StoredFace:
+    landmarks, quality = face.landmarks.astype("<f4").tobytes(), json.dumps(asdict(face.quality))
+    return StoredFace(ordinal, *face.box, face.score, landmarks, quality)

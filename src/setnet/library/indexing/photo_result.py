@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FaceRow", "PhotoResult", "PhotoTask"]
+from setnet.library.store.records import StoredFace
+
+__all__ = ["PhotoResult", "PhotoTask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,16 +18,6 @@ class PhotoTask:
 
     path: bytes
     known: tuple[bytes, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class FaceRow:
-    """A face as it is stored."""
-
-    box: tuple[float, float, float, float]
-    landmarks: bytes
-    score: float
-    quality: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +37,7 @@ class PhotoResult:
     taken: float | None = None
     width: int = 0
     height: int = 0
-    faces: tuple[FaceRow, ...] = ()
+    faces: tuple[StoredFace, ...] = ()
     descriptors: NDArray[np.float32] | None = None
     reason: str | None = None
     detect_seconds: float = 0.0

@@ -15,7 +15,7 @@ from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
 from setnet.library.store.database import Database
-from setnet.library.store.paths import as_path
+from setnet.library.store.paths import as_path, is_below
 from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter
 
@@ -200,8 +200,8 @@ class IndexRun:
             path
             for path in self._known
             if path not in self._seen
-            and any(_is_under(path, root) for root in roots)
-            and not any(_is_under(path, folder) for folder in unsure)
+            and any(is_below(path, root) for root in roots)
+            and not any(is_below(path, folder) for folder in unsure)
         ]
 
     def _report_progress(self, stage: str, total: int) -> None:
@@ -249,7 +249,3 @@ def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]
         if file.hash is not None and file.state == "ready":
             found.setdefault(file.size, []).append(file.hash)
     return {size: tuple(contents) for size, contents in found.items()}
-
-
-def _is_under(path: bytes, root: bytes) -> bool:
-    return path == root or path.startswith(root.rstrip(b"/") + b"/")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from setnet.durable import transaction
 from setnet.errors import SetNetError
-from setnet.index import SetIndex
+from setnet.index import Item, SetIndex
 from setnet.library.store import row_sums
 from setnet.library.store.database import Database
 from setnet.library.store.schema import schema_problems
 
-__all__ = ["problems_of"]
+__all__ = ["damage_of", "disagreements", "problems_of"]
 
 _MOST = 20
 _ATTEMPTS = 5
@@ -19,19 +19,16 @@ def problems_of(database: Database, index: SetIndex) -> list[str]:
     """Return the problems found, each naming the file; nothing is changed."""
     problems = list(index.check().problems)
     try:
-        problems += _damage(database)
+        problems += damage_of(database)
         problems = problems or _lasting_disagreements(database, index)
     except SetNetError as error:
         problems.append(str(error))
-    hint = "`setnet index` over all folders repairs what can be found again"
-    return (
-        [*problems[:_MOST], f"... {len(problems)} problems in all; {hint}"]
-        if len(problems) > _MOST
-        else problems
-    )
+    if len(problems) > _MOST:
+        problems[_MOST:] = [f"... {len(problems)} problems in all: `setnet repair` repairs what it can"]
+    return problems
 
 
-def _damage(database: Database) -> list[str]:
+def damage_of(database: Database) -> list[str]:
     """Return what is wrong with the database by itself, as of one commit."""
     with database.reading() as db, transaction(db, "BEGIN"):
         broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
@@ -43,31 +40,32 @@ def _damage(database: Database) -> list[str]:
 
 def _lasting_disagreements(database: Database, index: SetIndex) -> list[str]:
     for _ in range(_ATTEMPTS):
-        before = _version(database)
-        found = _disagreements(database, index)
-        if not found or before == _version(database):
+        before = database.version
+        photos, items = disagreements(database, index)
+        found = [f"photo {photo}: {text}" for photo, text in photos.items()]
+        found += [f"item {item.id} of the index is no photo" for item in items]
+        if not found or before == database.version:
             break  # else a run beside us may have changed one store after we read the other
     return found
 
 
-def _version(database: Database) -> int:
-    with database.reading() as db:
-        return int(db.execute("PRAGMA data_version").fetchone()[0])
-
-
-def _disagreements(database: Database, index: SetIndex) -> list[str]:
-    """Return where the two stores do not agree."""
+def disagreements(database: Database, index: SetIndex) -> tuple[dict[int, str], list[Item]]:
+    """Return what is wrong with photos of the database, by id, and the items that are no photo."""
     with database.reading() as db, transaction(db, "BEGIN"):
         known = dict(db.execute("SELECT id, faces FROM photos WHERE state = 'ready'").fetchall())
         counted = dict(db.execute("SELECT photo, count(*) FROM faces GROUP BY photo").fetchall())
-        marked = {row[0] for row in db.execute("SELECT id FROM photos WHERE state <> 'ready'")}
-    stored = {int(item.id): item.elements for item in index.items()}
-    problems = []
+        marked = {row[0] for row in db.execute("SELECT id FROM photos WHERE state IN ('adding', 'removing')")}
+    stored: dict[int, int] = {}
+    unknown = []
+    for item in index.items():
+        photo = int(item.id) if item.id.isdecimal() else -1
+        stored[photo] = item.elements
+        if photo not in known and photo not in marked:
+            unknown.append(item)
+    wrong = {}
     for photo, faces in known.items():
         if stored.get(photo) != faces:
-            problems.append(f"photo {photo}: {faces} faces in the database, {stored.get(photo)} in the index")
+            wrong[photo] = f"{faces} faces in the database, {stored.get(photo)} in the index"
         elif counted.get(photo, 0) != faces:
-            problems.append(f"photo {photo}: {faces} faces counted, {counted.get(photo, 0)} described")
-    return problems + [
-        f"item {i} of the index is no photo" for i in stored if i not in known and i not in marked
-    ]
+            wrong[photo] = f"{faces} faces counted, {counted.get(photo, 0)} described"
+    return wrong, unknown

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.library.store.database import Database
-from setnet.library.store.paths import existing, shown
+from setnet.library.store.location import DATABASE, FILES, INDEX
+from setnet.library.store.paths import existing, is_below, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
@@ -22,19 +23,13 @@ if TYPE_CHECKING:
     from setnet.sets import Aggregator
 
 __all__ = [
-    "DATABASE",
-    "DATABASE_FILES",
-    "INDEX",
-    "THUMBNAILS",
     "create_files",
+    "create_index",
+    "facts_about",
     "library_exists",
     "refuse_other_model",
     "refuse_other_settings",
 ]
-
-DATABASE, INDEX, THUMBNAILS, COMMITS = "library.db", "index", "thumbnails", "library.commits"
-# In the order in which they are deleted: a record of commits without its database would mean a loss.
-DATABASE_FILES = (COMMITS, *(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal")), DATABASE)
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
@@ -45,25 +40,27 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
     entry = model_entry(settings.descriptor, "descriptor")
     model_paths(entry)
     model_paths(model_entry(settings.detector, "detector"))
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
-        own = {INDEX, *DATABASE_FILES, f"{COMMITS}.new"}
-        if not beside_others and set(os.listdir(path)) - own:
-            raise InvalidInputError(
-                f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
-            )
-    except OSError as error:
-        raise StorageError(f"cannot make a library in {shown(path)}: {error.strerror or error}") from error
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)  # biometric data: for its owner alone
+    if not beside_others and set(os.listdir(path)) - {INDEX, *FILES}:
+        raise InvalidInputError(
+            f"{shown(path)} has other files in it: a library needs a folder of its own (--library DIR)"
+        )
     assert entry.dim is not None
     _clear_unfinished(path)
-    SetIndex.create(path / INDEX, dim=entry.dim, head=_head(settings, entry.dim)).close()
-    facts = {
-        "dim": str(entry.dim),
-        "settings": json.dumps(settings.to_dict()),
-        "model": _fingerprint(settings),
-    }
+    create_index(path / INDEX, settings, entry.dim)
     with closing(Database(path / DATABASE)) as database, database.writing() as db:
+        facts = facts_about(settings, entry.dim)
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
+
+
+def create_index(path: Path, settings: FaceSettings, dim: int) -> None:
+    """Create the empty index of a library with these settings."""
+    SetIndex.create(path, dim=dim, head=_head(settings, dim)).close()
+
+
+def facts_about(settings: FaceSettings, dim: int) -> dict[str, str]:
+    """Return what a library's database says about how its descriptors are made."""
+    return {"dim": str(dim), "settings": json.dumps(settings.to_dict()), "model": _fingerprint(settings)}
 
 
 def library_exists(path: Path) -> bool:
@@ -82,13 +79,13 @@ def _clear_unfinished(path: Path) -> None:
     if library_exists(path):
         raise InvalidInputError(f"{shown(path)} holds a library already: open it")
     if not (path / DATABASE).exists():  # what a database left that was deleted by hand
-        for name in DATABASE_FILES:
+        for name in FILES:
             (path / name).unlink(missing_ok=True)
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
             if len(index):
                 raise InvalidInputError(
-                    f"{shown(path / INDEX)} is an index without its library: move it away or delete it"
+                    f"{shown(path / INDEX)} is an index without its library: `setnet repair` it, or delete it"
                 )
         shutil.rmtree(path / INDEX)
 
@@ -100,7 +97,7 @@ def settings_of(catalog: PhotoCatalog) -> FaceSettings:
     try:
         return FaceSettings.from_dict(json.loads(catalog.meta("settings") or "{}"))
     except (AttributeError, TypeError, json.JSONDecodeError) as error:
-        raise StorageError(f"the library's settings are damaged ({error}): run `setnet check`") from error
+        raise StorageError(f"the library's settings are damaged ({error}): run `setnet repair`") from error
 
 
 def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], path: Path) -> None:
@@ -143,16 +140,12 @@ def remember(database: Database, roots: Sequence[bytes]) -> None:
     with database.writing() as db:
         known = {row[0] for row in db.execute("SELECT path FROM folders")}
         for root in roots:
-            if not any(root != other and _is_inside(root, other) for other in known):
+            if not any(root != other and is_below(root, other) for other in known):
                 db.execute(
                     "INSERT INTO folders (path, added, scanned) VALUES (?, ?, ?) "
                     "ON CONFLICT (path) DO UPDATE SET scanned = excluded.scanned",
                     (root, now, now),
                 )
-
-
-def _is_inside(path: bytes, folder: bytes) -> bool:
-    return path.startswith(folder.rstrip(b"/") + b"/")
 
 
 def _fingerprint(settings: FaceSettings) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
-from setnet.library.maintenance.creation import DATABASE_FILES, INDEX, THUMBNAILS
 from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database
+from setnet.library.store.location import FILES, FOLDERS
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.people import forget_sources
 from setnet.library.store.photo_catalog import PhotoCatalog
@@ -61,10 +61,10 @@ def _limits(root: bytes) -> tuple[bytes, bytes, bytes]:
 def delete_files(path: Path) -> None:
     """Delete a library's own files; its folder goes too unless something else lies in it."""
     try:
-        for name in (INDEX, THUMBNAILS):
+        for name in FOLDERS:
             if (path / name).exists():
                 shutil.rmtree(path / name)
-        for name in DATABASE_FILES:
+        for name in FILES:
             (path / name).unlink(missing_ok=True)
         if not os.listdir(path):
             path.rmdir()

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from setnet.library.maintenance.creation import DATABASE, DATABASE_FILES, INDEX, THUMBNAILS
+from setnet.library.store.location import DATABASE, FILES, FOLDERS, THUMBNAILS
 from setnet.library.store.paths import shown
 from setnet.system import restrict_access
 
@@ -40,11 +40,10 @@ def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
 
 def _parts(library: Path, folder_mode: int) -> Iterator[Path]:
     """Yield the library's own files and folders."""
-    own = {*DATABASE_FILES, INDEX, THUMBNAILS}
-    if set(os.listdir(library)) <= own:  # else the folder is not the library's alone
+    if set(os.listdir(library)) <= {*FILES, *FOLDERS}:  # else the folder is not the library's alone
         yield library
-    yield from (library / name for name in DATABASE_FILES)
-    for top in (library / INDEX, library / THUMBNAILS):
+    yield from (library / name for name in FILES)
+    for top in (library / name for name in FOLDERS):
         if top.is_dir() and not (top.name == THUMBNAILS and top.stat().st_mode & 0o777 == folder_mode):
             for folder, _, files in os.walk(top):
                 yield from (Path(folder), *(Path(folder, file) for file in files))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.index import Hit, SetIndex
 from setnet.library.search.conditions import Conditions
-from setnet.library.search.query import PhotoQuery
-from setnet.library.search.query_person import QueryPerson
+from setnet.library.search.query import PersonLike, PhotoQuery
+from setnet.library.search.query_person import QueryPerson, with_unique_names
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PathText, PersonMatch, PhotoHit
 from setnet.sets import Logistic
@@ -56,12 +56,15 @@ def answer(
     index: SetIndex,
     catalog: PhotoCatalog,
     query: PhotoQuery,
-    people: Sequence[QueryPerson],
-    without: Sequence[QueryPerson],
+    resolved: Callable[[PersonLike, int], QueryPerson],
 ) -> Answer:
-    """Answer a query whose people and unwanted people are resolved to `people` and `without`."""
-    unfinished = {str(photo_id) for photo_id, _, _ in catalog.unfinished()}
+    """Answer a query; `resolved` gives its persons, each with their number, a name and descriptors."""
+    begin = perf_counter()
+    everyone = [resolved(p, n) for some in (query.people, query.without) for n, p in enumerate(some, 1)]
+    everyone = with_unique_names(everyone)
+    people, without = everyone[: len(query.people)], everyone[len(query.people) :]
     start = perf_counter()
+    unfinished = {str(photo_id) for photo_id, _, _ in catalog.unfinished()}
     conditions = query.conditions or Conditions()
     missing = conditions.unmet_by(catalog)
     descriptors = [person.descriptors for person in people]
@@ -91,8 +94,16 @@ def answer(
         people=tuple(people),
         without=tuple(without),
         searched=len(index),
-        seconds={"search": searched - start, "records": perf_counter() - searched},
-        warnings=tuple(look_alikes(people, index.logistic) + missing),
+        seconds={
+            "people": start - begin,
+            "search": searched - start,
+            "records": perf_counter() - searched,
+        },
+        warnings=(
+            *(note for person in everyone for note in person.notes),
+            *look_alikes(people, index.logistic),
+            *missing,
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from setnet.durable import append_durably, replace_file
 
-__all__ = ["CommitRecord"]
+__all__ = ["CommitRecord", "stored_commits"]
 
 _LONGEST = 1 << 14  # bytes: a longer file is replaced by its last number
 
@@ -44,25 +44,24 @@ class CommitRecord:
 
     def loss(self, db: sqlite3.Connection) -> str | None:
         """Return what to tell the user when the database lacks commits that were acknowledged."""
-        recorded = self._highest()  # before the database's: others may commit meanwhile
-        missing = (recorded or 0) - _stored(db)
+        recorded = self.highest()  # before the database's: others may commit meanwhile
+        missing = (recorded or 0) - stored_commits(db)
         if missing <= 0:
             return None
         return (
             f"{self._database} has lost {missing} stored changes: its write-ahead log was damaged, or an "
-            "older copy took its place. Repair it or restore a backup; or delete "
-            f"{self.path.name} to go on with what is left, and run `setnet index` again"
+            "older copy took its place. Repair it (`setnet repair`) or restore a backup (`setnet restore`)"
         )
 
     def tidy(self, db: sqlite3.Connection) -> None:
         """Begin the file where there is none, and shorten a long one."""
         with suppress(OSError):
             if not self.path.exists() or self.path.stat().st_size > _LONGEST:
-                number = max(self._highest() or 0, _stored(db))
+                number = max(self.highest() or 0, stored_commits(db))
                 replace_file(self.path, _line(number))
                 os.chmod(self.path, self._database.stat().st_mode & 0o777)
 
-    def _highest(self) -> int | None:
+    def highest(self) -> int | None:
         """Return the highest number; a damaged or unfinished line says nothing, another follows it."""
         try:
             lines = self.path.read_bytes().split(b"\n")
@@ -82,6 +81,7 @@ def _line(number: int) -> bytes:
     return b"%s %08x\n" % (text, zlib.crc32(text))
 
 
-def _stored(db: sqlite3.Connection) -> int:
+def stored_commits(db: sqlite3.Connection) -> int:
+    """Return how many commits the database itself counts."""
     row = db.execute("SELECT value FROM sums WHERE name = 'commits'").fetchone()
     return 0 if row is None else int(row[0])

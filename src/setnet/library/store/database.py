@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,14 +12,21 @@ from pathlib import Path
 
 from setnet.durable import transaction
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
+from setnet.index import ReadAccess
 from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
+from setnet.library.store.location import QUARANTINE
 from setnet.library.store.schema import migrate
 
-__all__ = ["Database"]
+__all__ = ["Database", "make_private"]
 
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file, where there is none, for its owner alone; SQLite gives its logs the same mode."""
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
 
 
 class Database:
@@ -31,16 +39,14 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._local = threading.local()
-        self._open: list[sqlite3.Connection] = []
+        self._open: list[ReadAccess] = []
         self._lock = threading.Lock()
         self.commits = CommitRecord(path)
         self._loss: str | None = None
         try:
             with self.errors():
                 if not path.exists() and self._can_write:
-                    os.close(
-                        os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-                    )  # SQLite gives its logs the same mode
+                    make_private(path)
                 self.is_current = migrate(self.connection, can_write=self._can_write)
                 if self.is_current:
                     self._loss = self.commits.loss(self.connection)
@@ -54,35 +60,27 @@ class Database:
     @property
     def connection(self) -> sqlite3.Connection:
         """This thread's connection."""
-        db: sqlite3.Connection | None = getattr(self._local, "db", None)
-        if db is None:
+        access: ReadAccess | None = getattr(self._local, "access", None)
+        if access is None or access.is_outdated:
             with self.errors():
-                db = sqlite3.connect(
-                    self._address(),
-                    uri=True,
-                    timeout=_PATIENCE_SECONDS,
-                    isolation_level=None,
-                    check_same_thread=False,
-                )
-            with self._lock:
-                self._open.append(db)
-            with self.errors():
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = FULL")
-                db.execute("PRAGMA secure_delete = ON")
-                db.execute("PRAGMA foreign_keys = ON")
-                db.execute(f"PRAGMA mmap_size = {_MAPPED}")
-                row_sums.register(db)
-            self._local.db = db  # last: an interrupt must not leave one that lacks any of this
-        return db
+                access = self._local.access = self._connected()
+        return access.db
 
-    def _address(self) -> str:
-        """Return the file's address; where its folder cannot be written, one that needs no file beside it."""
-        address = self.path.absolute().as_uri()
-        if self._can_write:
-            return address
-        is_in_use = self.path.with_name(f"{self.path.name}-wal").exists()
-        return f"{address}?{'mode=ro' if is_in_use else 'immutable=1'}"
+    def _connected(self) -> ReadAccess:
+        access = ReadAccess(self.path)
+        with self._lock:
+            self._open.append(access)
+        for setting in (
+            f"busy_timeout = {_PATIENCE_SECONDS * 1000:.0f}",
+            "journal_mode = WAL",
+            "synchronous = FULL",
+            "secure_delete = ON",
+            "foreign_keys = ON",
+            f"mmap_size = {_MAPPED}",
+        ):
+            access.db.execute(f"PRAGMA {setting}")
+        row_sums.register(access.db)
+        return access
 
     @property
     def _can_write(self) -> bool:
@@ -99,6 +97,12 @@ class Database:
         except OSError:
             return None
         return info.st_dev, info.st_ino
+
+    @property
+    def version(self) -> int:
+        """A number that changes with the commits of all other connections."""
+        with self.errors():
+            return int(self.connection.execute("PRAGMA data_version").fetchone()[0])
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -136,16 +140,20 @@ class Database:
             if "locked" in text or "busy" in text:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error
             if "not a database" in text:
-                raise NotAnIndexError(f"{self.path} is not a setnet library") from error
+                raise NotAnIndexError(
+                    f"{self.path} is not a setnet library, or damaged (`setnet repair`)"
+                ) from error
             if "readonly" in text:
                 raise StorageError(f"{self.path} is read-only for this user: nothing was changed") from error
             if "unable to open" in text:
                 raise StorageError(f"{self.path} cannot be opened: may this user read it?") from error
-            raise StorageError(f"{self.path}: {text}; run `setnet check`") from error
+            raise StorageError(f"{self.path}: {text}; `setnet repair` repairs it") from error
 
     def erase_traces(self) -> None:
-        """Rebuild the file without free pages and empty the write-ahead log: deleted rows are gone."""
+        """Rebuild the file without free pages, empty its log and the quarantine: deleted rows are gone."""
         with self.errors():
+            if (self.path.parent / QUARANTINE).exists():
+                shutil.rmtree(self.path.parent / QUARANTINE)
             self.connection.execute("VACUUM")
             busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
@@ -157,7 +165,7 @@ class Database:
     def close(self) -> None:
         """Close the connections of all threads."""
         with self._lock:
-            for db in self._open:
-                db.close()
+            for access in self._open:
+                access.close()
             self._open.clear()
         self._local = threading.local()

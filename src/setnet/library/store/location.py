@@ -1,16 +1,41 @@
-"""Where a library is kept by default."""
+"""Where a library is kept, and the names of the files and folders in it."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from platformdirs import user_data_path
+from setnet.errors import InvalidInputError
+from setnet.system import data_folder
 
-__all__ = ["default_library"]
+__all__ = ["default_library", "library_place"]
+
+DATABASE, COMMITS, INDEX, THUMBNAILS = "library.db", "library.commits", "index", "thumbnails"
+QUARANTINE = "quarantine"  # what a repair replaced
+BACKUP_MARK = "backup.json"  # tells a backup from any other folder
+LOCK = "library.lock"  # held while a state is staged and put in place
+# A state that is complete and not yet in place; `maintenance.replacement` says how it gets there.
+NEXT_DATABASE, NEXT_INDEX = "library.db.next", "index.next"
+UNFINISHED_DATABASE, SCRATCH = "library.db.part", "repair.tmp"
+LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
+# In the order in which they are deleted: a record of commits without its database would mean a loss.
+FILES = (UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK)
+FOLDERS = (INDEX, NEXT_INDEX, SCRATCH, THUMBNAILS, QUARANTINE)
 
 
 def default_library() -> Path:
     """Return `SETNET_LIBRARY`, else `setnet/library` in the user's data folder of this system."""
     chosen = os.environ.get("SETNET_LIBRARY")
-    return Path(chosen).expanduser() if chosen else user_data_path("setnet", appauthor=False) / "library"
+    return Path(chosen).expanduser() if chosen else data_folder() / "library"
+
+
+def library_place(path: str | Path) -> Path:
+    """Return the absolute folder of a library; raise for what can be no folder's name."""
+    try:
+        place = Path(path).expanduser().absolute()
+        os.fsencode(place)
+    except (RuntimeError, UnicodeError) as error:  # ~nobody
+        raise InvalidInputError(f"no place for a library: {str(path)!r} ({error})") from error
+    if "\0" in str(place):
+        raise InvalidInputError(f"no place for a library: {str(path)!r} has a null character")
+    return place

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["absolute", "as_path", "existing", "folder_text", "shown", "stored"]
+__all__ = ["absolute", "as_path", "existing", "folder_text", "is_below", "shown", "stored"]
 
 
 def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
@@ -40,6 +40,15 @@ def shown(path: bytes | str | os.PathLike[str]) -> str:
     '/photos/caf\\xe9.jpg'
     """
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def is_below(path: bytes, folder: bytes) -> bool:
+    """Return whether a path is that of a folder or lies in it.
+
+    >>> is_below(b"/a/b", b"/a"), is_below(b"/ab", b"/a"), is_below(b"/a", b"/")
+    (True, False, True)
+    """
+    return path == folder or path.startswith(folder.rstrip(b"/") + b"/")
 
 
 def folder_text(folder: bytes) -> str:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library.store.database import Database
-from setnet.library.store.paths import shown
+from setnet.library.store.paths import is_below, shown
 
 if TYPE_CHECKING:
     from setnet.faces import Box
 
-__all__ = ["Example", "People", "Person", "PersonDetails", "forget_sources"]
+__all__ = ["Example", "People", "Person", "PersonDetails", "forget_sources", "key_of"]
 
 _LONGEST_NAME = 200
 # Zero-width non-joiner and joiner: invisible, but part of how Persian, Hindi and other names are spelt.
@@ -113,25 +113,19 @@ class People:
             rows = db.execute(
                 "SELECT descriptor, source, x0, y0, x1, y1, picture FROM examples "
                 "JOIN people ON people.id = person WHERE key = ? ORDER BY examples.id",
-                (_key(name),),
+                (key_of(name),),
             ).fetchall()
         return [_example(row) for row in rows]
 
     def descriptors(self, name: str) -> NDArray[np.float32]:
         """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
-        person = self.get(name)
-        with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT descriptor FROM examples JOIN people ON people.id = person WHERE key = ? "
-                "ORDER BY examples.id",
-                (_key(name),),
-            ).fetchall()
-        if not rows:
+        examples = self.examples(name)
+        if not examples:
             raise InvalidInputError(
-                f"{person.name!r} has no example face left, as the photos they came from were forgotten: "
-                f"`setnet people add NAME PHOTO...` gives new ones"
+                f"{self.get(name).name!r} has no example face left, as the photos they came from were "
+                "forgotten: `setnet people add NAME PHOTO...` gives new ones"
             )
-        return np.stack([np.frombuffer(row[0], "<f4") for row in rows])
+        return np.stack([example.descriptor for example in examples])
 
     def picture(self, name: str) -> bytes | None:
         """Return a small JPEG of a person's face: the oldest example's that has one."""
@@ -151,7 +145,7 @@ class People:
         with self._database.writing() as db:
             db.execute(
                 "INSERT INTO people (name, key, added) VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING",
-                (name, _key(name), time.time()),
+                (name, key_of(name), time.time()),
             )
             person = _person_id(db, name)
             for example in examples:
@@ -162,10 +156,10 @@ class People:
         """Give a person another name; one that is taken is refused, as that is a merge."""
         new = _checked(new)
         self.get(name)
-        if _key(new) != _key(name) and new in self:
+        if key_of(new) != key_of(name) and new in self:
             raise InvalidInputError(f"{new!r} is taken: to make the two one person, merge them")
         with self._database.writing() as db:
-            db.execute("UPDATE people SET name = ?, key = ? WHERE key = ?", (new, _key(new), _key(name)))
+            db.execute("UPDATE people SET name = ?, key = ? WHERE key = ?", (new, key_of(new), key_of(name)))
         return self.get(new)
 
     def merge(self, into: str, others: Sequence[str]) -> Person:
@@ -173,11 +167,11 @@ class People:
         self.get(into)
         for other in others:
             self.get(other)
-            if _key(other) == _key(into):
+            if key_of(other) == key_of(into):
                 raise InvalidInputError(f"{other!r} cannot be merged into itself")
         with self._database.writing() as db:
             target = _person_id(db, into)
-            for other in {_key(other): other for other in others}.values():
+            for other in {key_of(other): other for other in others}.values():
                 source = _person_id(db, other)
                 db.execute("UPDATE examples SET person = ? WHERE person = ?", (target, source))
                 db.execute("DELETE FROM people WHERE id = ?", (source,))
@@ -188,12 +182,12 @@ class People:
         for name in names:
             self.get(name)
         with self._database.writing() as db:
-            db.executemany("DELETE FROM people WHERE key = ?", [(_key(name),) for name in names])
+            db.executemany("DELETE FROM people WHERE key = ?", [(key_of(name),) for name in names])
         self._database.erase_traces()
 
     def _find(self, name: str) -> Person | None:
         with self._database.reading() as db:
-            row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (_key(name),)).fetchone()
+            row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (key_of(name),)).fetchone()
         return None if row is None else Person.of_row(row)
 
     def _unknown(self, name: str) -> str:
@@ -207,9 +201,13 @@ def forget_sources(db: sqlite3.Connection, roots: Sequence[bytes]) -> int:
 
     Whoever loses their last example stays, without any. Returns how many examples were deleted.
     """
-    places = [shown(root).rstrip("/") for root in roots]
+    places = [shown(root).encode() for root in roots]
     rows = db.execute("SELECT id, source FROM examples WHERE source IS NOT NULL").fetchall()
-    gone = [(i,) for i, source in rows if _is_from(os.path.normpath(shown(source)), places)]
+    gone = [
+        (i,)
+        for i, source in rows
+        if any(is_below(os.path.normpath(shown(source)).encode(), place) for place in places)
+    ]
     db.executemany("DELETE FROM examples WHERE id = ?", gone)
     return len(gone)
 
@@ -220,7 +218,7 @@ _SELECT = (
 )
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
     """Return the key under which a name is stored; a file name that is no text gets one nobody has.
 
     Joiners are left out: names that differ in nothing visible are one name.
@@ -236,12 +234,8 @@ def _checked(name: str) -> str:
     return clean
 
 
-def _is_from(source: str, places: Sequence[str]) -> bool:
-    return any(source == place or source.startswith(place + "/") for place in places)
-
-
 def _person_id(db: sqlite3.Connection, name: str) -> int:
-    row = db.execute("SELECT id FROM people WHERE key = ?", (_key(name),)).fetchone()
+    row = db.execute("SELECT id FROM people WHERE key = ?", (key_of(name),)).fetchone()
     if row is None:
         raise InvalidInputError(f"no person {name!r}: they were removed a moment ago")
     return int(row[0])

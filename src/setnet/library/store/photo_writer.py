@@ -10,18 +10,18 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from setnet.index import SetIndex
-from setnet.library.indexing.photo_result import FaceRow, PhotoResult
+from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text, shown
-from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
-__all__ = ["PhotoWriter", "mark_removed"]
+__all__ = ["PhotoWriter", "mark_removed", "mark_unread"]
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
@@ -36,11 +36,12 @@ class PhotoWriter:
 
     def recover(self) -> int:
         """Complete what a killed run left unfinished; return how many photos it was removing."""
-        removing = [i for i, _, state in self._catalog.unfinished() if state == "removing"]
+        unfinished = self._catalog.unfinished()
+        removing = [i for i, _, state in unfinished if state == "removing"]
         if removing:
             self.erase(removing)
         with self._database.writing() as db:
-            db.execute("UPDATE photos SET mtime_ns = ? WHERE state = 'adding'", (_NEVER,))
+            mark_unread(db, [i for i, _, state in unfinished if state == "adding"])
         return len(removing)
 
     def store(self, results: Sequence[PhotoResult]) -> None:
@@ -84,25 +85,15 @@ class PhotoWriter:
 
     def copied(self, photo_id: int, result: PhotoResult) -> PhotoResult:
         """Return a result with the faces of a stored photo of the same content."""
-        with self._database.reading() as db:
-            taken, width, height = db.execute(
-                "SELECT taken, width, height FROM photos WHERE id = ?", (photo_id,)
-            ).fetchone()
-            rows = db.execute(
-                "SELECT x0, y0, x1, y1, landmarks, score, quality FROM faces WHERE photo = ? "
-                "ORDER BY ordinal",
-                (photo_id,),
-            ).fetchall()
-        faces = tuple(FaceRow(tuple(r[:4]), *r[4:]) for r in rows)
-        descriptors = self._index.elements(str(photo_id)) if faces else None
+        photo = self._catalog.photo(str(photo_id))
         return replace(
             result,
             is_known=False,
-            taken=taken,
-            width=width,
-            height=height,
-            faces=faces,
-            descriptors=descriptors,
+            taken=taken_number(photo.taken),
+            width=photo.width,
+            height=photo.height,
+            faces=photo.faces,
+            descriptors=self._index.elements(photo.id) if photo.faces else None,
         )
 
     def remove(self, ids: Sequence[int]) -> None:
@@ -132,6 +123,13 @@ class PhotoWriter:
 def mark_removed(db: sqlite3.Connection, ids: Sequence[int]) -> None:
     """Mark photos that are being removed: searches leave them out, and a run after a kill completes it."""
     db.executemany("UPDATE photos SET state = 'removing' WHERE id = ?", [(i,) for i in ids])
+
+
+def mark_unread(db: sqlite3.Connection, photos: Iterable[int]) -> None:
+    """Let the next run look at photos again; until then no search finds them."""
+    db.executemany(
+        "UPDATE photos SET state = 'adding', mtime_ns = ? WHERE id = ?", [(_NEVER, i) for i in photos]
+    )
 
 
 def attributes_of(path: bytes, taken: float | None, faces: int) -> dict[str, str | int | float | None]:
@@ -170,8 +168,8 @@ def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
     ).fetchone()
     db.execute("DELETE FROM faces WHERE photo = ?", (photo_id,))
     db.executemany(
-        "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, landmarks, score, quality) "
+        "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, score, landmarks, quality) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(photo_id, n, *f.box, f.landmarks, f.score, f.quality) for n, f in enumerate(result.faces)],
+        [(photo_id, *face) for face in result.faces],
     )
     return int(photo_id)

@@ -12,7 +12,7 @@ from setnet.library.store import row_sums
 __all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate", "schema_problems"]
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
-_FIRST_WITH_SUMS = 2
+_FIRST_WITH_SUMS = 3
 
 # Never edit a migration that was released: add one.
 MIGRATIONS: tuple[str, ...] = (
@@ -61,7 +61,9 @@ MIGRATIONS: tuple[str, ...] = (
     );
     CREATE INDEX examples_by_person ON examples (person);
     """,
-    row_sums.MIGRATION,
+    "CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;\n"
+    "INSERT INTO sums VALUES ('commits', 0);\n",
+    "DELETE FROM sums WHERE name <> 'commits';\n" + row_sums.MIGRATION,
 )
 
 

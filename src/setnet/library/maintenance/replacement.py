@@ -1,0 +1,109 @@
+"""Puts a new state of a library, its database and its index, in the place of the old one.
+
+The new state is staged beside the old one: its index as `index.next`, then its database as `library.db.next`.
+From the moment the database has that name the state is complete, and whoever opens the library next puts it
+in place if a kill kept us from it. Until then the old state is as it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+from setnet.errors import LockedError
+from setnet.library.store import location
+from setnet.library.store.database import make_private
+from setnet.library.store.paths import shown
+from setnet.system import FileLock, sync_folder
+
+__all__ = ["complete", "database_to_stage", "expire_quarantine", "put_in_place", "staging"]
+
+_KEPT_SECONDS = 7 * 24 * 3600.0
+
+
+@contextmanager
+def staging(library: Path) -> Iterator[None]:
+    """Keep others from staging in this folder, after removing what a killed attempt left."""
+    try:
+        lock = FileLock(library / location.LOCK)
+    except LockedError:
+        raise LockedError(
+            f"the library in {shown(library)} is being repaired, restored or backed up to: try again later"
+        ) from None
+    try:
+        put_in_place(library)
+        for name in (location.NEXT_INDEX, location.SCRATCH):
+            shutil.rmtree(library / name, ignore_errors=True)
+        yield
+    finally:
+        lock.close()
+
+
+@contextmanager
+def database_to_stage(library: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a connection to an empty database that only its owner may read."""
+    path = library / location.UNFINISHED_DATABASE
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    make_private(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        yield db
+
+
+def complete(library: Path) -> None:
+    """Declare the staged state complete, and put it in place."""
+    sync_folder(library)
+    os.replace(library / location.UNFINISHED_DATABASE, library / location.NEXT_DATABASE)
+    put_in_place(library)
+
+
+def put_in_place(library: Path) -> None:
+    """Replace the old state by a complete staged one, if there is any; the old one goes to the quarantine.
+
+    May be repeated after a kill at any moment. A log of the old database must never meet the new one.
+    """
+    if not (library / location.NEXT_DATABASE).exists():
+        return
+    aside = library / location.QUARANTINE
+    aside.mkdir(mode=0o700, exist_ok=True)
+    os.utime(aside)  # its week begins
+    if (library / location.NEXT_INDEX).exists():
+        if (library / location.INDEX).exists():
+            shutil.rmtree(aside / location.INDEX, ignore_errors=True)
+            os.replace(library / location.INDEX, aside / location.INDEX)
+        os.replace(library / location.NEXT_INDEX, library / location.INDEX)
+    for name in (location.COMMITS, *location.LOGS):
+        with suppress(FileNotFoundError):
+            os.replace(library / name, aside / name)
+    sync_folder(library)
+    if (library / location.DATABASE).exists():
+        (aside / location.DATABASE).unlink(missing_ok=True)
+        _keep(library / location.DATABASE, aside / location.DATABASE)
+    os.replace(library / location.NEXT_DATABASE, library / location.DATABASE)
+    sync_folder(library)
+
+
+def _keep(file: Path, aside: Path) -> None:
+    try:
+        os.link(file, aside)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(file, aside)
+
+
+def finish_interrupted(library: Path) -> None:
+    """Put a staged state in place that a kill left complete; for whoever opens the library."""
+    if (library / location.NEXT_DATABASE).exists() and os.access(library, os.W_OK):
+        with staging(library):
+            pass
+
+
+def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
+    """Delete what was put aside longer than `older_than` seconds ago."""
+    aside = library / location.QUARANTINE
+    if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
+        shutil.rmtree(aside)
