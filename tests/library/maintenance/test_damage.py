@@ -61,6 +61,22 @@ def test_a_library_of_the_version_before_is_brought_up_to_date(old: Path) -> Non
     assert len(before["photos"]) == 4
 
 
+def test_a_library_with_one_sum_per_table_is_brought_up_to_date(old: Path) -> None:
+    with sqlite3.connect(old / "library.db") as db:
+        db.execute("CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID")
+        db.execute("INSERT INTO sums VALUES ('commits', 5), ('people', 12345)")
+        db.execute(
+            "CREATE TRIGGER people_update AFTER UPDATE ON people "
+            "BEGIN UPDATE sums SET value = row_hash(NEW.id); END"
+        )
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    with Library.open(old) as library:
+        library.people.rename("Nobody", "Someone")
+        assert library.check() == []
+        assert library._database.commits.highest() == 6
+
+
 def test_bringing_it_up_to_date_survives_a_kill(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = rows_of(old / "library.db")
     child = os.fork()

@@ -64,16 +64,13 @@ class CommitRecord:
     def highest(self) -> int | None:
         """Return the highest number; a damaged or unfinished line says nothing, another follows it."""
         try:
-            lines = self.path.read_bytes().split(b"\n")
+            lines = set(self.path.read_bytes().splitlines(keepends=True))
         except FileNotFoundError:
             return None
-        numbers = [line.partition(b" ")[0] for line in lines]
-        whole = [
-            int(number)
-            for number, line in zip(numbers, lines, strict=True)
-            if number.isdigit() and len(number) < 20 and _line(int(number)) == line + b"\n"
+        numbers = [
+            int(text) for line in lines if (text := line.partition(b" ")[0]).isdigit() and len(text) < 20
         ]
-        return max(whole, default=None)
+        return max((number for number in numbers if _line(number) in lines), default=None)
 
 
 def _line(number: int) -> bytes:
