@@ -92,7 +92,8 @@ def test_a_database_cut_short_is_repaired(path: Path, size: float) -> None:
     os.truncate(path / "library.db", int(size if isinstance(size, int) else size * whole))
     done = Library.repair(path)
     after = contents(path)
-    assert done.lost
+    assert done.lost or size == 0.9
+    assert after["people"] == before["people"] or size != 0.9  # the list of tables is last, and known
     assert after["photos"].items() <= before["photos"].items()
     assert "Eve" not in after["people"]
     assert "3" not in after["photos"]

@@ -6,6 +6,7 @@ it is as it was stored.
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -13,13 +14,16 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from setnet.library.store import row_sums
 from setnet.library.store.location import COMMITS, DATABASE, LOGS
 from setnet.library.store.row_sums import COLUMNS, KEYS, row_hash
+from setnet.library.store.schema import migrate
 
 __all__ = ["Salvage", "copy_database", "salvage"]
 
 _MAGIC = b"SQLite format 3\0"
 _CHUNK = 4096  # keys read at once
+_LARGEST_FILE = 1 << 36  # bytes: a header that says more is damaged
 _PROBES_APART = 64  # keys: about a page of rows
 _HIGHEST_POSSIBLE = 1 << 26  # a higher one is damaged
 _FACES_PER_PHOTO = 65536  # as in the keys of the checksums
@@ -44,12 +48,57 @@ def salvage(path: Path) -> Iterator[Salvage]:
         path.touch()
     elif path.stat().st_size:
         with open(path, "r+b") as file:
+            header = file.read(32)
+            file.seek(0)
             file.write(_MAGIC)
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.text_factory = lambda text: text.decode("utf-8", "replace")
-        with suppress(sqlite3.DatabaseError):
-            db.execute("PRAGMA writable_schema = ON")  # read what there is of a file cut short
+            # A file cut short: with pages of zeros at its end SQLite reads those that are left.
+            size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")
+            file.truncate(max(path.stat().st_size, min(size, _LARGEST_FILE)))
+    _replace_lost_schema(path)
+    with closing(_connected(path)) as db:
         yield Salvage(db)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.text_factory = lambda text: text.decode("utf-8", "replace")
+    with suppress(sqlite3.DatabaseError):
+        db.execute("PRAGMA writable_schema = ON")  # read tables although others are damaged
+    return db
+
+
+def _replace_lost_schema(path: Path) -> None:
+    """Give a file whose list of tables cannot be read that of any library: tables begin at fixed pages."""
+    for is_vacuumed in (True, False):
+        with closing(_connected(path)) as db:
+            try:
+                if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    db.execute("SELECT count(*) FROM people").fetchone()
+                return
+            except sqlite3.DatabaseError:
+                pass
+        path.with_name(f"{path.name}-wal").unlink(missing_ok=True)
+        with open(path, "r+b") as file:
+            file.write(_first_page(is_vacuumed))
+
+
+def _first_page(is_vacuumed: bool) -> bytes:
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
+        row_sums.register(sound)
+        migrate(sound)
+        if is_vacuumed:
+            sound.execute("VACUUM")
+        tables = sound.execute(
+            "SELECT sql, rootpage, name FROM sqlite_master WHERE type = 'table' AND name <> 'sqlite_sequence'"
+        ).fetchall()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
+        for sql, _, _ in tables:  # without what needs tables and indexes of its own
+            made.execute(re.sub(" AUTOINCREMENT| UNIQUE", "", sql))
+        made.execute("PRAGMA writable_schema = ON")
+        made.executemany("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", [row[1:] for row in tables])
+        page = bytearray(made.serialize()[:4096])
+    page[92:96] = b"\xff" * 4  # the number of pages is that of the file
+    return bytes(page)
 
 
 class Salvage:
@@ -57,12 +106,13 @@ class Salvage:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._tables = {row[0] for row in self._attempt("SELECT name FROM sqlite_master") or ()}
+        names = self._from_both_ends("SELECT name FROM sqlite_master ORDER BY rowid")
+        self._tables = {name for (name,) in names}
         self.lost = dict.fromkeys(COLUMNS, 0)
 
     def has(self, table: str) -> bool:
-        """Return whether a table is there, damaged or not."""
-        return table in self._tables
+        """Return whether anything of a table can be read."""
+        return table in self._tables and self._attempt(f"SELECT 1 FROM {table} LIMIT 1") is not None
 
     def commits(self) -> int | None:
         """Return how many commits the database counted; None where that cannot be read."""
