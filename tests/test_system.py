@@ -93,6 +93,12 @@ def test_a_lock_that_was_refused_leaves_no_file_open(tmp_path: Path, locks: str)
     lock.close()
 
 
+def test_a_lock_that_nobody_holds_any_more_is_given_back(tmp_path: Path, locks: str) -> None:
+    """An interrupt can come after a lock was taken and before its owner knows of it."""
+    system.FileLock(tmp_path / "lock")
+    system.FileLock(tmp_path / "lock").close()
+
+
 def test_folders_of_the_user_follow_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if sys.platform != "linux":
         pytest.skip("the variables of XDG")

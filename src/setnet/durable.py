@@ -17,9 +17,17 @@ from typing import Any, TypeVar, cast
 from setnet.errors import InvalidInputError, OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = ["append_durably", "own_errors", "replace_file", "storage_errors", "transaction"]
+__all__ = [
+    "after_commit",
+    "append_durably",
+    "own_errors",
+    "replace_file",
+    "storage_errors",
+    "transaction",
+]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+_LATEST: dict[int, object] = {}  # transaction by connection
 
 
 @contextmanager
@@ -37,12 +45,15 @@ def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Itera
     """
     if db.in_transaction:  # an interrupt struck between the BEGIN of an earlier call and its block
         db.execute("ROLLBACK")
+    own = _LATEST[id(db)] = object()
     try:
         db.execute(begin)
         yield
         _commit(db)
     except BaseException:
-        if db.in_transaction:  # a COMMIT may have succeeded before the interrupt
+        # a COMMIT may have succeeded before the interrupt; and a transaction that an interrupt left behind
+        # comes here when it is collected as garbage, maybe inside the next one
+        if db.in_transaction and _LATEST[id(db)] is own:
             db.execute("ROLLBACK")
         raise
 
@@ -69,6 +80,19 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damage in its messages
         raise StorageError(f"{doing}{path}: {error}") from error
+
+
+@contextmanager
+def after_commit(path: Path) -> Iterator[None]:
+    """Turn an error of the disk into `OutcomeUnknownError`: the change it follows is committed already."""
+    try:
+        with storage_errors(path):
+            yield
+    except StorageError as error:
+        raise OutcomeUnknownError(
+            f"{error}: a change was committed but not entered in {path.name}; that is made up for when the "
+            "index is changed or opened again, and repeating the change does no harm"
+        ) from error
 
 
 def own_errors(method: Method) -> Method:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib import import_module
@@ -60,17 +61,17 @@ class FileLock:
         self.path = path
         self._process = os.getpid()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        # an interrupt may come before anyone holds this object: then the lock is given back with it
+        self._close = weakref.finalize(self, os.close, self._file)
         try:
             _lock(self._file)
-        except BaseException as error:
-            os.close(self._file)
-            if not isinstance(error, OSError):
-                raise
+        except OSError:
+            self.close()
             raise LockedError(f"{path} is locked by another process or another part of this one") from None
 
     def close(self) -> None:
-        """Give the lock back."""
-        os.close(self._file)
+        """Give the lock back; a second call does nothing."""
+        self._close()
 
     @property
     def is_ours(self) -> bool:

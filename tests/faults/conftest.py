@@ -1,3 +1,95 @@
-"""The server of trials is a program of its own, not a test."""
+"""Servers of trials for the tests of faults, and the number of trials at the end of a run."""
 
-collect_ignore = ["fork_server.py"]
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the same modules
+
+from bench import Bench
+from harness import Trials, build_shim
+
+collect_ignore = ["fork_server.py", "full_disk.py"]  # programs of their own, not tests
+
+
+@pytest.fixture(scope="session")
+def is_soak() -> bool:
+    """Whether all trials are made (`make soak`), or the few that every run of the tests can afford."""
+    return bool(os.environ.get("SETNET_SOAK"))
+
+
+@pytest.fixture(scope="session")
+def fault_photos(tmp_path_factory: pytest.TempPathFactory, compose: Callable[..., None]) -> Iterator[None]:
+    """Photos for the library's scenarios, outside the folder where calls fail."""
+    photos = tmp_path_factory.mktemp("photos")
+    for name, people in {"old/a": ("P001",), "old/b": ("P003", "P005"), "new/d": ("P010",)}.items():
+        compose(photos / f"{name}.jpg", people)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SETNET_FAULT_PHOTOS", str(photos))
+        yield
+
+
+@pytest.fixture(scope="session")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
+    """Trials of an index."""
+    with _server(tmp_path_factory) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def library_trials(tmp_path_factory: pytest.TempPathFactory, fault_photos: None) -> Iterator[Trials]:
+    """Trials of a library."""
+    with _server(tmp_path_factory, "library") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def bench_of(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Callable[[str], Bench]:
+    """Return the function that gives the bench of a scenario, made once."""
+
+    @cache
+    def made(name: str) -> Bench:
+        server = "library_trials" if name.startswith("library") else "trials"
+        return Bench(request.getfixturevalue(server), name, tmp_path_factory.mktemp(name))
+
+    return made
+
+
+def _server(folders: pytest.TempPathFactory, *warm: str) -> Trials:
+    shim = build_shim(folders.mktemp("shim"))
+    if shim is None:
+        pytest.skip("faults are injected by a preloaded C library: Linux and a compiler are needed")
+    return Trials(shim, *warm)
+
+
+@pytest.fixture
+def count_faults(record_property: Callable[[str, object], None]) -> Callable[[str, str, int], None]:
+    """Return the function that notes how many faults of a kind were injected into what."""
+
+    def count(name: str, kind: str, number: int) -> None:
+        record_property(f"faults: {name}, {kind}", number)
+
+    return count
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how many faults the tests injected, by scenario and kind."""
+    counts: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        counts.update(
+            {name: number for name, number in report.user_properties if name.startswith("faults: ")}
+        )
+    if counts:
+        terminalreporter.section("faults injected")
+        for name, number in sorted(counts.items()):
+            terminalreporter.write_line(f"{number:8d}  {name.removeprefix('faults: ')}")
+        terminalreporter.write_line(f"{counts.total():8d}  in all")

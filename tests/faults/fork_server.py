@@ -1,22 +1,29 @@
 """Runs trials: one forked child per fault, with the shim preloaded. Started by `harness.Trials`.
 
-Reads one JSON request per line; answers with one JSON line: how many calls the trial made, how it ended, and
-what came out of it besides the project's own errors.
+Reads one JSON request per line and answers each with one JSON line. A trial of a scenario tells how many
+calls it made, how it ended, and what came out of it besides the project's own errors. A random walk tells
+what the child reported before and after each of its changes.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
+import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
 
+from library_scenarios import faces_in, photos_folder, remember_faces
+from random_walk import run_child
+from scenario import acknowledgement
 from scenarios import SCENARIOS
 
-from setnet.errors import SetNetError
+from setnet.errors import OutcomeUnknownError, SetNetError
 
 SHIM = ctypes.CDLL(os.environ["LD_PRELOAD"])
 SHIM.fault_disarm.restype = ctypes.c_long
@@ -28,6 +35,8 @@ def outcome_of(root: Path, scenario: str) -> tuple[str, str]:
         SCENARIOS[scenario].change(root)
     except KeyboardInterrupt:
         return "interrupted", ""
+    except OutcomeUnknownError as error:
+        return "unknown", str(error)
     except SetNetError as error:
         return "refused", str(error)
     except BaseException:
@@ -37,7 +46,7 @@ def outcome_of(root: Path, scenario: str) -> tuple[str, str]:
 
 def trial(request: dict[str, Any]) -> dict[str, Any]:
     root = Path(request["root"])
-    trace = os.open(request["trace"], os.O_WRONLY | os.O_CREAT, 0o600) if request.get("trace") else -1
+    trace = os.open(request["trace"], os.O_WRONLY | os.O_CREAT, 0o600) if request["trace"] else -1
     SHIM.fault_arm(os.fsencode(root), request["at"], request["kind"], trace)
     ended, text = outcome_of(root, request["scenario"])
     SHIM.fault_mark(b"done")
@@ -45,33 +54,55 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
     if request["go_on"] and ended != "foreign":
         again, text = outcome_of(root, request["scenario"])
         ended = f"{ended}, again {again}"
-    return {"calls": calls, "ended": ended, "text": text}
+    return {"calls": calls, "ended": ended, "text": text, "acknowledged": acknowledgement.given}
+
+
+def run_trial(request: dict[str, Any]) -> dict[str, Any]:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writer, json.dumps(trial(request)).encode())
+        os._exit(0)  # as a kill would: nothing is closed that the trial left open
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        reply = pipe.read().decode()
+    status = os.waitpid(child, 0)[1]
+    if reply:
+        answer: dict[str, Any] = json.loads(reply)
+        return answer
+    ended = "killed" if status == signal.SIGKILL else "crashed"
+    return {"calls": 0, "ended": ended, "text": str(status), "acknowledged": False}
+
+
+def run_walk(request: dict[str, Any]) -> list[Any]:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        run_child(request, lambda report: os.write(writer, json.dumps(report).encode() + b"\n"))
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        reports = [pipe.readline()]
+        time.sleep(request["after"])
+        os.kill(child, request["signal"])
+        reports += pipe
+    status = os.waitpid(child, 0)[1]
+    return [*(json.loads(line) for line in reports), ["status", status]]
 
 
 def warm_up() -> None:
     """Load what every child needs, before there are any: models run on one thread and survive a fork."""
-    from setnet.faces import load_descriptor, load_detector
-
-    load_detector("mtcnn")
-    load_descriptor("sface")
+    remember_faces()
+    for photo in photos_folder().glob("*/*.jpg"):
+        faces_in(photo)
 
 
 def main() -> None:
     if "library" in sys.argv:
         warm_up()
+    gc.freeze()  # a collection in a child would copy every page
     for line in sys.stdin:
-        reader, writer = os.pipe()
-        child = os.fork()
-        if child == 0:
-            answer = trial(json.loads(line))
-            os.write(writer, json.dumps(answer).encode())
-            os._exit(0)  # as a kill would: nothing is closed that the trial left open
-        os.close(writer)
-        with os.fdopen(reader, "rb") as pipe:
-            said = pipe.read().decode()
-        status = os.waitpid(child, 0)[1]
-        crashed = json.dumps({"calls": 0, "ended": "crashed", "text": str(status)})
-        print(said or crashed, flush=True)
+        request = json.loads(line)
+        print(json.dumps(run_trial(request) if "scenario" in request else run_walk(request)), flush=True)
 
 
 main()

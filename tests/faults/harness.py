@@ -7,23 +7,37 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
-__all__ = ["KINDS", "Outcome", "Trials", "build_shim"]
+__all__ = ["KINDS", "Outcome", "Trials", "Walk", "build_shim"]
 
 HERE = Path(__file__).parent
-KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4}
+KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4, "kill": 5}
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: done, refused (an error of ours), interrupted, foreign or crashed."""
+    """How a trial ended: done, refused, unknown (errors of ours), interrupted, foreign, killed, crashed."""
 
     calls: int
     ended: str
     text: str
+    acknowledged: bool
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Random changes of the store ``kind`` in ``root``, and the signal that ends them after some seconds."""
+
+    root: str
+    kind: str
+    seed: int
+    state: Any
+    signal: int
+    after: float
 
 
 def build_shim(folder: Path) -> Path | None:
@@ -53,8 +67,6 @@ class Trials:
         self, root: Path, scenario: str, *, at: int = 0, kind: int = 0, go_on: bool = False, trace: str = ""
     ) -> Outcome:
         """Run a scenario's change in a child of its own, with a fault at its call number ``at``."""
-        assert self._server.stdin is not None
-        assert self._server.stdout is not None
         request = {
             "root": str(root),
             "scenario": scenario,
@@ -63,9 +75,19 @@ class Trials:
             "go_on": go_on,
             "trace": trace,
         }
+        return Outcome(**self._ask(request))
+
+    def walk(self, request: Walk) -> list[list[Any]]:
+        """Run random changes in a child that gets a signal after a while; return what it reported."""
+        reports: list[list[Any]] = self._ask(asdict(request))
+        return reports
+
+    def _ask(self, request: dict[str, Any]) -> Any:
+        assert self._server.stdin is not None
+        assert self._server.stdout is not None
         self._server.stdin.write(json.dumps(request) + "\n")
         self._server.stdin.flush()
-        return Outcome(**json.loads(self._server.stdout.readline()))
+        return json.loads(self._server.stdout.readline())
 
     def __enter__(self) -> Trials:
         return self

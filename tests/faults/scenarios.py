@@ -1,40 +1,24 @@
-"""The changes that faults are injected into: what is there before, what is done, what is there now.
-
-A change is atomic: whatever happens, `contents` is that of before or that of after, and doing it again leads
-to after.
-"""
+"""The changes of an index that faults are injected into, and all scenarios by name."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from library_scenarios import LIBRARY_SCENARIOS
+from scenario import Scenario, acknowledgement
 
 from setnet import SetIndex
-from setnet.errors import InvalidInputError, NotAnIndexError
+from setnet.errors import NotAnIndexError
 
-__all__ = ["SCENARIOS", "Scenario"]
+__all__ = ["SCENARIOS"]
 
 DIM = 4
 OLD_INDEX = Path(__file__).parents[1] / "index" / "fixtures" / "index_v1.zip"
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """How to make the base in an empty folder, how to change it, and what it holds."""
-
-    make: Callable[[Path], None]
-    change: Callable[[Path], None]
-    contents: Callable[[Path], Any]
-
-
-# -- the engine ----------------------------------------------------------------------------------------
 
 
 def elements(seed: int, count: int = 2) -> np.ndarray:
@@ -60,17 +44,19 @@ def index_contents(root: Path) -> dict[str, Any]:
         }
         index.compact()
         assert {item.id for item in index.items()} == set(held)
+        tags = index.stats().tags
     aside = root / "index" / "quarantine"
     assert not aside.exists() or not os.listdir(aside), "deleted means gone"
-    return held
+    return held | {"tags": tags}
 
 
 def on_index(change: Callable[[SetIndex], object]) -> Scenario:
     def changed(root: Path) -> None:
         with SetIndex.open(root / "index") as index:
             change(index)
+            acknowledgement.given = True
 
-    return Scenario(make_index, changed, index_contents)
+    return Scenario(make_index, changed, index_contents, is_one_step=True)
 
 
 def create(root: Path) -> None:
@@ -129,7 +115,7 @@ def make_old(root: Path) -> None:
 SCENARIOS: dict[str, Scenario] = {
     "add": on_index(lambda index: index.add(["new"], elements(50), [2], attributes=[{"n": 50}])),
     "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
-    "delete": on_index(lambda index: index.delete(["i5", "i6"])),
+    "delete": on_index(lambda index: index.delete([i for i in ("i5", "i6") if i in index])),
     "compact": on_index(lambda index: index.compact()),
     "tag": on_index(lambda index: index.tag({"Anna": elements(3)[0]})),
     "open": on_index(lambda index: None),
@@ -137,122 +123,4 @@ SCENARIOS: dict[str, Scenario] = {
     "repair": Scenario(make_damaged, repair, repaired),
     "backup": Scenario(make_backup, back_up, backup_contents),
     "upgrade": Scenario(make_old, lambda root: SetIndex.open(root / "index").close(), index_contents),
-}
-
-
-# -- the library ---------------------------------------------------------------------------------------
-
-
-def make_library(root: Path) -> None:
-    """Make a library of three photos and one person; the photos lie beside the folder under test."""
-    from setnet.library import Library
-
-    photos = photos_of(root)
-    with Library.create(root / "library") as library:
-        library.index([photos / "old"], workers=0)
-        library.add_person("Anna", [str(photos / "old" / "a.jpg")])
-
-
-def photos_of(root: Path) -> Path:
-    """Return the folder with the photos of the scenarios, `old` and `new`."""
-    return Path(os.environ["SETNET_FAULT_PHOTOS"])
-
-
-def library_contents(root: Path) -> dict[str, Any]:
-    """Return what a library knows, and that all its files are sound."""
-    from setnet.library import Library
-
-    with Library.open(root / "library") as library:
-        library.index([photos_of(root) / "old"], workers=0)  # finishes what was cut short
-        assert library.check() == []
-        photos = {
-            photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
-            for photo in library.catalog.all_photos()
-        }
-        return {"photos": photos, "people": [p.name for p in library.people]}
-
-
-def on_library(change: Callable[[Any, Path], object]) -> Scenario:
-    def changed(root: Path) -> None:
-        from setnet.library import Library
-
-        with Library.open(root / "library") as library:
-            change(library, photos_of(root))
-
-    return Scenario(make_library, changed, library_contents)
-
-
-def create_library(root: Path) -> None:
-    from setnet.library import Library
-
-    try:
-        Library.create(root / "library").close()
-    except InvalidInputError:  # made by an attempt before this one
-        Library.open(root / "library").close()
-
-
-def created_library(root: Path) -> dict[str, Any]:
-    from setnet.library import Library
-
-    create_library(root)  # wherever it was cut short, it can be made or opened
-    with Library.open(root / "library") as library:
-        assert library.check() == []
-        return {"photos": library.catalog.counts().photos, "dim": library.dim}
-
-
-def make_damaged_library(root: Path) -> None:
-    make_library(root)
-    with sqlite3.connect(root / "library" / "library.db") as db:
-        db.execute("DROP TRIGGER people_update")
-        db.execute("UPDATE people SET added = 7")
-    db.close()
-    (root / "library" / "index" / "catalog.sqlite").write_bytes(b"no database any more")
-
-
-def repair_library(root: Path) -> None:
-    from setnet.library import Library
-
-    Library.repair(root / "library")
-
-
-def repaired_library(root: Path) -> dict[str, Any]:
-    repair_library(root)  # wherever it was cut short, it can be done again
-    return library_contents(root)
-
-
-def make_library_backup(root: Path) -> None:
-    """Make a library and a backup of an earlier state of it."""
-    from setnet.library import Library
-
-    make_library(root)
-    with Library.open(root / "library") as library:
-        library.backup(root / "backup")
-        library.people.rename("Anna", "Anne")
-        library.forget([photos_of(root) / "old" / "b.jpg"])
-
-
-def library_backup_contents(root: Path) -> dict[str, Any]:
-    from setnet.library import Library
-
-    with Library.open(root / "backup") as library:
-        assert library.check() == []
-        photos = [photo.path.name for photo in library.catalog.all_photos()]
-        return {"photos": photos, "people": [p.name for p in library.people]}
-
-
-SCENARIOS |= {
-    "library-repair": Scenario(make_damaged_library, repair_library, repaired_library),
-    "library-backup": Scenario(
-        make_library_backup,
-        on_library(lambda library, photos: library.backup(library.path.parent / "backup")).change,
-        library_backup_contents,
-    ),
-    "library-create": Scenario(lambda root: None, create_library, created_library),
-    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0)),
-    "library-forget": on_library(lambda library, photos: library.forget([photos / "old" / "b.jpg"])),
-    "library-person": on_library(
-        lambda library, photos: library.add_person("Ben", [str(photos / "old" / "b.jpg")])
-    ),
-    "library-rename": on_library(lambda library, photos: library.people.rename("Anna", "Anne")),
-    "library-remove": on_library(lambda library, photos: library.people.remove("Anna")),
-}
+} | LIBRARY_SCENARIOS

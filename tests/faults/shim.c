@@ -1,4 +1,4 @@
-/* A preloaded library that fails, shortens or interrupts the n-th file-system call below one folder.
+/* A preloaded library that fails, shortens, interrupts or kills at the n-th file-system call below one folder.
  *
  * Only calls on paths below the armed root count. `fault_arm` starts counting, `fault_disarm` stops and
  * returns how many calls there were. With a trace file, every change of a file is logged with its data, so
@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum kind { NONE, EIO_ONCE, FULL_FROM, SHORT, INTERRUPT };
+enum kind { NONE, EIO_ONCE, FULL_FROM, SHORT, INTERRUPT, KILL };
 
 static char root[4096];
 static size_t root_length;
@@ -72,6 +72,7 @@ static int counted(int writes)
     if (fault_kind == EIO_ONCE) return EIO;
     if (fault_kind == SHORT) return writes ? -1 : 0;
     if (fault_kind == INTERRUPT) raise(SIGINT);
+    if (fault_kind == KILL) raise(SIGKILL);
     return 0;
 }
 
@@ -231,6 +232,15 @@ int rename(const char *from, const char *to)
     return result;
 }
 
+int link(const char *from, const char *to)
+{
+    REAL(link);
+    FAIL_IF(below(from) || below(to), 1, -1);
+    int result = real(from, to);
+    if (!result && below(to)) emit('L', 0, 0, from, strlen(from), to);
+    return result;
+}
+
 int unlink(const char *path)
 {
     REAL(unlink);
@@ -244,7 +254,17 @@ int unlinkat(int at, const char *path, int flags)
 {
     REAL(unlinkat);
     FAIL_IF(is_tracked(at) || below(path), 0, -1);
-    return real(at, path, flags);
+    char whole[8192], link[64];
+    ssize_t length = 0;
+    if (is_tracked(at) && *path != '/') { /* as rmtree does: below an open folder */
+        snprintf(link, sizeof link, "/proc/self/fd/%d", at);
+        length = readlink(link, whole, 4096);
+        if (length > 0) whole[length++] = '/';
+    }
+    snprintf(whole + (length > 0 ? length : 0), 4096, "%s", path);
+    int result = real(at, path, flags);
+    if (!result && below(whole)) emit('U', 0, 0, whole, strlen(whole), NULL);
+    return result;
 }
 
 int mkdir(const char *path, mode_t mode)
@@ -260,7 +280,9 @@ int rmdir(const char *path)
 {
     REAL(rmdir);
     FAIL_IF(below(path), 0, -1);
-    return real(path);
+    int result = real(path);
+    if (!result && below(path)) emit('U', 0, 0, path, strlen(path), NULL);
+    return result;
 }
 
 #define MMAP(name, type) \

@@ -1,8 +1,8 @@
 """Rebuilds the disk as a power cut at any moment would leave it, from the trace of one undisturbed run.
 
 Written data survives for certain only after an fsync of its file; a file's name, its removal and its renaming
-only after an fsync of its folder (a new file's name also with the file itself, as on ext4, xfs and btrfs).
-What was not synced may survive or not, write by write.
+only after an fsync of its folder (a new file's name also with the file itself, and a new folder with anything
+in it, as on ext4, xfs and btrfs). What was not synced may survive or not, write by write, cut at a sector.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pathlib import Path
 __all__ = ["Disk", "disks"]
 
 ENTRY = struct.Struct("<c7xqqqq")
+SECTOR = 512  # bytes that a disk writes whole
+Write = tuple[int, bytes | None]  # (offset, data), or (size, None) for a truncation
 
 
 @dataclass
@@ -23,9 +25,9 @@ class File:
     """A file's synced bytes and what was done to it since."""
 
     synced: bytes = b""
-    pending: list[tuple[int, bytes | None]] = field(default_factory=list)  # (offset, data) or (size, None)
+    pending: list[Write] = field(default_factory=list)
 
-    def content(self, chosen: list[tuple[int, bytes | None]]) -> bytes:
+    def content(self, chosen: list[Write]) -> bytes:
         held = bytearray(self.synced)
         for at, data in chosen:
             if data is None:
@@ -38,6 +40,24 @@ class File:
     def sync(self) -> None:
         self.synced = self.content(self.pending)
         self.pending = []
+
+
+@dataclass(frozen=True)
+class Move:
+    """A folder that was renamed with all that is in it."""
+
+    old: str
+    new: str
+
+    def of(self, path: str) -> str:
+        inside = path == self.old or path.startswith(self.old + "/")
+        return self.new + path[len(self.old) :] if inside else path
+
+    def of_names(self, names: dict[str, int]) -> dict[str, int]:
+        return {self.of(name): number for name, number in names.items()}
+
+    def of_folders(self, folders: set[str]) -> set[str]:
+        return {self.of(folder) for folder in folders}
 
 
 class Disk:
@@ -57,6 +77,8 @@ class Disk:
                 self.files[number] = File(path.read_bytes())
                 self.names[self.root + str(path)[len(str(base)) :]] = number
         self.durable = dict(self.names)
+        self.durable_folders = set(self.all_folders)
+        self.moves: list[Move] = []  # of folders, not yet durable
 
     def apply(self, op: str, inode: int, offset: int, data: bytes, more: bytes) -> None:
         if op in "OT":
@@ -73,25 +95,42 @@ class Disk:
         elif op == "C":
             self.files[inode].pending.append((offset, None))
         elif op == "S" and inode in self.folders:
-            folder = self.folders[inode] + "/"
-            inside = {
-                n
-                for n in {*self.names, *self.durable}
-                if n.startswith(folder) and "/" not in n[len(folder) :]
-            }
-            for name in inside:
+            folder = self.folders[inode]
+            for move in [m for m in self.moves if folder in (parent(m.old), parent(m.new))]:
+                self.durable, self.durable_folders = (
+                    move.of_names(self.durable),
+                    move.of_folders(self.durable_folders),
+                )
+                self.moves.remove(move)
+            self._keep_folder(folder)
+            self.durable_folders |= {f for f in self.all_folders if parent(f) == folder}
+            for name in [n for n in {*self.names, *self.durable} if parent(n) == folder]:
                 self._settle(name)
         elif op == "S":
             self.files[inode].sync()
             for name, number in self.names.items():
                 if number == inode and name not in self.durable:
                     self.durable[name] = inode
+                    self._keep_folder(parent(name))
+        elif op == "R" and data.decode() in self.all_folders:
+            move = Move(data.decode(), more.decode())
+            self.names, self.all_folders = move.of_names(self.names), move.of_folders(self.all_folders)
+            self.folders = {number: move.of(path) for number, path in self.folders.items()}
+            self.moves.append(move)
         elif op == "R":
             self.names[more.decode()] = self.names.pop(data.decode())
+        elif op == "L":
+            self.names[more.decode()] = self.names[data.decode()]
         elif op == "U":
             self.names.pop(data.decode(), None)
+            self.all_folders.discard(data.decode())
         elif op == "D":
             self.all_folders.add(data.decode())
+
+    def _keep_folder(self, folder: str) -> None:
+        while len(folder) > len(self.root):
+            self.durable_folders.add(folder)
+            folder = parent(folder)
 
     def _settle(self, name: str) -> None:
         if name in self.names:
@@ -101,13 +140,30 @@ class Disk:
 
     def write(self, to: Path, chance: random.Random | None) -> None:
         """Write the disk after a cut now: only what is durable, or with `chance` also some of the rest."""
-        names = self.names if chance and chance.random() < 0.5 else self.durable
-        for folder in sorted(self.all_folders):
+        is_lucky = chance is not None and chance.random() < 0.5
+        names = self.names if is_lucky else self.durable
+        for folder in sorted(self.all_folders if is_lucky else self.durable_folders):
             (to / folder[len(self.root) + 1 :]).mkdir(parents=True, exist_ok=True)
         for name, number in names.items():
             file = self.files[number]
-            kept = [p for p in file.pending if chance and chance.random() < 0.6]
-            (to / name[len(self.root) + 1 :]).write_bytes(file.content(kept))
+            content = file.content(survivors(file.pending, chance) if chance else [])
+            (to / name[len(self.root) + 1 :]).write_bytes(content)
+
+
+def survivors(pending: list[Write], chance: random.Random) -> list[Write]:
+    """Return some of the writes that were not synced, a few of them cut at a sector."""
+    kept: list[Write] = []
+    for at, data in pending:
+        if chance.random() < 0.6:
+            if data and chance.random() < 0.2:
+                data = data[: chance.randrange(len(data)) // SECTOR * SECTOR]
+            kept.append((at, data))
+    return kept
+
+
+def parent(path: str) -> str:
+    """Return the folder of a path."""
+    return path.rpartition("/")[0]
 
 
 def disks(trace: bytes, disk: Disk) -> Iterator[tuple[Disk, bool]]:

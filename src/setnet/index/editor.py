@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index.reader import IndexReader
 from setnet.index.search import tags
@@ -32,12 +33,11 @@ class IndexEditor:
 
     def close(self) -> None:
         """Close the index and give the write lock back, after a change under way."""
-        with self._one_at_a_time:
-            if not self._reader.closed:
-                try:
-                    self._reader.close()
-                finally:
-                    self.writer.close()
+        with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
+            try:
+                self._reader.close()
+            finally:
+                self.writer.close()
 
     def add(
         self,
@@ -63,8 +63,9 @@ class IndexEditor:
     def _merge_small(self) -> None:
         """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
         try:
-            while due := self.writer.overfull_tier(self._reader.snapshot()):
-                self.writer.merge(self._reader.snapshot(), due)
+            with storage_errors(self._reader.path):
+                while due := self.writer.overfull_tier(self._reader.snapshot()):
+                    self.writer.merge(self._reader.snapshot(), due)
         except StorageError as error:
             logger.warning("small segments of %s were not merged: %s", self._reader.path, error)
 

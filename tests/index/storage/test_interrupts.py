@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.errors import LockedError, StorageError
+from setnet.errors import LockedError, OutcomeUnknownError, StorageError
 from setnet.index.storage import writer as writers
 from setnet.index.storage.commit_log import CommitLog
 
@@ -193,3 +193,47 @@ def test_a_deleted_lock_file_does_not_admit_a_second_writer(tmp_path: Path) -> N
     with SetIndex.open(tmp_path / "i") as index:
         assert index.check().ok
         assert {item.id for item in index.items()} == {"a", "b", "c", "second"}
+
+
+def test_a_change_that_is_stored_but_not_in_the_log_is_of_unknown_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small_index(tmp_path / "i")
+    with SetIndex.open(tmp_path / "i") as index:
+
+        def fails(*_: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("setnet.index.storage.commit_log.append_durably", fails)
+            with pytest.raises(OutcomeUnknownError, match=r"commits\.log.*committed"):
+                index.add(["new"], ROWS[2:], [2])
+        index.add(["other"], ROWS[2:], [2])
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert {item.id for item in index.items()} == {"a", "b", "c", "new", "other"}
+
+
+def test_an_add_is_stored_when_the_merge_after_it_cannot_delete_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(writers, "MERGE", 3)
+    small_index(tmp_path / "i")
+
+    unlink = Path.unlink
+
+    def fails(path: Path, missing_ok: bool = False) -> None:
+        if path.suffix == ".seg":
+            raise OSError(5, "Input/output error", str(path))
+        unlink(path, missing_ok)
+
+    with SetIndex.open(tmp_path / "i") as index:
+        for name in ("x", "y", "z"):
+            with monkeypatch.context() as patch:
+                patch.setattr(Path, "unlink", fails)
+                index.add([name], ROWS[2:], [2])
+        assert "not merged" in caplog.text
+        assert len(index) == 6
+    with SetIndex.open(tmp_path / "i") as index:
+        assert index.check().ok
+        assert len(index) == 6

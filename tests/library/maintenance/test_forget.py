@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.library import Example, Library, LibraryPhoto, NamedPeople
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library.maintenance import forget as forgetting
+from setnet.library.store.photo_writer import mark_removed
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
@@ -31,6 +33,31 @@ def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: P
     assert (photos / "2016" / "pair.jpg").is_file()
     with pytest.raises(InvalidInputError, match="knows no photo"):
         library.forget([photos / "2016"])
+
+
+def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run(
+    library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = next(photo for photo in library.catalog.all_photos() if photo.path.stem == "pair")
+    secret = library.descriptors(pair.id)[0]
+    library.people.add("Anna", [Example(secret, str(pair.path))])
+    library.thumbnail(pair.id)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for step in ("setnet.library.maintenance.forget.delete_stale", "setnet.index.SetIndex.compact"):
+        with monkeypatch.context() as patch:
+            patch.setattr(step, killed)
+            with pytest.raises(KeyboardInterrupt):
+                library.forget([pair.path])
+    assert library.people.get("Anna").examples == 0
+    report = library.index([photos / "2019"], workers=0)
+    assert report.removed == 1
+    library.close()  # SQLite's log goes with the last connection
+    assert not anywhere(library.path, secret.tobytes())
+    assert not anywhere(library.path, b"pair.jpg")
+    assert not list((library.path / "thumbnails").glob("*/*"))
 
 
 def test_examples_of_people_are_forgotten_with_their_photo(library: Library, photos: Path) -> None:
@@ -113,12 +140,12 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    remove = PhotoWriter.remove
+    mark = mark_removed
 
-    def asked_for_meanwhile(writer: PhotoWriter, ids: list[int]) -> None:
+    def asked_for_meanwhile(db: sqlite3.Connection, ids: list[int]) -> None:
         library.thumbnail(photo.id, 160)
-        remove(writer, ids)
+        mark(db, ids)
 
-    monkeypatch.setattr(PhotoWriter, "remove", asked_for_meanwhile)
+    monkeypatch.setattr(forgetting, "mark_removed", asked_for_meanwhile)
     library.forget([photo.path])
     assert list((library.path / "thumbnails").glob("*/*")) == []

@@ -76,12 +76,15 @@ def test_several_may_make_the_database_at_once(tmp_path: Path) -> None:
         assert sum(pool.map(make, range(16))) == 16
 
 
-@pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index"])
+@pytest.mark.parametrize("made", ["database", "half an index", "index", "database and index", "journal"])
 def test_a_library_whose_making_was_cut_short_is_made_anew(tmp_path: Path, made: str) -> None:
     path = tmp_path / "library"
     path.mkdir()
     if "database" in made:
         Database(path / "library.db").close()
+    if made == "journal":  # SQLite has one while it makes the first page
+        (path / "library.db").touch()
+        (path / "library.db-journal").write_bytes(b"")
     if made == "half an index":
         (path / "index" / "segments").mkdir(parents=True)
     elif "index" in made:
@@ -120,3 +123,20 @@ def test_a_library_that_cannot_be_written_can_be_searched(
         with pytest.raises(StorageError, match="read-only"):
             library.people.add("Anna", [Example(faces[0])])
         assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_interrupt_while_sqlite_has_a_row_hashed_is_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = Database(tmp_path / "library.db")
+    with monkeypatch.context() as patch:
+
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("setnet.library.store.row_sums.blake2b", interrupted)
+        with pytest.raises(KeyboardInterrupt), database.writing() as db:
+            db.execute("INSERT INTO meta VALUES ('a', 'b')")
+    with database.writing() as db:  # nothing was stored, and the next change is
+        db.execute("INSERT INTO meta VALUES ('a', 'c')")
+    assert database.connection.execute("SELECT * FROM meta").fetchall() == [("a", "c")]

@@ -7,7 +7,7 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.library.store.database import Database
-from setnet.library.store.people import Example, People
+from setnet.library.store.people import Example, People, forget_sources
 
 
 @pytest.fixture
@@ -66,7 +66,8 @@ def test_names_may_be_spelt_with_joiners(people: People, name: str) -> None:
 
 def test_a_person_without_examples_says_what_to_do(people: People) -> None:
     people.add("Anna", [example(1, 0, 0, 0)])
-    assert people.forget_sources([b"/photos"]) == 1
+    with people._database.writing() as db:
+        assert forget_sources(db, [b"/photos"]) == 1
     assert [(p.name, p.examples, p.has_picture) for p in people] == [("Anna", 0, False)]
     with pytest.raises(InvalidInputError, match="no example face left"):
         people.descriptors("anna")

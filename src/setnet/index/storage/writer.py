@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import after_commit
 from setnet.errors import LockedError, StorageError
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog, TagEntry
@@ -97,7 +98,7 @@ class Writer:
 
     def _acknowledge(self, change: dict[str, Any] | None) -> None:
         """Append a committed change to the log, or write the log again when it lags."""
-        with self.catalog.reading():
+        with after_commit(self._log.path), self.catalog.reading():
             if change is None:
                 self._log.rewrite(self.catalog.committed())
             else:
@@ -206,5 +207,6 @@ class Writer:
             self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._put_aside()
             self.folder.empty_quarantine()
+            self.folder.sync()  # else a power cut brings deleted files back
         except sqlite3.Error as error:
             raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error

@@ -68,7 +68,7 @@ class IndexRun:
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
-        self._writer.recover()
+        removed = self._writer.recover()
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
         scan = Scan(roots, skipped)
@@ -82,10 +82,9 @@ class IndexRun:
         except KeyboardInterrupt:
             self._interrupted = True
         vanished = [path for path in vanished if self._known[path].id not in self._moved]
-        removed = 0
         if self._prune and not self._interrupted:
             self._writer.remove([self._known[path].id for path in vanished])
-            removed, vanished = len(vanished), []
+            removed, vanished = removed + len(vanished), []
         if self._index.stats().segments > _MOST_SEGMENTS:
             self._report_progress("tidying up", len(work))
             self._index.compact()

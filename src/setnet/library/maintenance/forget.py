@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database
 from setnet.library.store.location import FILES, FOLDERS
 from setnet.library.store.paths import absolute, shown
-from setnet.library.store.people import People
+from setnet.library.store.people import forget_sources
 from setnet.library.store.photo_catalog import PhotoCatalog
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library.store.photo_writer import PhotoWriter, mark_removed
 
 __all__ = ["delete_files", "forget"]
 
@@ -28,24 +29,24 @@ def forget(
     Examples of people that come from these photos go too, whether or not the photos were indexed.
     """
     roots = [absolute(path) for path in paths]
-    ids = _below(database, roots)
-    with database.writing() as db:  # folders inside go too: the next run must not bring them back
+    with database.writing() as db:  # in one step: after a kill the next run finds the marks and does the rest
+        ids = _below(db, roots)
+        mark_removed(db, ids)
+        # folders inside go too: the next run must not bring them back
         forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
-    examples = People(database, index.shape.dim).forget_sources(roots)
+        examples = forget_sources(db, roots)
     if not ids and not forgotten and not examples:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
-    PhotoWriter(database, index).remove(ids)
-    delete_stale(thumbnails, PhotoCatalog(database))  # last, as a server may be making some
-    index.compact()  # deletions in segments are marks until then
+    delete_stale(thumbnails, PhotoCatalog(database))  # a server that is making one looks at the marks again
+    PhotoWriter(database, index).erase(ids)
     database.erase_traces()
     return len(ids)
 
 
-def _below(database: Database, roots: Sequence[bytes]) -> list[int]:
+def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:
     found: set[int] = set()
-    with database.reading() as db:
-        for root in roots:
-            found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
+    for root in roots:
+        found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
     return sorted(found)
 
 

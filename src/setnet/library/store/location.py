@@ -17,7 +17,7 @@ LOCK = "library.lock"  # held while a state is staged and put in place
 # A state that is complete and not yet in place; `maintenance.replacement` says how it gets there.
 NEXT_DATABASE, NEXT_INDEX = "library.db.next", "index.next"
 UNFINISHED_DATABASE, SCRATCH = "library.db.part", "repair.tmp"
-LOGS = (f"{DATABASE}-wal", f"{DATABASE}-shm")
+LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
 # In the order in which they are deleted: a record of commits without its database would mean a loss.
 FILES = (UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK)
 FOLDERS = (INDEX, NEXT_INDEX, SCRATCH, THUMBNAILS, QUARANTINE)

@@ -20,7 +20,7 @@ from setnet.library.store.paths import is_below, shown
 if TYPE_CHECKING:
     from setnet.faces import Box
 
-__all__ = ["Example", "People", "Person", "PersonDetails", "key_of"]
+__all__ = ["Example", "People", "Person", "PersonDetails", "forget_sources", "key_of"]
 
 _LONGEST_NAME = 200
 # Zero-width non-joiner and joiner: invisible, but part of how Persian, Hindi and other names are spelt.
@@ -185,22 +185,6 @@ class People:
             db.executemany("DELETE FROM people WHERE key = ?", [(key_of(name),) for name in names])
         self._database.erase_traces()
 
-    def forget_sources(self, roots: Sequence[bytes]) -> int:
-        """Delete the examples that come from these photos or from photos below these folders.
-
-        Whoever loses their last example stays, without any. Returns how many examples were deleted.
-        """
-        places = [shown(root).encode() for root in roots]
-        with self._database.writing() as db:
-            rows = db.execute("SELECT id, source FROM examples WHERE source IS NOT NULL").fetchall()
-            gone = [
-                (i,)
-                for i, source in rows
-                if any(is_below(os.path.normpath(shown(source)).encode(), place) for place in places)
-            ]
-            db.executemany("DELETE FROM examples WHERE id = ?", gone)
-        return len(gone)
-
     def _find(self, name: str) -> Person | None:
         with self._database.reading() as db:
             row = db.execute(f"{_SELECT} WHERE people.key = ? GROUP BY people.id", (key_of(name),)).fetchone()
@@ -210,6 +194,22 @@ class People:
         names = [p.name for p in self][:20]
         known = f"known are {', '.join(names)}" if names else "nobody is saved yet"
         return f"no person {name!r}: {known} (`setnet people add NAME PHOTO...` adds one)"
+
+
+def forget_sources(db: sqlite3.Connection, roots: Sequence[bytes]) -> int:
+    """Delete the examples that come from these photos or from photos below these folders.
+
+    Whoever loses their last example stays, without any. Returns how many examples were deleted.
+    """
+    places = [shown(root).encode() for root in roots]
+    rows = db.execute("SELECT id, source FROM examples WHERE source IS NOT NULL").fetchall()
+    gone = [
+        (i,)
+        for i, source in rows
+        if any(is_below(os.path.normpath(shown(source)).encode(), place) for place in places)
+    ]
+    db.executemany("DELETE FROM examples WHERE id = ?", gone)
+    return len(gone)
 
 
 _SELECT = (

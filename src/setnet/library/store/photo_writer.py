@@ -21,7 +21,7 @@ from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
-__all__ = ["PhotoWriter", "mark_unread"]
+__all__ = ["PhotoWriter", "mark_removed", "mark_unread"]
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
@@ -34,12 +34,15 @@ class PhotoWriter:
         self._catalog = PhotoCatalog(database)
         self._index = index
 
-    def recover(self) -> None:
-        """Complete what a killed run left unfinished."""
+    def recover(self) -> int:
+        """Complete what a killed run left unfinished; return how many photos it was removing."""
         unfinished = self._catalog.unfinished()
-        self.remove([i for i, _, state in unfinished if state == "removing"])
+        removing = [i for i, _, state in unfinished if state == "removing"]
+        if removing:
+            self.erase(removing)
         with self._database.writing() as db:
             mark_unread(db, [i for i, _, state in unfinished if state == "adding"])
+        return len(removing)
 
     def store(self, results: Sequence[PhotoResult]) -> None:
         """Store what workers found, new files, changed and moved ones alike, in one step."""
@@ -95,19 +98,31 @@ class PhotoWriter:
 
     def remove(self, ids: Sequence[int]) -> None:
         """Remove photos from both stores."""
-        if not ids:
-            return
-        rows = [(i,) for i in ids]
-        with self._database.writing() as db:
-            db.executemany("UPDATE photos SET state = 'removing' WHERE id = ?", rows)
+        if ids:
+            with self._database.writing() as db:
+                mark_removed(db, ids)
+            self._drop(ids)
+            self._delete(ids)
+
+    def erase(self, ids: Sequence[int]) -> None:
+        """Remove marked photos from both stores for good; the marks stay until no file has their faces."""
         self._drop(ids)
+        self._index.compact()  # deletions in segments are marks until then
+        self._delete(ids)
+
+    def _delete(self, ids: Sequence[int]) -> None:
         with self._database.writing() as db:
-            db.executemany("DELETE FROM photos WHERE id = ?", rows)
+            db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in ids])
 
     def _drop(self, ids: Sequence[int]) -> None:
         there = [str(i) for i in ids if str(i) in self._index]
         if there:
             self._index.delete(there)
+
+
+def mark_removed(db: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Mark photos that are being removed: searches leave them out, and a run after a kill completes it."""
+    db.executemany("UPDATE photos SET state = 'removing' WHERE id = ?", [(i,) for i in ids])
 
 
 def mark_unread(db: sqlite3.Connection, photos: Iterable[int]) -> None:

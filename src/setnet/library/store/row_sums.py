@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import marshal
 import sqlite3
+import threading
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["COLUMNS", "KEYS", "MIGRATION", "add_up", "problems", "register", "row_hash"]
+__all__ = ["COLUMNS", "KEYS", "MIGRATION", "add_up", "problems", "raise_hidden", "register", "row_hash"]
 
 # As of version 3 of the database: a migration that adds a column replaces the triggers of its table.
 COLUMNS = {
@@ -30,10 +31,26 @@ KEYS = dict.fromkeys(COLUMNS, "+{0}.id") | {
 }
 
 
+_hidden = threading.local()
+
+
 def row_hash(*values: Any) -> int:
     """Return the hash of a row's values, the same on all systems and versions of Python."""
-    # Format 2 of marshal has not changed since Python 2.5; repr would take three times as long.
-    return int.from_bytes(blake2b(marshal.dumps(values, 2), digest_size=8).digest(), "little", signed=True)
+    try:
+        # Format 2 of marshal has not changed since Python 2.5; repr would take three times as long.
+        digest = blake2b(marshal.dumps(values, 2), digest_size=8).digest()
+        return int.from_bytes(digest, "little", signed=True)
+    except BaseException as error:
+        _hidden.error = error
+        raise
+
+
+def raise_hidden() -> None:
+    """Raise what came up while SQLite had a row hashed, such as Ctrl-C: SQLite tells only that it failed."""
+    error: BaseException | None = getattr(_hidden, "error", None)
+    _hidden.error = None
+    if error is not None:
+        raise error
 
 
 def _listed(table: str, row: str) -> str:

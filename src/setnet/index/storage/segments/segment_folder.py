@@ -13,6 +13,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from setnet.system import sync_folder
+
 __all__ = ["SegmentFolder", "segment_path"]
 
 QUARANTINE = "quarantine"
@@ -59,11 +61,17 @@ class SegmentFolder:
                     path.rename(home)
 
     def empty_quarantine(self, older_than: float = 0.0) -> None:
-        """Delete the files put aside longer than ``older_than`` seconds ago, for good."""
+        """Delete the files put aside longer than ``older_than`` seconds ago."""
         now = time.time()
         for path in self._quarantined():
             if now - path.stat().st_mtime >= older_than:
                 path.unlink()
+
+    def sync(self) -> None:
+        """Make deletions as durable as commits: a power cut must not bring files back."""
+        for folder in (self._folder, self._quarantine):
+            if folder.is_dir():
+                sync_folder(folder)
 
     def _quarantined(self) -> list[Path]:
         return list(self._quarantine.iterdir()) if self._quarantine.is_dir() else []

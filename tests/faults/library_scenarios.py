@@ -1,0 +1,199 @@
+"""The changes of a library that faults are injected into."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scenario import Scenario, acknowledgement
+
+import setnet.faces
+from setnet.errors import InvalidInputError
+from setnet.library import Library
+
+__all__ = ["LIBRARY_SCENARIOS", "library_state", "photos_folder", "remember_faces"]
+
+FIXTURE = Path(__file__).parents[1] / "library" / "fixtures" / "library_v1.zip"
+
+
+def photos_folder() -> Path:
+    """Return the folder with the photos of the scenarios; it lies outside the folder where calls fail."""
+    return Path(os.environ["SETNET_FAULT_PHOTOS"])
+
+
+@cache
+def remember_faces() -> None:
+    """Find faces once per photo and process: the models touch no file of a library, and take most time."""
+    find, found = setnet.faces.faces_of, dict[bytes, Any]()
+
+    def remembered(image: Any, *args: Any, **options: Any) -> Any:
+        pixels = np.asarray(getattr(image, "pixels", image)).tobytes()
+        if pixels not in found:
+            found[pixels] = find(image, *args, **options)
+        return found[pixels]
+
+    setattr(setnet.faces, "faces_of", remembered)  # noqa: B010 - a door whose names cannot be assigned
+
+
+def faces_in(photo: Path) -> Any:
+    """Return the faces of a photo."""
+    return setnet.faces.faces_of(setnet.faces.open_photo(photo))
+
+
+def make_library(root: Path) -> None:
+    """Make a library of two photos and one person."""
+    remember_faces()
+    with Library.create(root / "library") as library:
+        library.index([photos_folder() / "old"], workers=0)
+        library.add_person("Anna", [str(photos_folder() / "old" / "a.jpg")])
+
+
+def library_state(library: Library) -> dict[str, Any]:
+    """Return what a library knows, after a check that all its files are sound."""
+    assert library.check() == []
+    photos = {
+        photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
+        for photo in library.catalog.all_photos()
+    }
+    return {"photos": photos, "people": {p.name: p.examples for p in library.people}}
+
+
+def library_contents(root: Path) -> dict[str, Any]:
+    """Return what a library knows once the next run has finished what was cut short.
+
+    A photo that is not in it any more has left no descriptor in any file.
+    """
+    remember_faces()
+    with Library.open(root / "library") as library:
+        library.index([photos_folder() / "old" / "a.jpg"], workers=0)
+        assert library.catalog.unfinished() == []
+        state = library_state(library)
+        sources = [e.source for p in library.people for e in library.people.examples(p.name)]
+    if not any(str(name).endswith("b.jpg") for name in [*state["photos"], *sources]):
+        vectors = [face.descriptor.tobytes() for face in faces_in(photos_folder() / "old" / "b.jpg")]
+        files = [path for path in (root / "library").rglob("*") if path.is_file()]
+        assert not [path for path in files for vector in vectors if vector in path.read_bytes()]
+    return state
+
+
+def on_library(change: Callable[[Library, Path], object], is_one_step: bool = True) -> Scenario:
+    def changed(root: Path) -> None:
+        with Library.open(root / "library") as library:
+            change(library, photos_folder())
+            acknowledgement.given = True
+
+    return Scenario(make_library, changed, library_contents, is_one_step)
+
+
+def create_library(root: Path) -> None:
+    try:
+        Library.create(root / "library").close()
+    except InvalidInputError:  # made by an attempt before this one
+        Library.open(root / "library").close()
+
+
+def created_library(root: Path) -> dict[str, Any]:
+    create_library(root)  # wherever it was cut short, it can be made or opened
+    with Library.open(root / "library") as library:
+        return library_state(library)
+
+
+# Each of the following may be done again after an attempt whose outcome is unknown.
+
+
+def forget(library: Library, photos: Path) -> None:
+    try:
+        library.forget([photos / "old" / "b.jpg"])
+    except InvalidInputError:
+        assert not any(photo.path.name == "b.jpg" for photo in library.catalog.all_photos())
+
+
+def add_ben(library: Library, photos: Path) -> None:
+    if "Ben" not in library.people:
+        library.add_person("Ben", [str(photos / "old" / "b.jpg")])
+
+
+def rename_anna(library: Library, photos: Path) -> None:
+    if "Anna" in library.people:
+        library.people.rename("Anna", "Anne")
+
+
+def remove_anna(library: Library, photos: Path) -> None:
+    if "Anna" in library.people:
+        library.people.remove("Anna")
+
+
+def unpack_old(root: Path) -> None:
+    """Unpack a library of the last release."""
+    with zipfile.ZipFile(FIXTURE) as archive:
+        archive.extractall(root)
+
+
+def upgrade(root: Path) -> None:
+    """Open database and index for writing, which brings both up to date."""
+    with Library.open(root / "library") as library, library._writing():
+        pass
+
+
+def upgraded(root: Path) -> dict[str, Any]:
+    upgrade(root)  # wherever it was cut short, the next writer does the rest
+    with Library.open(root / "library") as library:
+        assert (root / "library" / "index" / "commits.log").is_file()
+        assert not any(path.stat().st_mode & 0o077 for path in (root / "library").rglob("*"))
+        return library_state(library)
+
+
+def make_damaged(root: Path) -> None:
+    make_library(root)
+    with sqlite3.connect(root / "library" / "library.db") as db:
+        db.execute("DROP TRIGGER people_update")
+        db.execute("UPDATE people SET added = 7")
+    db.close()
+    (root / "library" / "index" / "catalog.sqlite").write_bytes(b"no database any more")
+
+
+def repair(root: Path) -> None:
+    Library.repair(root / "library")
+
+
+def repaired(root: Path) -> dict[str, Any]:
+    repair(root)  # wherever it was cut short, it can be done again
+    return library_contents(root)
+
+
+def make_backup(root: Path) -> None:
+    """Make a library and a backup of an earlier state of it."""
+    make_library(root)
+    with Library.open(root / "library") as library:
+        library.backup(root / "backup")
+        library.people.rename("Anna", "Anne")
+        library.forget([photos_folder() / "old" / "b.jpg"])
+
+
+def back_up(root: Path) -> None:
+    with Library.open(root / "library") as library:
+        library.backup(root / "backup")
+
+
+def backup_contents(root: Path) -> dict[str, Any]:
+    with Library.open(root / "backup") as library:
+        return library_state(library)
+
+
+LIBRARY_SCENARIOS: dict[str, Scenario] = {
+    "library-create": Scenario(lambda root: None, create_library, created_library),
+    "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0), False),
+    "library-forget": on_library(forget, False),
+    "library-person": on_library(add_ben),
+    "library-rename": on_library(rename_anna),
+    "library-remove": on_library(remove_anna, False),
+    "library-upgrade": Scenario(unpack_old, upgrade, upgraded),
+    "library-repair": Scenario(make_damaged, repair, repaired),
+    "library-backup": Scenario(make_backup, back_up, backup_contents),
+}

@@ -1,0 +1,38 @@
+"""Transactions that an interrupt left behind."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from setnet.durable import transaction
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> sqlite3.Connection:
+    made = sqlite3.connect(tmp_path / "db", isolation_level=None)
+    made.execute("CREATE TABLE t (x)")
+    return made
+
+
+def test_a_transaction_whose_end_never_ran_is_rolled_back_by_the_next(db: sqlite3.Connection) -> None:
+    left = transaction(db)
+    left.__enter__()  # an interrupt at the first instruction of __exit__: no other ran
+    db.execute("INSERT INTO t VALUES (1)")
+    with transaction(db):
+        db.execute("INSERT INTO t VALUES (2)")
+    assert db.execute("SELECT x FROM t").fetchall() == [(2,)]
+
+
+def test_a_transaction_collected_late_ends_no_other(db: sqlite3.Connection) -> None:
+    left = transaction(db)
+    left.__enter__()
+    with transaction(db):
+        db.execute("INSERT INTO t VALUES (2)")
+        del left  # as a collection of garbage does at any moment
+        gc.collect()
+        db.execute("INSERT INTO t VALUES (3)")
+    assert db.execute("SELECT x FROM t").fetchall() == [(2,), (3,)]
