@@ -17,15 +17,6 @@ from typing import Any, TypeVar, cast
 from setnet.errors import InvalidInputError, OutcomeUnknownError, StorageError
 from setnet.system import sync_folder
 
-__all__ = [
-    "after_commit",
-    "append_durably",
-    "own_errors",
-    "replace_file",
-    "storage_errors",
-    "transaction",
-]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 _LATEST: dict[int, object] = {}  # transaction by connection
 

@@ -4,21 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = [
-    "InvalidInputError",
-    "LockedError",
-    "ModelError",
-    "NotAnIndexError",
-    "OutcomeUnknownError",
-    "PhotoError",
-    "SetNetError",
-    "StorageError",
-    "TrainingError",
-    "VersionError",
-    "WorkerError",
-    "one_of",
-]
-
 
 class SetNetError(Exception):
     """Base of all errors raised by setnet on purpose; the message names the cause and the remedy."""

@@ -14,8 +14,6 @@ from typing import Any
 
 from setnet.errors import ModelError
 
-__all__ = ["lazy"]
-
 
 def lazy(package: str, extra: str = "") -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package with an ``__init__.pyi``.

@@ -12,17 +12,6 @@ from pathlib import Path
 
 from setnet.errors import LockedError
 
-__all__ = [
-    "FileLock",
-    "cache_folder",
-    "config_folder",
-    "data_folder",
-    "restrict_access",
-    "sync_folder",
-    "total_memory",
-    "usable_cores",
-]
-
 
 def usable_cores() -> int:
     """Return the number of cores this process may run on; all of them where the system does not say."""

@@ -14,8 +14,6 @@ from typer.core import TyperGroup
 from setnet.cli.output import say
 from setnet.errors import SetNetError
 
-__all__ = ["COMMANDS", "app", "command", "run"]
-
 # The order is the one of a newcomer's path.
 COMMANDS: dict[str, str] = {
     "demo": "See it work: make an album, index it, run three queries.",

@@ -6,8 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["help_pages"]
-
 _WIDTH = 100
 
 

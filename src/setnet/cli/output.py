@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "print_either", "print_facts", "print_json", "print_table", "say"]
-
 
 def say(text: str) -> None:
     """Write a remark to standard error, whatever characters file names brought into it."""

@@ -10,8 +10,6 @@ import typer
 if TYPE_CHECKING:
     from setnet.library import Library
 
-__all__ = ["JsonOption", "LibraryOption", "make_app", "open_library"]
-
 LibraryOption = Annotated[
     Path | None,
     typer.Option(

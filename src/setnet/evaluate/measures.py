@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["dcg", "first_full_match", "full_match_recall", "ndcg", "ranking_measures"]
-
 NEVER = 1000.0  # rank given to a first full match that is not among the hits
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Box", "Face", "Quality"]
-
 
 class Box(NamedTuple):
     """A rectangle in pixels of the upright photo; it may reach over the photo's edge.

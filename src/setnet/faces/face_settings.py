@@ -9,8 +9,6 @@ from typing import Any
 from setnet.errors import InvalidInputError
 from setnet.faces.photo.photo import DEFAULT_MAX_PIXELS
 
-__all__ = ["FaceSettings"]
-
 
 @dataclass(frozen=True)
 class FaceSettings:

@@ -17,8 +17,6 @@ from setnet.faces.face_settings import FaceSettings
 from setnet.faces.photo.photo import Photo, open_photo
 from setnet.faces.registry.loading import load_descriptor, load_detector
 
-__all__ = ["StageTimes", "faces_of"]
-
 Image = Photo | npt.NDArray[np.uint8] | str | Path | bytes
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["check_vectors", "is_unicode", "whole"]
-
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
 
 

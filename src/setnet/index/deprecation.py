@@ -7,8 +7,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-__all__ = ["renamed"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -18,8 +18,6 @@ from setnet.index.settings import GIVEN
 from setnet.index.storage.ingest import check_ids, checked_batch
 from setnet.index.storage.writer import Writer
 
-__all__ = ["IndexEditor"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -19,8 +19,6 @@ from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.snapshot import Snapshot
 from setnet.sets import Aggregator, Mean
 
-__all__ = ["IndexReader"]
-
 VERIFY = ("open", "full")
 
 

@@ -6,8 +6,6 @@ import warnings
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-__all__ = ["Hit", "Item", "Match", "Report", "Stats"]
-
 
 @dataclass(frozen=True, slots=True)
 class Match:

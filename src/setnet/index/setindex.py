@@ -30,8 +30,6 @@ from setnet.index.storage.shape import SetSpec, Shape
 from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
-__all__ = ["SetIndex"]
-
 
 class SetIndex:
     """An index of items, each a set of vectors ("elements"), that survives whatever happens to its process.

@@ -12,8 +12,6 @@ from setnet.index.arguments import whole
 from setnet.index.storage.shape import SetSpec, Shape
 from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
 
-__all__ = ["GIVEN", "PRECISIONS", "Settings", "chosen_head", "head_named", "spec_of"]
-
 PRECISIONS = ("float32", "float16")
 MAX_DIM = 4096
 LARGEST_SET_DIM = 1 << 20  # of a head; the caller's own set vectors have up to `MAX_DIM`

@@ -23,8 +23,6 @@ from setnet.library.store.photo_catalog import PhotoCatalog
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-__all__ = ["LibraryFiles"]
-
 _LONGEST_DIM = 7  # digits
 
 

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
-__all__ = ["Library"]
-
 
 class Library(LibraryFiles):
     """Photos, their faces and named people, in one folder.

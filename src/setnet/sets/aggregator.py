@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from setnet.sets import codec
 from setnet.sets.logistic import SET_LOGISTIC, Logistic
 
-__all__ = ["Aggregator", "Mean", "set_means", "set_sums", "unit"]
-
 Floats = NDArray[np.float32]
 FEW_SETS = 64
 

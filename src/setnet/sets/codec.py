@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 
-__all__ = ["BITS", "decode", "encode", "row_bytes"]
-
 BITS = (32, 16, 8, 4, 1)
 
 # The step that loses least of a Gaussian over 16 uniform levels, in units of its sigma (Max, 1960).

@@ -54,8 +54,6 @@ from setnet.sets import codec
 from setnet.sets.layers import Affine, Blocks, Branch, Input, Layer, NetVLAD, Product
 from setnet.sets.logistic import Logistic
 
-__all__ = ["FORMAT", "Head"]
-
 FORMAT = 1
 
 

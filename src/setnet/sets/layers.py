@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from setnet.errors import ModelError
 from setnet.sets.aggregator import unit
 
-__all__ = ["Affine", "Blocks", "Branch", "Input", "Layer", "NetVLAD", "Product", "to_unit"]
-
 Floats = NDArray[np.float32]
 
 # Columns of a product made at once, so that both sides of it are still in the cache when they meet.

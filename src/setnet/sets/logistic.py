@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["ELEMENT_LOGISTIC", "SET_LOGISTIC", "Logistic"]
-
 
 @dataclass(frozen=True, slots=True)
 class Logistic:

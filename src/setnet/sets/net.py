@@ -14,8 +14,6 @@ from setnet.sets import codec
 from setnet.sets.head import Head
 from setnet.sets.layers import to_unit
 
-__all__ = ["SetNet"]
-
 Floats = NDArray[np.float32]
 
 # Elements lifted at once: enough for the matrix products to run at full rate, few enough for the cache.

@@ -24,8 +24,6 @@ from setnet.web.server.problems import install_problems
 from setnet.web.server_settings import WebSettings
 from setnet.web.state.server_state import ServerState
 
-__all__ = ["create_app"]
-
 _STATIC = Path(__file__).parent / "static"
 
 

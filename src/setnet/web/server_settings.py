@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from setnet.errors import InvalidInputError
 from setnet.system import usable_cores
 
-__all__ = ["WebSettings", "is_loopback"]
-
 MEGABYTE = 1 << 20
 
 

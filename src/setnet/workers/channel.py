@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from setnet.workers.message import Message, invalid_reply
 
-__all__ = ["receive", "send"]
-
 _LENGTH = struct.Struct("<I")
 _LARGEST_HEADER = 4 << 20
 _MOST_DIMENSIONS = 4

@@ -14,8 +14,6 @@ from setnet.workers.channel import receive, send
 from setnet.workers.message import Message
 from setnet.workers.service import Limits, Service, answer
 
-__all__ = ["serve"]
-
 _LARGEST_TASK = 1 << 30  # the parent is trusted, and has limits of its own
 _MOST_FILES = 16
 _GRACE_SECONDS = 2.0

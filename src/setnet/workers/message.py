@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import WorkerError
 
-__all__ = ["Message", "as_bytes", "invalid_reply"]
-
 _LONGEST_TEXT = 2000
 
 

@@ -11,8 +11,6 @@ from setnet.workers.message import Message
 from setnet.workers.process import NotStartedError, WorkerProcess
 from setnet.workers.service import Limits, Service, Tasks, answer, failure_in
 
-__all__ = ["WorkerPool"]
-
 _START_ATTEMPTS = 3
 
 T = TypeVar("T")

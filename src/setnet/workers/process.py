@@ -20,8 +20,6 @@ from setnet.workers.channel import receive, send
 from setnet.workers.message import Message
 from setnet.workers.service import Limits, Service
 
-__all__ = ["NotStartedError", "WorkerProcess"]
-
 _START_SECONDS = 120.0
 _END_SECONDS = 2.0
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")

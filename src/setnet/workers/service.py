@@ -11,8 +11,6 @@ from setnet import errors
 from setnet.errors import SetNetError, WorkerError
 from setnet.workers.message import Message, invalid_reply
 
-__all__ = ["Limits", "Service", "Tasks", "answer", "failure_in", "ran_out_of_memory"]
-
 Tasks = Mapping[str, Callable[[Message], Message]]
 
 

@@ -8,8 +8,6 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import TypeVar
 
-__all__ = ["unordered_map"]
-
 _AHEAD = 8  # calls per thread that are under way, waiting, or done but not yet taken
 _POLL_SECONDS = 0.2
 

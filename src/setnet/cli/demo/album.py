@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from setnet.cli.demo.cutouts import PEOPLE, TILES, Cutout, bust, picture, standing
 from setnet.errors import InvalidInputError, StorageError
 
-__all__ = ["PHOTOS", "AlbumPhoto", "album", "make_album"]
-
 PHOTOS = 64
 _EMPTY = 5
 _SEED = 2018

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import ModelError
 
-__all__ = ["PEOPLE", "TILES", "Cutout", "bust", "picture", "portrait_path", "standing"]
-
 PEOPLE = tuple(f"P{number:03}" for number in range(1, 11))
 TILES = 16
 

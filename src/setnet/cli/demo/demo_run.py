@@ -17,8 +17,6 @@ from setnet.library import Answer, Library, PhotoQuery, contact_sheet
 if TYPE_CHECKING:
     from setnet.library import QueryPerson
 
-__all__ = ["DemoAnswer", "DemoReport", "run_demo"]
-
 Say = Callable[[str], None]
 
 

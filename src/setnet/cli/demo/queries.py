@@ -9,8 +9,6 @@ from itertools import combinations
 from setnet.cli.demo.album import AlbumPhoto
 from setnet.cli.demo.cutouts import PEOPLE
 
-__all__ = ["DemoQuery", "ndcg_at_10", "three_queries"]
-
 
 @dataclass(frozen=True, slots=True)
 class DemoQuery:

@@ -9,8 +9,6 @@ from typing import Any
 from setnet.cli.output import say
 from setnet.library import IndexProgress
 
-__all__ = ["IndexProgressBar"]
-
 _LINE_SECONDS = 15.0
 
 

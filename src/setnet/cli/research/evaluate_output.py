@@ -12,8 +12,6 @@ import typer
 if TYPE_CHECKING:
     from setnet.evaluate import Progress, Record, Table
 
-__all__ = ["experiment", "print_result", "show_experiment", "show_record"]
-
 P = ParamSpec("P")
 
 

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 
-__all__ = ["KINDS", "degrade_photos", "degraded"]
-
 Pixels = NDArray[np.uint8]
 
 

@@ -14,8 +14,6 @@ from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_press_photos, read_split
 
-__all__ = ["Album", "Placed", "compose_album", "read_album"]
-
 WIDTH, HEIGHT = 1280, 720
 SIZES, SHARES = (2, 3, 4, 5, 6), (0.4, 0.25, 0.17, 0.1, 0.08)
 LEAST_TO_QUERY = 4

@@ -14,8 +14,6 @@ from setnet.learn import VirtualPeople
 from setnet.library import read_descriptors
 from setnet.sets import unit
 
-__all__ = ["LFW_LIKE", "Halves", "LabelledPeople", "divided", "read_people", "virtual_halves"]
-
 LEAST_PEOPLE = 6
 # Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.
 LFW_LIKE = Path(__file__).parent / "sface_people.npz"

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["Distance", "Similarities", "distance", "similarities"]
-
 Floats = NDArray[np.float32]
 PAIRS_AT_ONCE = 4096
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
 
-__all__ = ["Split", "half_of", "make_split", "read_press_photos", "read_split"]
-
 SPLIT_FILE = Path(__file__).parent / "lfw_split.json"
 SEED = 20
 

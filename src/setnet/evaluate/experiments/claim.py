@@ -38,8 +38,6 @@ from setnet.learn import (
     whiten,
 )
 
-__all__ = ["run_claim"]
-
 HELD_OUT = 100
 WHITENED = 2000  # faces that whitening is fitted on
 # Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.

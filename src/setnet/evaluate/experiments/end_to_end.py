@@ -16,8 +16,6 @@ from setnet.evaluate.measures import ndcg, ranking_measures
 from setnet.evaluate.report.record import Record, Row, Run, mean_and_error
 from setnet.library import Library, QueryPerson
 
-__all__ = ["end_to_end", "write_examples"]
-
 MODES = ("exact", "fast", "set")
 DETECTED = "detector only, faces recognised without error"
 PICTURES = "lfw"

@@ -16,8 +16,6 @@ from setnet.evaluate.report.record import Record, Row, fingerprinted
 from setnet.learn import VirtualPeople
 from setnet.sets import unit
 
-__all__ = ["Fit", "fit", "fit_virtual", "sampled"]
-
 PEOPLE, FACES_EACH = 3000, 4
 
 

@@ -18,8 +18,6 @@ from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
 
-__all__ = ["FALSE_ACCEPT_RATES", "RANKS", "identification_rates", "identify", "roc", "run_identify"]
-
 Floats = NDArray[np.float32]
 RANKS = (1, 5, 10)
 FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)

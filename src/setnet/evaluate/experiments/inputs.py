@@ -17,8 +17,6 @@ from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn import VirtualPeople
 
-__all__ = ["PAPER_DIFFICULTY", "WORLDS", "Inputs"]
-
 WORLDS = ("simulated", "composed", "press")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85 on the full world (docs/results.md).
 PAPER_DIFFICULTY = 1.7

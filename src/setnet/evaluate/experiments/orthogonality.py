@@ -17,8 +17,6 @@ from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.sets import unit
 
-__all__ = ["gram_difference", "identity_descriptors", "orthogonality", "run_orthogonality"]
-
 Floats = NDArray[np.float32]
 MOST_FACES = 100
 LEAST_FACES = 2

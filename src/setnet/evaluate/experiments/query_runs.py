@@ -17,8 +17,6 @@ from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, unit
 
-__all__ = ["Prepare", "QueryRunner", "build_index", "by_faces", "by_whitened_faces"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 ITEMS_AT_ONCE = 65_536

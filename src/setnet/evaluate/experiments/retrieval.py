@@ -18,8 +18,6 @@ from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import SetIndex
 
-__all__ = ["VARIANTS", "retrieval", "run_retrieval"]
-
 K = 30
 # Suffix of a row's name, numbers of examples it makes sense for, search options.
 VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (

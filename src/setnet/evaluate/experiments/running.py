@@ -10,8 +10,6 @@ from typing import Any
 from setnet.evaluate.methods.plain_scan import one_blas_thread
 from setnet.evaluate.report.record import Progress, Record, Run
 
-__all__ = ["Interrupted", "OnProgress", "running"]
-
 OnProgress = Callable[[Progress], None]
 
 

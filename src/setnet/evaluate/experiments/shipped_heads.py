@@ -26,8 +26,6 @@ from setnet.learn import RECIPES, fit_head
 from setnet.library import read_descriptors
 from setnet.sets import Aggregator, Head, Mean, SetNet, path_of
 
-__all__ = ["HeadEvaluation", "evaluate_heads", "make_head", "train_heads", "write_card"]
-
 CALIBRATION_SETS = 32_000
 SHIPPED = path_of("sface-128").parent
 

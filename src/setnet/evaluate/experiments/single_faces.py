@@ -9,8 +9,6 @@ from setnet.evaluate.experiments.inputs import Inputs
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.report.record import Record
 
-__all__ = ["on_single_faces"]
-
 
 def on_single_faces(
     experiment: str,

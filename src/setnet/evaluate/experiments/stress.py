@@ -16,8 +16,6 @@ from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.sets import codec, unit
 
-__all__ = ["ELEMENTS", "ELEMENTS_WHITENED", "run_stress", "stress"]
-
 ELEMENTS = "descriptor per element"
 ELEMENTS_WHITENED = "descriptor per element +W"
 DEPTHS = (10, 30)

@@ -32,8 +32,6 @@ from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, Mean, codec
 
-__all__ = ["EXACT", "OPTIMAL", "PLAIN", "PLAIN_SETS", "row_count", "run_tradeoff", "tradeoff"]
-
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 DEPTH = 100
 RERANKED = (100, 1000, 2000)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.sets import SET_LOGISTIC, Aggregator, set_means, unit
 
-__all__ = ["GeneralisedMean", "Whitened", "Whitening", "fit_whitening"]
-
 Floats = NDArray[np.float32]
 RIDGE = 0.01
 

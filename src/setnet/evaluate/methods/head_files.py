@@ -9,8 +9,6 @@ from safetensors import SafetensorError, safe_open
 
 from setnet.sets import Aggregator, SetNet
 
-__all__ = ["load_head"]
-
 
 @cache
 def load_head(name: str) -> Aggregator:

@@ -14,8 +14,6 @@ from setnet.learn import (
     train_loop,
 )
 
-__all__ = ["learned_mean"]
-
 STEPS, PEOPLE = 1000, 84
 RATE = 1.0  # of fixed descriptors p moves slowly: at the rates of a network it would stay at 3
 

@@ -20,8 +20,6 @@ from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
-__all__ = ["Method", "Methods"]
-
 PAPER_P = 1.43  # what the paper's network learned (section 5.2)
 BASELINES: dict[str, str] = {
     "mean": "average pooling",

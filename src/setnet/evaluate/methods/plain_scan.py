@@ -13,8 +13,6 @@ from setnet.evaluate.worlds.worlds import World
 from setnet.index import greedy_matches
 from setnet.sets import Aggregator, Logistic, unit
 
-__all__ = ["PlainElements", "PlainSets", "one_blas_thread"]
-
 Floats = NDArray[np.float32]
 
 

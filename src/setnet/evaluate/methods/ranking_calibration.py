@@ -25,8 +25,6 @@ from setnet.evaluate.methods.stress_measure import (
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.sets import Aggregator, Logistic, SetNet, unit
 
-__all__ = ["HeadCalibration", "best_logistic", "calibrate_head", "calibrated", "calibrated_elements"]
-
 Floats = NDArray[np.float32]
 # The search: thresholds and slopes in units of the spread of impostors' similarities, then finer steps.
 THRESHOLDS = (0.0, 1.5, 3.0, 4.5, 6.0, 8.0)

@@ -14,20 +14,6 @@ from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.index import greedy_matches
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
 
-__all__ = [
-    "FACES",
-    "PairSimilarities",
-    "StressResult",
-    "StressTest",
-    "element_similarities",
-    "first_ranks",
-    "gap_closed",
-    "probability_in_place",
-    "set_similarities",
-    "stress",
-    "stress_elements",
-]
-
 Floats = NDArray[np.float32]
 FACES = (2, 3, 4, 5)
 SETS_AT_ONCE = 2048

@@ -9,8 +9,6 @@ from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record
 
-__all__ = ["section", "write_report"]
-
 
 def section(record: Record, picture: str) -> str:
     """Return the section as Markdown; `picture` is the path of the figure from the page."""

@@ -9,8 +9,6 @@ from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record
 from setnet.evaluate.report.tables import Column, Table, result_table
 
-__all__ = ["CAPTION", "tables_of"]
-
 CAPTION = (
     "Mean ± standard error over repeats. Bold: best by more than the standard error of its lead; upper "
     "bounds excluded."

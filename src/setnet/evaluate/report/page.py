@@ -15,8 +15,6 @@ from setnet.evaluate.report.paper_comparison import DIFFERENCES, compared
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, read_record
 
-__all__ = ["read_folder", "with_block", "write_markdown", "write_page"]
-
 TITLES = {  # in the order of the page
     "fit": "Virtual people against real ones",
     "stress": "Stress test (section 5.1)",

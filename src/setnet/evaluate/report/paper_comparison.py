@@ -14,8 +14,6 @@ from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 from setnet.evaluate.report.tables import Table
 
-__all__ = ["DIFFERENCES", "PaperTable", "compared", "paper_table", "paper_tables"]
-
 DIFFERENCES: dict[str, str] = {
     "stress": (
         "The paper: faces of 2,622 celebrities of Celebrity Together, a ResNet-50 trained by softmax, every "

@@ -21,8 +21,6 @@ from setnet.errors import InvalidInputError
 from setnet.index import kernel_level
 from setnet.system import usable_cores
 
-__all__ = ["FORMAT", "Progress", "Record", "Row", "Run", "fingerprinted", "mean_and_error", "read_record"]
-
 FORMAT = 1
 
 

@@ -10,8 +10,6 @@ import numpy as np
 
 from setnet.evaluate.report.record import Row, mean_and_error
 
-__all__ = ["Column", "Table", "clear_best", "result_table"]
-
 
 @dataclass(frozen=True)
 class Column:

@@ -14,8 +14,6 @@ from setnet.evaluate.data.splits import read_press_photos
 from setnet.evaluate.worlds.world_plan import DISTRACTOR_IMAGES, IMAGES, make_plan
 from setnet.evaluate.worlds.worlds import PLAN, World, draw_owners
 
-__all__ = ["RealWorld", "composed_world", "press_world"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 LEAST_FACES = 4

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.worlds.worlds import World
 
-__all__ = ["StoredWorld"]
-
 Floats = NDArray[np.float32]
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["StressWorld", "stress_world"]
-
 Ints = NDArray[np.int64]
 DISTRACTORS = 3
 

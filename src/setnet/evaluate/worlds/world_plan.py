@@ -10,17 +10,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = [
-    "CELEBRITIES_PER_IMAGE",
-    "DISTRACTOR_IMAGES",
-    "FACES",
-    "FACES_PER_IMAGE",
-    "IDENTITIES",
-    "IMAGES",
-    "Plan",
-    "make_plan",
-]
-
 Ints = NDArray[np.int64]
 
 # The paper's tables; the last key of each means "this many or more".

@@ -13,8 +13,6 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.worlds.world_plan import Plan, make_plan
 from setnet.learn import Crowd, VirtualPeople
 
-__all__ = ["PLAN", "Chunk", "SimulatedWorld", "Truth", "World", "draw_owners"]
-
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 CHUNK = 8192

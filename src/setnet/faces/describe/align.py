@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from setnet.faces.photo.resample import Pixels, cut, resized
 
-__all__ = ["box_crop", "five_point_crop", "similarity_transform"]
-
 # Eyes, nose and mouth corners in a 112 x 112 crop, as ArcFace (Deng et al. 2019) published them.
 TEMPLATE: npt.NDArray[np.float64] = np.array(
     [[38.2946, 51.6963], [73.5318, 51.5014], [56.0252, 71.7366], [41.5493, 92.3655], [70.7299, 92.2041]]

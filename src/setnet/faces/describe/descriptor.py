@@ -14,8 +14,6 @@ from setnet.faces.detect.detector import Detections
 from setnet.faces.photo.resample import Pixels
 from setnet.faces.registry.entry import ModelEntry
 
-__all__ = ["Descriptor"]
-
 Floats = npt.NDArray[np.float32]
 _BATCH = 8  # more gains nothing on a CPU and costs memory
 

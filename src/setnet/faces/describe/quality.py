@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from setnet.faces.describe.align import five_point_crop
 
-__all__ = ["pose", "sharpness"]
-
 # Proportions of an average head, in distances between the eyes: how far the nose's tip stands out
 # in front of them, and how far below them the mouth is. The nose halves that way when seen frontally.
 _NOSE_OUT, _EYES_TO_MOUTH, _NOSE_DOWN = 0.55, 1.15, 0.495

@@ -8,8 +8,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Detections", "Detector"]
-
 
 @dataclass(frozen=True, eq=False)
 class Detections:

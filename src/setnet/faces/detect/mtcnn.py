@@ -12,8 +12,6 @@ from setnet.faces.detect.detector import Detections
 from setnet.faces.detect.non_maximum import non_maximum
 from setnet.faces.photo.resample import Pixels, cut, resized
 
-__all__ = ["Mtcnn"]
-
 Floats = npt.NDArray[np.float32]
 
 _CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["non_maximum"]
-
 
 def non_maximum(
     boxes: npt.NDArray[np.float32], overlap: float, of_smaller: bool = False

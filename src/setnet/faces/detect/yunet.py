@@ -13,8 +13,6 @@ from setnet.errors import ModelError
 from setnet.faces.detect.detector import Detections
 from setnet.faces.photo.resample import resized
 
-__all__ = ["YuNet"]
-
 _SMALLEST = 10.0  # pixels in the searched image, the limit its authors state
 _OVERLAP, _MOST = 0.3, 5000  # OpenCV's own defaults
 

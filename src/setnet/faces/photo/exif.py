@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["orientation_of", "taken_at"]
-
 _ORIENTATION, _CHANGED = 0x0112, 0x0132
 _CAMERA_PART, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
 _DATE = re.compile(r"\s*(\d{4})\D(\d{1,2})\D(\d{1,2})\D+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2}))?")

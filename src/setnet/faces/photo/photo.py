@@ -22,8 +22,6 @@ from setnet.faces.photo.pixels import rgb_pixels
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["DEFAULT_MAX_PIXELS", "Photo", "open_photo"]
-
 DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are

@@ -10,8 +10,6 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["rgb_pixels"]
-
 
 def rgb_pixels(image: Image, orientation: int = 1) -> npt.NDArray[np.uint8]:
     """Return a decoded image as (height, width, 3) uint8, turned upright; transparency shows white."""

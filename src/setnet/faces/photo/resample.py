@@ -7,8 +7,6 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Pixels", "cut", "resized"]
-
 Pixels = npt.NDArray[np.uint8]
 
 

@@ -14,8 +14,6 @@ from setnet.faces.registry.entry import ModelEntry, ModelFile
 from setnet.faces.registry.file_hash import sha256_of
 from setnet.faces.registry.models import model_entries, model_paths, place_of
 
-__all__ = ["download_model"]
-
 _CHUNK = 1 << 20
 _PATIENCE_SECONDS = 60
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from setnet.errors import ModelError
 
-__all__ = ["ModelEntry", "ModelFile", "entry_from_table"]
-
 _KINDS = {"detector": ("mtcnn", "yunet"), "descriptor": ("onnx",)}
 _ALIGNMENTS = ("five-point", "box")
 _COLOURS = ("rgb", "bgr")

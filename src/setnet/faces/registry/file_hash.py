@@ -9,8 +9,6 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["sha256_of"]
-
 
 def sha256_of(path: Path, cache: Path | None = None) -> str:
     """Return the file's SHA-256 in hex; with `cache` (a folder), remember it there."""

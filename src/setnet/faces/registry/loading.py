@@ -14,8 +14,6 @@ from setnet.faces.registry.entry import ModelEntry
 from setnet.faces.registry.models import model_entry, model_paths, registry_state
 from setnet.faces.registry.sessions import open_session
 
-__all__ = ["load_descriptor", "load_detector"]
-
 _LOCK = threading.Lock()
 
 

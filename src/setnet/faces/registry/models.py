@@ -14,8 +14,6 @@ from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
 from setnet.faces.registry.file_hash import sha256_of
 from setnet.system import cache_folder, config_folder
 
-__all__ = ["ModelStatus", "model_entries", "model_entry", "model_paths", "models", "write_model_entry"]
-
 _BUILT_IN = Path(__file__).with_name("models.toml")
 
 

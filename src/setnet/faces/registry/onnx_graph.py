@@ -6,8 +6,6 @@ from setnet.errors import ModelError
 from setnet.faces.registry.onnx_prelu import with_fast_prelu
 from setnet.faces.registry.protobuf import Edit, bytes_field, int_field, ints_of, messages, rebuilt, text_of
 
-__all__ = ["ready_to_run"]
-
 # Field numbers of onnx.proto (ModelProto, GraphProto, NodeProto, TensorProto, ValueInfoProto ...).
 _MODEL_IR_VERSION, _MODEL_GRAPH = 1, 7
 _GRAPH_NODE, _GRAPH_INITIALIZER, _GRAPH_INPUT, _GRAPH_OUTPUT, _GRAPH_VALUE_INFO = 1, 5, 11, 12, 13

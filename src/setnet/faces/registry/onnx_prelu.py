@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from setnet.faces.registry.protobuf import bytes_field, int_field, ints_of, messages, rebuilt, text_of
 
-__all__ = ["with_fast_prelu"]
-
 _GRAPH_NODE, _GRAPH_INITIALIZER = 1, 5
 _NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_TYPE, _NODE_ATTRIBUTE = 1, 2, 3, 4, 5
 _ATTRIBUTE_NAME, _ATTRIBUTE_INT, _ATTRIBUTE_TYPE, _TYPE_INT = 1, 3, 20, 2

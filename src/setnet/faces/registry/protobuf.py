@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["Edit", "bytes_field", "int_field", "ints_of", "messages", "rebuilt", "text_of"]
-
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 Edit = Callable[[bytes], list[bytes]]
 

@@ -11,8 +11,6 @@ from typing import Any
 from setnet.errors import ModelError
 from setnet.faces.registry.onnx_graph import ready_to_run
 
-__all__ = ["open_session"]
-
 _LOCK = threading.Lock()
 
 

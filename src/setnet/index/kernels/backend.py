@@ -8,8 +8,6 @@ from types import ModuleType
 
 from setnet.errors import one_of
 
-__all__ = ["kernels", "level", "query_peak", "use"]
-
 kernels: ModuleType
 try:
     from setnet.index.kernels import _kernels as kernels

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike, NDArray
 from setnet.errors import InvalidInputError
 from setnet.index.kernels import backend
 
-__all__ = ["greedy_matches"]
-
 
 def greedy_matches(similarities: ArrayLike) -> NDArray[np.int32]:
     """Return the element that each query element is matched with, most similar pair first, no side twice.

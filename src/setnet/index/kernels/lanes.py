@@ -14,16 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "LANES",
-    "WIDE",
-    "Layout",
-    "block_ranges",
-    "interleave",
-    "layout_of",
-    "slots",
-]
-
 LANES = 16
 WIDE = 32
 

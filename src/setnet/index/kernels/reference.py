@@ -14,20 +14,6 @@ from numpy.typing import NDArray
 from setnet.index.kernels.lanes import LANES, interleave
 from setnet.sets import codec
 
-__all__ = [
-    "collect",
-    "evaluate",
-    "greedy",
-    "greedy_pairs",
-    "levels",
-    "pack",
-    "pack_rows",
-    "refine",
-    "scan",
-    "set_similarities",
-    "use_level",
-]
-
 
 def levels() -> list[str]:
     """Return the one level there is."""

@@ -20,8 +20,6 @@ from setnet.index.storage.segments.segment_folder import SegmentFolder, segment_
 from setnet.index.storage.snapshot import Snapshot
 from setnet.system import sync_folder
 
-__all__ = ["BackupReport", "back_up"]
-
 MARK = "backup.json"  # tells a folder of ours from any other
 
 

@@ -17,8 +17,6 @@ from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
 from setnet.index.storage.snapshot import open_segment
 
-__all__ = ["check_index"]
-
 ROWS = 8192
 
 

@@ -29,8 +29,6 @@ from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_folder import QUARANTINE, SegmentFolder, segment_path
 from setnet.system import FileLock
 
-__all__ = ["RepairReport", "repair_index"]
-
 ROWS = 8192  # entered at once
 
 

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from setnet.index.kernels import backend
 from setnet.index.search.query import Query
 
-__all__ = ["KINDS", "Codes"]
-
 
 @dataclass(frozen=True, slots=True)
 class Codes:

@@ -15,8 +15,6 @@ from setnet.index.search.ranking import Rows, Scored, Top, score_elements, score
 from setnet.index.search.scope import Allowed, Scope
 from setnet.index.storage.snapshot import Field
 
-__all__ = ["exact", "fast", "rerank", "set_only"]
-
 FEW = 50  # when conditions leave less than one item in FEW, the first pass is not worth its time
 TOGETHER = 16  # queries that pass over the vectors together, at most
 BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most

@@ -10,8 +10,6 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.index.arguments import whole
 from setnet.index.search.query import EXAMPLES, VectorsLike
 
-__all__ = ["MATCHINGS", "MODES", "MoreOptions", "SearchOptions"]
-
 MODES = ("exact", "fast", "set", "tags")
 MATCHINGS = ("greedy", "optimal")
 

@@ -13,8 +13,6 @@ from setnet.errors import InvalidInputError
 from setnet.index.arguments import check_vectors
 from setnet.sets import Aggregator, Logistic
 
-__all__ = ["EXAMPLES", "Query", "QueryLike", "VectorsLike", "aggregated", "merged", "query_elements"]
-
 EXAMPLES = ("aggregate", "mean", "max")
 
 Floats = NDArray[np.float32]

@@ -15,8 +15,6 @@ from setnet.index.search.query import Query
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Snapshot
 
-__all__ = ["Rows", "Scored", "Top", "hits_of", "score_elements", "score_sets"]
-
 Rows = list[tuple[int, NDArray[np.int64]]]  # (segment, its rows)
 
 

@@ -18,8 +18,6 @@ from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 from setnet.system import usable_cores
 
-__all__ = ["Bounds", "ElementScan", "Scan", "SetScan", "best_first"]
-
 NO_STARTS = np.empty(0, np.int64)
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 REFINED = 4096  # items refined at a time

@@ -12,8 +12,6 @@ from setnet.index.search.query import Query
 from setnet.index.search.ranking import Rows, Scored, score_elements
 from setnet.index.storage.snapshot import Snapshot
 
-__all__ = ["Allowed", "Scope"]
-
 Allowed = list[NDArray[np.bool_]] | None
 
 

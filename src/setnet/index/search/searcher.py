@@ -20,8 +20,6 @@ from setnet.index.settings import GIVEN, Settings
 from setnet.index.storage.catalog import Catalog
 from setnet.sets import Aggregator
 
-__all__ = ["Searcher"]
-
 
 @dataclass(frozen=True, slots=True)
 class Searcher:

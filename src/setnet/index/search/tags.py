@@ -17,8 +17,6 @@ from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.snapshot import Snapshot
 from setnet.sets import Logistic
 
-__all__ = ["TagQuery", "gallery_rows", "tagged"]
-
 EXAMPLE_LIMIT = 10
 ROWS = 16384  # elements compared at once
 

@@ -19,8 +19,6 @@ from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog import Catalog
 
-__all__ = ["OPERATORS", "items_where", "valid_attributes"]
-
 Value = str | int | float
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 OPERATORS = (*COMPARISONS, "in", "prefix")

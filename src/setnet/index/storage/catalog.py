@@ -19,8 +19,6 @@ from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog_access import ReadAccess, connect
 from setnet.index.storage.commit_log import Committed
 
-__all__ = ["VERSION", "Catalog", "ListedSegment", "TagEntry"]
-
 TagEntry = tuple[int, int, int, float]  # tag, item, element, similarity
 ListedSegment = tuple[int, int, int, int, int]  # number, items, elements, bytes, crc
 

@@ -15,8 +15,6 @@ import tempfile
 import weakref
 from pathlib import Path
 
-__all__ = ["ReadAccess", "connect", "log_bytes"]
-
 State = tuple[tuple[int, int, int] | None, ...]
 ATTEMPTS = 20
 

@@ -16,8 +16,6 @@ from setnet.index.storage.catalog_access import log_bytes
 from setnet.index.storage.commit_log import CommitLog
 from setnet.system import sync_folder
 
-__all__ = ["broken", "remove", "write"]
-
 
 def write(catalog: Path) -> None:
     """Write the checksums of a catalogue whose write-ahead log is empty, and of its commit log."""

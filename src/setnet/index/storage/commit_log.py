@@ -18,8 +18,6 @@ from typing import Any
 
 from setnet.durable import append_durably, replace_file
 
-__all__ = ["CommitLog", "Committed"]
-
 LONGEST = 1 << 18  # bytes: a longer log is rewritten as one line when the index is opened
 
 

@@ -13,8 +13,6 @@ from setnet.index.storage.commit_log import CommitLog, Committed
 from setnet.index.storage.permissions import restrict
 from setnet.system import sync_folder
 
-__all__ = ["UNFINISHED", "create_files", "empty_database", "put_in_place"]
-
 UNFINISHED = "catalog.sqlite.new"
 
 

@@ -16,8 +16,6 @@ from setnet.index.storage.segments.segment_writer import Batch
 from setnet.index.storage.shape import Shape
 from setnet.sets import Aggregator, codec
 
-__all__ = ["ID_LIMIT", "check_ids", "checked_batch"]
-
 ID_LIMIT = 512  # bytes
 MOST_ELEMENTS = 2**31 - 1  # of one item
 CHECKED_AT_ONCE = 65536  # rows: keeps temporaries small

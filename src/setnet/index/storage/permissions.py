@@ -11,8 +11,6 @@ from pathlib import Path
 
 from setnet.system import restrict_access
 
-__all__ = ["restrict", "restrict_with_notice"]
-
 OWN = ("backup.json", "catalog.", "commits.log", "lock", "quarantine", "segments")
 _LOG = logging.getLogger("setnet.index")
 

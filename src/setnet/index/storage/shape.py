@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from setnet.sets import codec
 
-__all__ = ["SetSpec", "Shape"]
-
 
 @dataclass(frozen=True, slots=True)
 class SetSpec:

@@ -19,8 +19,6 @@ from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_folder import segment_path
 from setnet.index.storage.shape import Shape
 
-__all__ = ["Field", "Snapshot", "open_segment"]
-
 
 @dataclass(frozen=True)
 class Field:

@@ -22,8 +22,6 @@ from setnet.index.storage.segments.segment_writer import Batch, Source, write_se
 from setnet.index.storage.snapshot import Snapshot
 from setnet.system import FileLock, sync_folder
 
-__all__ = ["Writer"]
-
 MERGE = 8  # segments of one tier that are merged into one of the next
 LARGEST_MERGED = 32768  # items: larger segments are merged by `compact` only
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from setnet.learn.models.backbones.backbone import InputSpec
 from setnet.learn.training.training_settings import AugmentSettings
 
-__all__ = ["centre_crop", "random_crop"]
-
 Pixels = NDArray[np.uint8]
 
 

@@ -14,8 +14,6 @@ from PIL import Image
 from setnet.errors import TrainingError
 from setnet.faces import five_point_crop, load_detector
 
-__all__ = ["Crops", "aligned_crops"]
-
 SECONDS_BETWEEN_LINES = 20.0
 logger = logging.getLogger(__name__)
 

@@ -15,8 +15,6 @@ from setnet.errors import TrainingError
 from setnet.learn.data.source import LabelledSource
 from setnet.library import read_descriptors
 
-__all__ = ["DescriptorSource"]
-
 
 class DescriptorSource(LabelledSource):
     """Labelled descriptors in memory."""

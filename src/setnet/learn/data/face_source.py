@@ -18,8 +18,6 @@ from setnet.learn.data.source import LabelledSource
 from setnet.learn.models.backbones.backbone import InputSpec
 from setnet.learn.training.training_settings import AugmentSettings
 
-__all__ = ["FaceArray", "FaceFolder", "FaceSource"]
-
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 
 

@@ -12,8 +12,6 @@ from torch import Tensor
 
 from setnet.errors import TrainingError
 
-__all__ = ["Draw", "LabelledSource", "TrainingSource", "stream"]
-
 
 @dataclass(frozen=True)
 class Draw:

@@ -12,8 +12,6 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.library import read_arrays
 from setnet.sets import unit
 
-__all__ = ["Crowd", "VirtualPeople"]
-
 Floats = NDArray[np.float32]
 ARRAYS = ("mean", "between", "within")
 NUMBERS = ("person_spread", "face_spread")

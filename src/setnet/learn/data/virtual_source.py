@@ -15,8 +15,6 @@ from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.source import Draw, TrainingSource
 from setnet.learn.data.virtual_people import VirtualPeople
 
-__all__ = ["VirtualSource", "with_quality"]
-
 
 class VirtualSource(TrainingSource):
     """An endless supply of people drawn from a `VirtualPeople` model."""

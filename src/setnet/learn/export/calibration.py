@@ -11,8 +11,6 @@ from scipy.optimize import minimize
 from setnet.errors import InvalidInputError
 from setnet.sets import Logistic
 
-__all__ = ["Calibration", "calibrate_elements", "calibrate_sets", "fit_logistic"]
-
 
 @dataclass(frozen=True)
 class Calibration:

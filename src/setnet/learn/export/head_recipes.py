@@ -20,8 +20,6 @@ from setnet.errors import TrainingError
 from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.sets import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
 
-__all__ = ["RECIPES", "Recipe", "fit_head"]
-
 BLOCK_SIDE = 64  # of the blocks that rotate a lift
 CLUSTERS = 8  # of a vlad
 # Written into every head's `about` by earlier versions, which could also train a recipe by gradient: kept,

@@ -25,8 +25,6 @@ from setnet.learn.models.network import SetNetwork
 from setnet.learn.models.whitening import Whitening
 from setnet.sets import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
 
-__all__ = ["ExportedNetwork", "export_backbone", "export_network", "head_of"]
-
 
 @dataclass(frozen=True)
 class ExportedNetwork:

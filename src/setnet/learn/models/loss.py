@@ -9,8 +9,6 @@ from torch.nn import functional
 from setnet.errors import one_of
 from setnet.learn.models.aggregators.ragged import set_numbers
 
-__all__ = ["LOSSES", "balanced_logistic", "contrastive", "hard_logistic", "membership", "set_loss"]
-
 
 def membership(query_labels: Tensor, set_labels: Tensor, counts: Tensor) -> Tensor:
     """Return y of eq. 2, (queries, sets): is the query's person among the set's elements?

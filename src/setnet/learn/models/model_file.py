@@ -17,16 +17,6 @@ from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.whitening import Whitening
 from setnet.learn.training.training_settings import BackboneSettings, TrainingSettings
 
-__all__ = [
-    "StoredNetwork",
-    "load_backbone",
-    "load_network",
-    "new_backbone",
-    "new_network",
-    "save_backbone",
-    "save_network",
-]
-
 FORMAT = 1
 
 

@@ -15,8 +15,6 @@ from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.whitening import Whitening
 
-__all__ = ["AGGREGATORS", "SetNetwork", "learned_exponents", "make_aggregator"]
-
 AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
 
 

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 from setnet.learn.models.network import SetNetwork, learned_exponents
 from setnet.sets import Aggregator, Logistic
 
-__all__ = ["NetworkAggregator"]
-
 Floats = NDArray[np.float32]
 SETS_AT_ONCE = 4096
 

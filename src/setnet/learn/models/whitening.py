@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from setnet.errors import TrainingError
 from setnet.learn.models.aggregators.ragged import unit
 
-__all__ = ["Whitening", "fit_whitening"]
-
 
 class Whitening(nn.Module):
     """``unit((v - mean) matrix)``; applied to set vectors, or to descriptors before aggregation."""

@@ -16,8 +16,6 @@ from torch import Tensor, nn
 
 from setnet.errors import TrainingError
 
-__all__ = ["Checkpoint", "latest_checkpoint", "load_checkpoint", "save_checkpoint"]
-
 KEPT = 2
 
 

@@ -20,8 +20,6 @@ from torch import Tensor, nn
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["ProcessGroup", "own_device", "process_group", "synchronise_norms", "use_device"]
-
 
 @dataclass(frozen=True)
 class ProcessGroup:

@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from setnet.errors import TrainingError
 from setnet.learn.models.aggregators.netvlad import NetVLAD, NetVLADAggregator
 
-__all__ = ["initialise_aggregator", "initialise_netvlad", "initialise_reduction", "kmeans", "random_sets"]
-
 
 def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 50) -> Tensor:
     """Return `clusters` centres of `points` by Lloyd's iterations from k-means++ seeds."""

@@ -18,8 +18,6 @@ from setnet.learn.training.distributed import ProcessGroup
 from setnet.learn.training.progress_log import ProgressLog
 from setnet.learn.training.training_settings import Schedule
 
-__all__ = ["TrainReport", "deterministic", "learning_rate", "make_optimiser", "train_loop"]
-
 
 @dataclass(frozen=True)
 class TrainReport:

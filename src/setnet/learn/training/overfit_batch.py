@@ -24,8 +24,6 @@ from setnet.learn.training.pretrain import Classifier
 from setnet.learn.training.set_training import batch_loss, set_sizes
 from setnet.learn.training.training_settings import Schedule, TrainingSettings
 
-__all__ = ["OverfitReport", "overfit_batch"]
-
 Say = Callable[[str], None]
 
 

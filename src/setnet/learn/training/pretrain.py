@@ -17,8 +17,6 @@ from setnet.learn.training.distributed import ProcessGroup, synchronise_norms
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
 from setnet.learn.training.training_settings import TrainingSettings
 
-__all__ = ["Classifier", "batch_of_step", "pretrain"]
-
 
 class Classifier(nn.Module):
     """A backbone with a linear classifier over the training identities, dropped after pre-training."""

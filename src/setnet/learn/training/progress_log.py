@@ -12,8 +12,6 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-__all__ = ["ProgressLog"]
-
 SECONDS_BETWEEN_LINES = 20.0
 logger = logging.getLogger(__name__)
 

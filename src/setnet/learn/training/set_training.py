@@ -20,16 +20,6 @@ from setnet.learn.training.initialise import initialise_aggregator, random_sets
 from setnet.learn.training.loop import TrainReport, deterministic, train_loop
 from setnet.learn.training.training_settings import SetSettings, TrainingSettings
 
-__all__ = [
-    "batch_loss",
-    "calibrate_network",
-    "elements_of",
-    "initialise_network",
-    "set_sizes",
-    "set_step_loss",
-    "train_sets",
-]
-
 CALIBRATION_SETS = 500
 SAMPLE = 20_000  # faces that initialisation, whitening and calibration look at, at most
 

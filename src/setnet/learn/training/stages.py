@@ -40,8 +40,6 @@ from setnet.learn.training.pretrain import pretrain
 from setnet.learn.training.set_training import SAMPLE, calibrate_network, elements_of, train_sets
 from setnet.learn.training.training_settings import TrainingSettings
 
-__all__ = ["WhitenReport", "open_source", "run_export", "run_pretrain", "run_sets", "run_whiten", "whiten"]
-
 logger = logging.getLogger(__name__)
 
 _WHITENED_AFTER: dict[type[AggregatorModule], str] = {

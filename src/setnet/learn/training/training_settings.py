@@ -11,18 +11,6 @@ from typing import Any
 
 from setnet.errors import InvalidInputError, one_of
 
-__all__ = [
-    "AggregatorSettings",
-    "AugmentSettings",
-    "BackboneSettings",
-    "PretrainSettings",
-    "Schedule",
-    "SetSettings",
-    "TrainingSettings",
-    "load_settings",
-    "presets",
-]
-
 PRESETS = Path(__file__).parent / "presets"
 
 

@@ -15,8 +15,6 @@ from setnet.learn.models.network import SetNetwork
 from setnet.learn.training.set_training import initialise_network, train_sets
 from setnet.learn.training.training_settings import TrainingSettings
 
-__all__ = ["VARIANTS", "Variant", "trained_variant"]
-
 
 @dataclass(frozen=True)
 class Variant:

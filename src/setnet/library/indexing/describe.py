@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.indexing.run import Progress
 
-__all__ = ["Described", "describe_photos", "main_face"]
-
 
 @dataclass(frozen=True, slots=True)
 class Described:

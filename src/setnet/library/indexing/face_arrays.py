@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from setnet.faces import Face
     from setnet.workers import Message
 
-__all__ = ["faces_from", "faces_to_arrays"]
-
 _LARGEST_NORM_ERROR = 1e-3
 
 

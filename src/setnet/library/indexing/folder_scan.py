@@ -7,8 +7,6 @@ import stat
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["PHOTO_SUFFIXES", "FoundFile", "Scan", "is_photo_name"]
-
 _FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
 PHOTO_SUFFIXES = frozenset(f".{name}" for name in _FORMATS.split())
 _SUFFIX_BYTES = frozenset(s.encode() for s in PHOTO_SUFFIXES)

@@ -21,8 +21,6 @@ from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["PhotoReader"]
-
 _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from setnet.library.store.records import StoredFace
 
-__all__ = ["PhotoResult", "PhotoTask"]
-
 
 @dataclass(frozen=True, slots=True)
 class PhotoTask:

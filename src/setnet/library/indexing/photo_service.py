@@ -18,8 +18,6 @@ from setnet.workers import Message, Tasks, ran_out_of_memory
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-__all__ = ["HASH_BYTES", "tasks"]
-
 HASH_BYTES = 16
 _LARGEST_FILE = 512 << 20
 

@@ -7,8 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["IndexProgress", "IndexReport"]
-
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:

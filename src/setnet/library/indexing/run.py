@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.workers import Limits
 
-__all__ = ["IndexRun"]
-
 _BATCH_PHOTOS = 256
 _BATCH_SECONDS = 4.0
 _MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left

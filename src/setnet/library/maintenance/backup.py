@@ -25,8 +25,6 @@ from setnet.library.store.database import Database
 from setnet.library.store.paths import shown
 from setnet.system import FileLock
 
-__all__ = ["LibraryBackup", "back_up", "restore"]
-
 
 @dataclass(frozen=True, slots=True)
 class LibraryBackup:

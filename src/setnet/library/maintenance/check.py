@@ -9,8 +9,6 @@ from setnet.library.store import row_sums
 from setnet.library.store.database import Database
 from setnet.library.store.schema import schema_problems
 
-__all__ = ["damage_of", "disagreements", "problems_of"]
-
 _MOST = 20
 _ATTEMPTS = 5
 

@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.sets import Aggregator
 
-__all__ = [
-    "create_files",
-    "create_index",
-    "facts_about",
-    "library_exists",
-    "refuse_other_model",
-    "refuse_other_settings",
-]
-
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
     """Create the files of an empty library; with `beside_others` also in a folder that has other files."""

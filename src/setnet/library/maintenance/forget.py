@@ -18,8 +18,6 @@ from setnet.library.store.people import forget_sources
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter, mark_removed
 
-__all__ = ["delete_files", "forget"]
-
 
 def forget(
     database: Database, index: SetIndex, thumbnails: Path, paths: Sequence[str | os.PathLike[str]]

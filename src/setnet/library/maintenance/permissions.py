@@ -16,8 +16,6 @@ from setnet.library.store.location import DATABASE, FILES, FOLDERS, THUMBNAILS
 from setnet.library.store.paths import shown
 from setnet.system import restrict_access
 
-__all__ = ["make_folder", "restrict", "restrict_with_notice", "write_private"]
-
 _LOG = logging.getLogger("setnet.library")
 
 

@@ -37,8 +37,6 @@ from setnet.system import FileLock
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-__all__ = ["LibraryRepair", "repair"]
-
 _LARGEST_NORM_ERROR = 1e-3
 _LOST_ROWS = {
     "folders": "{} folders to index: name them again (`setnet index FOLDER...`)",

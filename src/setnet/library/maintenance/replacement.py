@@ -21,8 +21,6 @@ from setnet.library.store.database import make_private
 from setnet.library.store.paths import shown
 from setnet.system import FileLock, sync_folder
 
-__all__ = ["complete", "database_to_stage", "expire_quarantine", "put_in_place", "staging"]
-
 _KEPT_SECONDS = 7 * 24 * 3600.0
 
 

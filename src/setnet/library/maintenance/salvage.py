@@ -19,8 +19,6 @@ from setnet.library.store.location import COMMITS, DATABASE, LOGS
 from setnet.library.store.row_sums import COLUMNS, KEYS, row_hash
 from setnet.library.store.schema import migrate
 
-__all__ = ["Salvage", "copy_database", "salvage"]
-
 _MAGIC = b"SQLite format 3\0"
 _CHUNK = 4096  # keys read at once
 _LARGEST_FILE = 1 << 36  # bytes: a header that says more is damaged

@@ -12,8 +12,6 @@ from setnet.library.store.records import FailedPhoto
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-__all__ = ["LibraryStatus", "bytes_in"]
-
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:

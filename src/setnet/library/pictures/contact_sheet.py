@@ -20,8 +20,6 @@ from setnet.library.store.records import PhotoHit
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["contact_sheet"]
-
 _CELL = 360
 _CAPTION = 58
 _GAP = 18

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from setnet.faces import Box
 
-__all__ = ["Mark", "draw_marks", "font"]
-
 GREEN = (34, 197, 94)
 GREY = (203, 207, 214)
 INK = (17, 24, 39)

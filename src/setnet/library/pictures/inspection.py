@@ -19,8 +19,6 @@ from setnet.library.store.records import corners
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["SeenPhoto", "draw_faces", "seen_in"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SeenPhoto:

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from setnet.faces import Box
 
-__all__ = ["face_picture", "jpeg", "thumbnail"]
-
 _FACE_SIDE = 128
 _FACE_MARGIN = 0.35
 

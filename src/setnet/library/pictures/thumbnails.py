@@ -13,8 +13,6 @@ from setnet.library.pictures.small_pictures import jpeg, thumbnail
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
-__all__ = ["Draw", "delete_stale", "drawn", "thumbnail_of"]
-
 _SIDES = range(16, 4097)
 
 Draw = Callable[[LibraryPhoto, int], bytes]

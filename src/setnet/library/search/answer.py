@@ -20,8 +20,6 @@ from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PathText, PersonMatch, PhotoHit
 from setnet.sets import Logistic
 
-__all__ = ["Answer", "answer", "look_alikes"]
-
 _SURE = 0.9  # more than a match: a remark that is often wrong is soon not read any more
 
 

@@ -11,8 +11,6 @@ from setnet.errors import InvalidInputError
 from setnet.library.store.paths import absolute, folder_text
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
-__all__ = ["Conditions", "date_from", "face_range_from"]
-
 FaceRange = tuple[int | None, int | None]
 
 

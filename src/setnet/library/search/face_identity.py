@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-__all__ = ["Identity", "NamedPeople"]
-
 
 class Identity(NamedTuple):
     """The saved person most similar to a face; the name is empty when nobody reaches the match threshold."""

@@ -12,8 +12,6 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.query_person import QueryPerson
 
-__all__ = ["MODES", "PersonLike", "PhotoQuery"]
-
 MODES = ("exact", "fast", "set")  # the engine's others are not for photos
 
 PersonLike = str | QueryPerson | NDArray[np.float32]

@@ -21,8 +21,6 @@ from setnet.library.store.people import Example, People
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["QueryPerson", "examples_from", "person_from", "with_unique_names"]
-
 _MOST_EXAMPLES = 100
 
 

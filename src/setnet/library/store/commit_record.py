@@ -15,8 +15,6 @@ from pathlib import Path
 
 from setnet.durable import append_durably, replace_file
 
-__all__ = ["CommitRecord", "stored_commits"]
-
 _LONGEST = 1 << 14  # bytes: a longer file is replaced by its last number
 
 

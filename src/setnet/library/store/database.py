@@ -18,8 +18,6 @@ from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.location import QUARANTINE
 from setnet.library.store.schema import migrate
 
-__all__ = ["Database", "make_private"]
-
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
 

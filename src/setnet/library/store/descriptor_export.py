@@ -15,8 +15,6 @@ from setnet.library.store.paths import shown
 if TYPE_CHECKING:
     from setnet.library.library import Library
 
-__all__ = ["ExportReport", "export"]
-
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:

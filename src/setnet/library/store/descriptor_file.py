@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.store.paths import shown
 
-__all__ = ["read_arrays", "read_descriptors", "refuse_place", "write_descriptor_file"]
-
 _LARGEST_DIM = 1 << 20  # an empty array may claim any
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from setnet.errors import InvalidInputError
 from setnet.system import data_folder
 
-__all__ = ["default_library", "library_place"]
-
 DATABASE, COMMITS, INDEX, THUMBNAILS = "library.db", "library.commits", "index", "thumbnails"
 QUARANTINE = "quarantine"  # what a repair replaced
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder

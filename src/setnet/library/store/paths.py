@@ -8,8 +8,6 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["absolute", "as_path", "existing", "folder_text", "is_below", "shown", "stored"]
-
 
 def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
     """Return the bytes of a path: the only form that keeps names that are not valid UTF-8."""

@@ -20,8 +20,6 @@ from setnet.library.store.paths import is_below, shown
 if TYPE_CHECKING:
     from setnet.faces import Box
 
-__all__ = ["Example", "People", "Person", "PersonDetails", "forget_sources", "key_of"]
-
 _LONGEST_NAME = 200
 # Zero-width non-joiner and joiner: invisible, but part of how Persian, Hindi and other names are spelt.
 _JOINERS = "\u200c\u200d"

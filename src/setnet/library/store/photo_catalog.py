@@ -13,8 +13,6 @@ from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
-__all__ = ["Counts", "KnownFile", "PhotoCatalog", "taken_number", "taken_time"]
-
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 

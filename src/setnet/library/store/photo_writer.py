@@ -21,8 +21,6 @@ from setnet.library.store.database import Database
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
-__all__ = ["PhotoWriter", "mark_removed", "mark_unread"]
-
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
 

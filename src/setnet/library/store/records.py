@@ -19,8 +19,6 @@ from numpy.typing import NDArray
 from setnet.faces import Box
 from setnet.library.store.paths import as_path, shown
 
-__all__ = ["FailedPhoto", "LibraryPhoto", "PathText", "PersonMatch", "PhotoHit", "StoredFace", "corners"]
-
 PathText = Callable[[bytes | Path], str]
 
 

@@ -12,8 +12,6 @@ import threading
 from hashlib import blake2b
 from typing import Any
 
-__all__ = ["COLUMNS", "KEYS", "MIGRATION", "add_up", "problems", "raise_hidden", "register", "row_hash"]
-
 # As of version 3 of the database: a migration that adds a column replaces the triggers of its table.
 COLUMNS = {
     "meta": "key value",

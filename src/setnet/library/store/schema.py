@@ -9,8 +9,6 @@ from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
 from setnet.library.store import row_sums
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate", "schema_problems"]
-
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 _FIRST_WITH_SUMS = 3
 

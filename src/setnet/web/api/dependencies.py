@@ -8,8 +8,6 @@ from fastapi import Depends, Request
 
 from setnet.web.state.server_state import ServerState
 
-__all__ = ["State", "content_type"]
-
 
 # Plain functions would cost each request two changes of thread: dependencies here are `async`.
 async def _state(request: Request) -> ServerState:

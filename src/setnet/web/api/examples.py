@@ -18,8 +18,6 @@ from setnet.web.state.photo_files import open_inside
 if TYPE_CHECKING:
     from setnet.web.state.server_state import ServerState
 
-__all__ = ["descriptors_of", "examples_of", "person_of", "photo_examples", "uploads_of"]
-
 
 async def uploads_of(state: ServerState, examples: Examples) -> list[Example]:
     """Return the faces of uploads that a request refers to or brings along."""

@@ -10,8 +10,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from setnet.web.server.problems import Problem, problem, too_busy, too_large
 from setnet.web.server_settings import WebSettings
 
-__all__ = ["BodyLimits"]
-
 _HELD_FREE = 1 << 16  # small bodies are not worth counting
 
 

@@ -10,8 +10,6 @@ from typing import ParamSpec, TypeVar
 
 from setnet.web.server.problems import too_busy
 
-__all__ = ["BoundedThreads"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 

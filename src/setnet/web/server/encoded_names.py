@@ -6,8 +6,6 @@ from urllib.parse import quote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["EncodedNames"]
-
 _PEOPLE = "/api/v1/people/"
 
 

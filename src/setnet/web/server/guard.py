@@ -15,8 +15,6 @@ from setnet.web.server.problems import problem
 from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings, is_loopback
 
-__all__ = ["COOKIE", "Guard", "address_of", "token_fits"]
-
 COOKIE = "setnet-token"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The page itself holds no secret; what it shows comes from the API, which needs the token.

@@ -24,8 +24,6 @@ from setnet.errors import (
     VersionError,
 )
 
-__all__ = ["Problem", "install_problems", "not_found", "problem", "too_busy", "too_large"]
-
 _LOG = logging.getLogger("setnet.web")
 
 _STATUS: dict[type[SetNetError], int] = {

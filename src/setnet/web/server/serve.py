@@ -21,8 +21,6 @@ from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.server_settings import WebSettings, is_loopback
 
-__all__ = ["serve"]
-
 _LOG = logging.getLogger("setnet.web")
 
 

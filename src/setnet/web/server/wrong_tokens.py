@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from time import monotonic
 
-__all__ = ["WrongTokens"]
-
 _SECONDS = 60.0
 _MOST_ADDRESSES = 10_000
 

@@ -16,8 +16,6 @@ from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes, inval
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
 
-__all__ = ["ImagePool", "SeenImage"]
-
 T = TypeVar("T")
 
 _LONGEST_SIDE = 1 << 30

@@ -16,8 +16,6 @@ from setnet.workers import Message, Tasks, as_bytes
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings, Photo
 
-__all__ = ["tasks"]
-
 _LARGEST_FILE = 512 << 20
 _PREVIEW_SIDE = 1280
 _MOST_FACES = 200

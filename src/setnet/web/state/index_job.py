@@ -15,8 +15,6 @@ from setnet.library import IndexProgress, IndexReport, shown
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
-__all__ = ["IndexJob", "JobState"]
-
 _LOG = logging.getLogger("setnet.web")
 _SHOWN_FAILURES = 100
 

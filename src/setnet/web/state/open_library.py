@@ -10,8 +10,6 @@ from pathlib import Path
 from setnet.library import Library, library_exists, refuse_other_settings, shown
 from setnet.web.server.problems import Problem
 
-__all__ = ["OpenLibrary"]
-
 
 class OpenLibrary:
     """A library that is created at the start if there is none, so that the page can start from nothing.

@@ -13,8 +13,6 @@ from pathlib import Path
 from setnet.library import Library, LibraryPhoto
 from setnet.web.server.problems import Problem
 
-__all__ = ["OpenedFile", "open_inside", "real_path", "type_of"]
-
 _CHUNK = 1 << 18
 _KINDS = ("avif", "bmp", "gif", "heic", "heif", "jpeg", "png", "tiff", "webp")
 _OTHER_SUFFIXES = {"jpe": "jpeg", "jpg": "jpeg", "tif": "tiff"}

@@ -24,8 +24,6 @@ from setnet.web.state.open_library import OpenLibrary
 from setnet.web.state.set_store import SetStore
 from setnet.web.state.uploaded_faces import UploadedFaces
 
-__all__ = ["ServerState"]
-
 T = TypeVar("T")
 
 _COUNTS_LIVE_SECONDS = 2.0  # counting a large library takes a while; nobody sees the difference

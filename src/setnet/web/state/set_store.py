@@ -13,8 +13,6 @@ from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.index import SetIndex, Stats
 from setnet.web.server.problems import Problem, not_found
 
-__all__ = ["NAME", "SetStore"]
-
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 
 

@@ -10,8 +10,6 @@ from time import monotonic
 from setnet.library import Example
 from setnet.web.server.problems import Problem
 
-__all__ = ["UploadedFaces"]
-
 _MOST = 4096
 
 

@@ -19,8 +19,6 @@ from setnet.index.storage.segments.segment_layout import (
 from setnet.index.storage.shape import Shape
 from setnet.sets import codec
 
-__all__ = ["Segment", "ragged"]
-
 CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales", "codes")
 ROWS = 65536  # elements looked at together by `problems`
 

@@ -13,8 +13,6 @@ from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec
 from setnet.sets import codec
 
-__all__ = ["write_codes", "write_sets"]
-
 CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
 
 

@@ -26,8 +26,6 @@ from setnet.errors import StorageError, VersionError
 from setnet.index.storage.segments.segment_footer import ALIGN, ArrayEntry, parsed_footer
 from setnet.system import total_memory
 
-__all__ = ["FORMAT", "SegmentFile", "SegmentFileWriter"]
-
 FORMAT = 1
 HUGE = 1 << 21  # whole blocks of this size, written at once, let the system keep and map them as one page
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")

@@ -15,8 +15,6 @@ from pathlib import Path
 
 from setnet.system import sync_folder
 
-__all__ = ["SegmentFolder", "segment_path"]
-
 QUARANTINE = "quarantine"
 KEPT_SECONDS = 7 * 24 * 3600.0
 

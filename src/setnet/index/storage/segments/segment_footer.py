@@ -13,8 +13,6 @@ import numpy as np
 
 from setnet.errors import StorageError
 
-__all__ = ["ALIGN", "ArrayEntry", "parsed_footer"]
-
 ALIGN = 64
 DTYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("u1", "i4", "i8", "f2", "f4")}
 LARGEST_NORM = 1e6  # of a code or residual: 4096 dimensions of eight bits stay far below

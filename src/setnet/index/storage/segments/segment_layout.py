@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 from setnet.index.kernels.lanes import LANES
 from setnet.index.storage.shape import Shape
 
-__all__ = ["expected_arrays", "lane_fault", "offsets_fault", "sequence_fault"]
-
 Expected = tuple[str, tuple[int | None, ...]]  # dtype, and sizes; None where another array says how many
 
 

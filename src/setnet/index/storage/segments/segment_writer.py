@@ -16,8 +16,6 @@ from setnet.index.storage.segments.segment_codes import write_codes, write_sets
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec, Shape
 
-__all__ = ["Batch", "Source", "write_segment"]
-
 CHUNK = 8192  # items handled at once
 SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
 

@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from setnet.learn.models.aggregators.ragged import check_counts
 
-__all__ = ["AggregatorModule"]
-
 
 class AggregatorModule(nn.Module):
     """Base of the set aggregators (section 3.1 of the paper, and its baselines).

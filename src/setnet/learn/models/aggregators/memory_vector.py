@@ -8,8 +8,6 @@ from torch import Tensor
 from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import set_numbers, unit
 
-__all__ = ["MemoryVector"]
-
 
 class MemoryVector(AggregatorModule):
     """The vector whose scalar product with every element of the set is one: the pseudo-inverse construction.

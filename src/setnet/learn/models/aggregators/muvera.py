@@ -8,8 +8,6 @@ from torch import Tensor
 from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import ragged_sum, set_numbers, unit
 
-__all__ = ["Muvera"]
-
 
 class Muvera(AggregatorModule):
     """An untrained comparison: 2^planes random buckets, `repeats` times, then a random projection.

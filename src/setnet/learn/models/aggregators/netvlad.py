@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import ragged_sum, unit
 
-__all__ = ["NetVLAD", "NetVLADAggregator"]
-
 
 class NetVLAD(nn.Module):
     """Soft-assigned residuals to K centres (eq. 1); a_k, b_k and c_k are trained independently.

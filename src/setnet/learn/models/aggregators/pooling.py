@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from setnet.learn.models.aggregators.aggregator_module import AggregatorModule
 from setnet.learn.models.aggregators.ragged import ragged_mean, ragged_sum, unit
 
-__all__ = ["Average", "AverageBeforeFC", "GeneralisedMean", "Sum"]
-
 
 class Average(AggregatorModule):
     """Average pooling and L2: *Baseline*."""

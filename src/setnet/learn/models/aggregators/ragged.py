@@ -7,8 +7,6 @@ from torch import Tensor
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["check_counts", "ragged_mean", "ragged_sum", "set_numbers", "unit"]
-
 
 def check_counts(elements: Tensor, counts: Tensor) -> None:
     """Raise unless `counts` cuts `elements` into sets of at least one."""

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 from setnet.errors import one_of
 
-__all__ = ["BACKBONES", "Backbone", "Descriptors", "InputSpec", "make_backbone"]
-
 
 @dataclass(frozen=True)
 class InputSpec:

@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from setnet.learn.models.backbones.backbone import Backbone, InputSpec
 
-__all__ = ["MobileFaceNet"]
-
 # expansion, width, repeats, stride of the inverted-residual stages (table 1 of the MobileFaceNet paper)
 STAGES = ((2, 64, 5, 2), (4, 128, 1, 2), (2, 128, 6, 1), (4, 128, 1, 2), (2, 128, 2, 1))
 

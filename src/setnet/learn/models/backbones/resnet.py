@@ -11,8 +11,6 @@ from torch.utils.checkpoint import checkpoint
 
 from setnet.learn.models.backbones.backbone import Backbone, InputSpec
 
-__all__ = ["ResNet50"]
-
 BLOCKS = (3, 4, 6, 3)
 SE_RATIO = 16
 

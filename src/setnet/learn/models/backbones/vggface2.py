@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from setnet.errors import ModelError
 from setnet.learn.models.backbones.resnet import ResNet50
 
-__all__ = ["from_vggface2", "load_vggface2"]
-
 LAST = "feat_extract"
 
 

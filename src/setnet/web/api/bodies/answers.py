@@ -10,19 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = [
-    "FaceAnswer",
-    "FacesAnswer",
-    "HitAnswer",
-    "MatchAnswer",
-    "PeopleAnswer",
-    "PersonAnswer",
-    "PhotoAnswer",
-    "PhotosAnswer",
-    "ProblemAnswer",
-    "SearchAnswer",
-]
-
 Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
 
 

@@ -8,8 +8,6 @@ import hashlib
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["MOST_HITS", "cursor_at", "digest_of", "offset_in"]
-
 MOST_HITS = 20_000  # the engine ranks all hits up to the page: further down nobody looks
 
 

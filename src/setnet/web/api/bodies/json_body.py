@@ -13,8 +13,6 @@ from pydantic import BaseModel, ValidationError
 from setnet.web.api.dependencies import content_type
 from setnet.web.server.problems import Problem, too_large
 
-__all__ = ["json_body", "json_schema", "parsed"]
-
 M = TypeVar("M", bound=BaseModel)
 
 _SMALL = 1 << 16  # parsed in less time than a change of thread takes

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 
-__all__ = ["arrays_in"]
-
 
 def arrays_in(
     data: bytes, wanted: tuple[str, ...], optional: tuple[str, ...], most: int

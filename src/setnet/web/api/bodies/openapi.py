@@ -7,8 +7,6 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-__all__ = ["describe"]
-
 
 def describe(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document; every body's schema is among its components."""

@@ -6,24 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-__all__ = [
-    "MOST_PEOPLE",
-    "Examples",
-    "FaceIds",
-    "FaceReference",
-    "FolderQuery",
-    "ForgetQuery",
-    "IndexQuery",
-    "MergeQuery",
-    "NewPerson",
-    "PersonQuery",
-    "RenameQuery",
-    "SearchQuery",
-    "SessionQuery",
-    "Strict",
-    "Vector",
-]
-
 MOST_PEOPLE = 16
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]

@@ -8,8 +8,6 @@ from pydantic import AliasChoices, Field, StringConstraints
 
 from setnet.web.api.bodies.requests import Strict, Vector
 
-__all__ = ["ItemIds", "NewItems", "NewSet", "SetQuery"]
-
 ItemId = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 Attribute = str | int | float | None
 
