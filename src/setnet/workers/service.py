@@ -74,7 +74,7 @@ def failure_in(reply: Message, limits: Limits) -> SetNetError | None:
     kind, text = reply.text("kind"), reply.text("text")
     if kind == "MemoryError":
         return WorkerError(f"needs more memory than one task may use ({limits.memory / 1e9:.1f} GB)")
-    known = getattr(errors, kind, None) if kind in errors.__all__ else None
+    known = getattr(errors, kind, None)
     if isinstance(known, type) and issubclass(known, SetNetError):
         return known(text)
     return WorkerError(f"cannot be processed ({kind})")
