@@ -158,6 +158,8 @@ class Head:
             with safe_open(str(path), framework="numpy") as file:
                 meta = json.loads((file.metadata() or {}).get("setnet", "null"))
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+            if odd := {str(tensor.dtype) for tensor in tensors.values()} - {"float16", "float32"}:
+                raise ValueError(f"tensors of {', '.join(sorted(odd))}, not float16 or float32")
         except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
             raise ModelError(f"{path} is not a readable head: {error}") from error
         if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):

@@ -121,7 +121,7 @@ def test_descriptor_files_without_pickle(tmp_path: Path) -> None:
         ("nameless", "labels"),
         ("nan", "row 0"),
         ("short", "do not fit"),
-        ("letters", "not a readable"),
+        ("letters", "must be numbers"),
         ("text", "not a readable"),
         ("empty", "not a readable"),
         ("bent", "not a readable"),
