@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from setnet.durable import storage_errors
 from setnet.errors import LockedError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.library.maintenance import creation
@@ -84,11 +85,13 @@ class LibraryFiles:
 
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
-        restrict_with_notice(self.path, group_readable=self.group_readable)
+        with storage_errors(self.path):
+            restrict_with_notice(self.path, group_readable=self.group_readable)
         with _open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
-        restrict(self.path, group_readable=self.group_readable)
+        with storage_errors(self.path):
+            restrict(self.path, group_readable=self.group_readable)
 
     @property
     def group_readable(self) -> bool:

@@ -368,3 +368,16 @@ def test_open_reads_no_vectors(
         after = Path("/proc/self/io").read_text()
     read = [int(text.split()[1]) for text in (before, after)]
     assert read[1] - read[0] < 200_000
+
+
+def test_a_refused_index_is_closed_at_once(tmp_path: Path) -> None:
+    """An open connection keeps SQLite's log and shared memory on the disk, also a full one."""
+    SetIndex.create(tmp_path / "i", 3).close()
+    catalog = tmp_path / "i" / "catalog.sqlite"
+    with sqlite3.connect(catalog) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+    with pytest.raises(VersionError) as refused:
+        SetIndex.open(tmp_path / "i")
+    assert refused.traceback, "which would keep a connection alive that nobody closed"
+    assert not catalog.with_name("catalog.sqlite-shm").exists()

@@ -59,16 +59,26 @@ class Catalog:
         try:
             self._access = ReadAccess(path) if read_only else None
             self.db = self._access.db if self._access else connect(path, "mode=rw")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
+            raise StorageError(f"{path} is damaged or unreadable: {error}") from error
+        try:
+            self._prepare(read_only)
+        except BaseException:
+            self.close()  # at once: an open connection keeps log and shared memory on the disk
+            raise
+
+    def _prepare(self, read_only: bool) -> None:
+        try:
             if read_only:
                 self.db.execute("PRAGMA query_only = ON")
             self.db.execute("PRAGMA secure_delete = ON")
             self.db.execute("PRAGMA cache_size = -65536")
             version = self._version()
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
-            raise StorageError(f"{path} is damaged or unreadable: {error}") from error
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise StorageError(f"{self.path} is damaged or unreadable: {error}") from error
         if version > VERSION:
             raise VersionError(
-                f"{path} was written by a newer setnet (catalogue version {version}, this one reads "
+                f"{self.path} was written by a newer setnet (catalogue version {version}, this one reads "
                 f"{VERSION}): upgrade setnet to open it"
             )
 

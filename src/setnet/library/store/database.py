@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,19 @@ _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
 def make_private(path: Path) -> None:
     """Make an empty file, where there is none, for its owner alone; SQLite gives its logs the same mode."""
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _log_ahead(db: sqlite3.Connection) -> None:
+    """Choose write-ahead logging; while another connection does the same SQLite does not wait by itself."""
+    until = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+        time.sleep(0.005)
 
 
 class Database:
@@ -68,9 +82,9 @@ class Database:
         access = ReadAccess(self.path)
         with self._lock:
             self._open.append(access)
+        access.db.execute(f"PRAGMA busy_timeout = {_PATIENCE_SECONDS * 1000:.0f}")
+        _log_ahead(access.db)
         for setting in (
-            f"busy_timeout = {_PATIENCE_SECONDS * 1000:.0f}",
-            "journal_mode = WAL",
             "synchronous = FULL",
             "secure_delete = ON",
             "foreign_keys = ON",
