@@ -282,7 +282,7 @@ class Library(LibraryFiles):
         """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.maintenance.check import problems_of
 
-        return problems_of(self._database, self.set_index)
+        return problems_of(self._database, lambda: self.set_index)
 
     @own_errors
     def export(self, file: str | Path) -> ExportReport:

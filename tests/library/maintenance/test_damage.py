@@ -217,3 +217,13 @@ def test_a_long_record_of_commits_is_shortened(tmp_path: Path) -> None:
     database.close()
     assert Database(tmp_path / "library.db").commits.highest() == 1
     assert (tmp_path / "library.commits").stat().st_size < 50
+
+
+def test_an_index_that_cannot_be_opened_is_a_problem_like_others(old: Path) -> None:
+    with Library.open(old) as library, library._writing():
+        pass
+    catalog = old / "index" / "catalog.sqlite"
+    catalog.write_bytes(b"no database any more")
+    with Library.open(old) as library:
+        (problem,) = library.check()
+    assert str(catalog) in problem

@@ -139,7 +139,9 @@ class Catalog:
             with transaction(self.db, "BEGIN"):
                 yield
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"cannot read {self.path}: {error}; run check() to see the damage") from error
+            raise StorageError(
+                f"cannot read {self.path}: {error}; check() of the index names the damage, repair() mends it"
+            ) from error
 
     def damage(self) -> list[str]:
         """Return what is wrong with the database, as far as it can tell by itself."""

@@ -56,7 +56,7 @@ def back_up(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
 def restore(database: Database, index: SetIndex, to: Path, *, replace: bool) -> LibraryBackup:
     """Copy a backup to a folder that is new or empty, or with `replace` over the library that is there."""
     _refuse_inside(database.path.parent, to)
-    if problems := problems_of(database, index):
+    if problems := problems_of(database, lambda: index):
         raise StorageError(f"the backup {shown(database.path.parent)} is damaged: {problems[0]}")
     is_library = (to / location.DATABASE).exists() or (to / location.INDEX).is_dir()
     if to.exists() and any(to.iterdir()) and not (replace and is_library):

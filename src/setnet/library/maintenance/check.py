@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from setnet.durable import transaction
 from setnet.errors import SetNetError
 from setnet.index import Item, SetIndex
@@ -13,11 +15,13 @@ _MOST = 20
 _ATTEMPTS = 5
 
 
-def problems_of(database: Database, index: SetIndex) -> list[str]:
+def problems_of(database: Database, open_index: Callable[[], SetIndex]) -> list[str]:
     """Return the problems found, each naming the file; nothing is changed."""
-    problems = list(index.check().problems)
+    problems: list[str] = []
     try:
         problems += damage_of(database)
+        index = open_index()
+        problems += index.check().problems
         problems = problems or _lasting_disagreements(database, index)
     except SetNetError as error:
         problems.append(str(error))
