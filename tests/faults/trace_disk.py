@@ -61,7 +61,7 @@ class Move:
 
 
 class Disk:
-    """Files by inode, and names as they are and as they are durable."""
+    """Files by a number of their own, and names as they are and as they are durable."""
 
     def __init__(self, root: Path, base: Path) -> None:
         self.root = str(root)
@@ -76,6 +76,7 @@ class Disk:
                 number = path.stat().st_ino
                 self.files[number] = File(path.read_bytes())
                 self.names[self.root + str(path)[len(str(base)) :]] = number
+        self.current = {number: number for number in self.files}  # of inodes, which are used again
         self.durable = dict(self.names)
         self.durable_folders = set(self.all_folders)
         self.moves: list[Move] = []  # of folders, not yet durable
@@ -86,14 +87,16 @@ class Disk:
             if path.rstrip("/") in self.all_folders:
                 self.folders[inode] = path.rstrip("/")
                 return
-            if self.names.get(path) != inode:
-                self.names[path], self.files[inode] = inode, File()
+            self.folders.pop(inode, None)
+            if path not in self.names or self.names[path] != self.current.get(inode):
+                number = self.current[inode] = -len(self.files) - 1  # no inode, so never given before
+                self.names[path], self.files[number] = number, File()
             if op == "T":
-                self.files[inode].pending.append((0, None))
+                self.files[self.current[inode]].pending.append((0, None))
         elif op == "W":
-            self.files[inode].pending.append((offset, data))
+            self.files[self.current[inode]].pending.append((offset, data))
         elif op == "C":
-            self.files[inode].pending.append((offset, None))
+            self.files[self.current[inode]].pending.append((offset, None))
         elif op == "S" and inode in self.folders:
             folder = self.folders[inode]
             for move in [m for m in self.moves if folder in (parent(m.old), parent(m.new))]:
@@ -107,10 +110,11 @@ class Disk:
             for name in [n for n in {*self.names, *self.durable} if parent(n) == folder]:
                 self._settle(name)
         elif op == "S":
-            self.files[inode].sync()
+            synced = self.current[inode]
+            self.files[synced].sync()
             for name, number in self.names.items():
-                if number == inode and name not in self.durable:
-                    self.durable[name] = inode
+                if number == synced and name not in self.durable:
+                    self.durable[name] = synced
                     self._keep_folder(parent(name))
         elif op == "R" and data.decode() in self.all_folders:
             move = Move(data.decode(), more.decode())
