@@ -20,6 +20,7 @@ from setnet.library.store.row_sums import COLUMNS, KEYS, row_hash
 from setnet.library.store.schema import migrate
 
 _MAGIC = b"SQLite format 3\0"
+_DISK_ERRORS = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_NOMEM")
 _CHUNK = 4096  # keys read at once
 _LARGEST_FILE = 1 << 36  # bytes: a header that says more is damaged
 _PROBES_APART = 64  # keys: about a page of rows
@@ -57,11 +58,19 @@ def salvage(path: Path) -> Iterator[Salvage]:
         yield Salvage(db)
 
 
+def _pass_over_damage(error: sqlite3.DatabaseError) -> None:
+    """Raise an error of the disk, which may pass; what SQLite says of a damaged file is passed over."""
+    if getattr(error, "sqlite_errorname", "").startswith(_DISK_ERRORS):
+        raise error
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None)
     db.text_factory = lambda text: text.decode("utf-8", "replace")
-    with suppress(sqlite3.DatabaseError):
+    try:
         db.execute("PRAGMA writable_schema = ON")  # read tables although others are damaged
+    except sqlite3.DatabaseError as error:
+        _pass_over_damage(error)
     return db
 
 
@@ -73,8 +82,8 @@ def _replace_lost_schema(path: Path) -> None:
                 if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                     db.execute("SELECT count(*) FROM people").fetchone()
                 return
-            except sqlite3.DatabaseError:
-                pass
+            except sqlite3.DatabaseError as error:
+                _pass_over_damage(error)
         path.with_name(f"{path.name}-wal").unlink(missing_ok=True)
         with open(path, "r+b") as file:
             file.write(_first_page(is_vacuumed))
@@ -168,8 +177,7 @@ class Salvage:
         try:
             return self._db.execute(statement, keys).fetchall()
         except sqlite3.DatabaseError as error:
-            if error.sqlite_errorname.startswith("SQLITE_IOERR"):
-                raise
+            _pass_over_damage(error)
             return None
 
     def _between(self, statement: str, low: int, high: int) -> list[Row]:
@@ -189,7 +197,9 @@ class Salvage:
     def _from_both_ends(self, statement: str) -> list[Row]:
         found: dict[Any, Row] = {}
         for order in ("ASC", "DESC"):
-            with suppress(sqlite3.DatabaseError):
+            try:
                 for row in self._db.execute(f"{statement} {order}"):
                     found[row[0]] = row
+            except sqlite3.DatabaseError as error:
+                _pass_over_damage(error)
         return list(found.values())
