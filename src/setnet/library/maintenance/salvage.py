@@ -20,7 +20,7 @@ from setnet.library.store.row_sums import COLUMNS, KEYS, row_hash
 from setnet.library.store.schema import migrate
 
 _MAGIC = b"SQLite format 3\0"
-_DISK_ERRORS = ("SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_FULL", "SQLITE_NOMEM")
+_DISK_ERRORS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}
 _CHUNK = 4096  # keys read at once
 _LARGEST_FILE = 1 << 36  # bytes: a header that says more is damaged
 _PROBES_APART = 64  # keys: about a page of rows
@@ -60,7 +60,7 @@ def salvage(path: Path) -> Iterator[Salvage]:
 
 def _pass_over_damage(error: sqlite3.DatabaseError) -> None:
     """Raise an error of the disk, which may pass; what SQLite says of a damaged file is passed over."""
-    if getattr(error, "sqlite_errorname", "").startswith(_DISK_ERRORS):
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_ERRORS:  # the kind, without details
         raise error
 
 
