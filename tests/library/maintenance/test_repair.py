@@ -6,7 +6,8 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import pytest
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.library import Example, Library, LibraryRepair
-from setnet.library.maintenance import replacement
+from setnet.library.maintenance import repair, replacement, salvage
 from setnet.library.store.database import Database
 
 PHOTO = "/synthetic/photos/{}.jpg"
@@ -248,3 +249,22 @@ def test_flips_anywhere_in_the_database_are_repaired(path: Path, tmp_path: Path)
         assert not {"Eve", "Nobody"} & set(after["people"])
         assert "3" not in after["photos"]
         shutil.rmtree(copy)
+
+
+def test_a_read_that_fails_once_is_not_taken_for_damage(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a read fails while SQLite looks for the tables, it says that there are none."""
+    before = contents(path)
+    alter(path, "UPDATE people SET added = 7")
+    opened = []
+
+    @contextmanager
+    def failing_once(copy: Path) -> Iterator[salvage.Salvage]:
+        with salvage.salvage(copy) as old:
+            opened.append(old)
+            if len(opened) == 2:  # the first asks for the number of commits only
+                old._tables = set()
+            yield old
+
+    monkeypatch.setattr(repair, "salvage", failing_once)
+    assert Library.repair(path).lost == ()
+    assert contents(path) == before

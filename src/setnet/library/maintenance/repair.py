@@ -96,9 +96,9 @@ class _Repair:
             is_sound = _is_sound(copy_database(self.library, scratch))
             with salvage(copy_database(self.library, scratch)) as old:
                 commits = self._next_commit(old)
-                dim = self._repair_index()
-                if not is_sound or dim is None:
-                    self._rebuild(old, commits, dim)
+            dim = self._repair_index()
+            if not is_sound or dim is None:
+                self._rebuild(scratch, commits, dim)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         with closing(Database(self.library / DATABASE)) as database:
@@ -144,8 +144,20 @@ class _Repair:
         with SetIndex.open(index, read_only=True) as opened:
             return opened.shape.dim
 
-    def _rebuild(self, old: Salvage, commits: int, dim: int | None) -> None:
+    def _rebuild(self, scratch: Path, commits: int, dim: int | None) -> None:
         """Put a database in place with the rows that are good, and a new index where it is lost."""
+        before = list(self.lost)
+        for _ in range(2):  # SQLite calls a read that fails damage: only what is lost twice is lost
+            self.lost = list(before)
+            with salvage(copy_database(self.library, scratch)) as old:
+                settings, dim_of_rows = self._stage_rows(old, commits, dim)
+            if self.lost == before:
+                break
+        if dim is None:
+            creation.create_index(self.library / NEXT_INDEX, settings, dim_of_rows)
+        replacement.complete(self.library)
+
+    def _stage_rows(self, old: Salvage, commits: int, dim: int | None) -> tuple[FaceSettings, int]:
         with replacement.database_to_stage(self.library) as db:
             row_sums.register(db)
             migrate(db)
@@ -153,9 +165,7 @@ class _Repair:
                 settings, dim_of_rows = self._save_settings(db, old, dim)
                 self._save_rows(db, old, dim_of_rows)
                 db.execute("UPDATE sums SET value = ? WHERE name = 'commits'", (commits,))
-        if dim is None:
-            creation.create_index(self.library / NEXT_INDEX, settings, dim_of_rows)
-        replacement.complete(self.library)
+        return settings, dim_of_rows
 
     def _save_settings(
         self, db: sqlite3.Connection, old: Salvage, dim: int | None
