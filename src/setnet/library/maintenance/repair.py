@@ -6,6 +6,7 @@ next `setnet index`.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,12 +39,21 @@ if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
 _LARGEST_NORM_ERROR = 1e-3
+_ATTEMPTS = 5  # to read the same twice in a row
 _LOST_ROWS = {
     "folders": "{} folders to index: name them again (`setnet index FOLDER...`)",
     "photos": "what was known of {} photos: `setnet index` reads them again",
     "people": "names of {} people: who has example faces is 'recovered person N' now",
     "examples": "{} example faces of people",
 }
+
+
+class Staged(NamedTuple):
+    """What a staged database was written with, and a hash of its rows."""
+
+    settings: FaceSettings
+    dim: int
+    rows: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +156,30 @@ class _Repair:
 
     def _rebuild(self, scratch: Path, commits: int, dim: int | None) -> None:
         """Put a database in place with the rows that are good, and a new index where it is lost."""
-        before = list(self.lost)
-        for _ in range(2):  # SQLite calls a read that fails damage: only what is lost twice is lost
-            self.lost = list(before)
-            with salvage(copy_database(self.library, scratch)) as old:
-                settings, dim_of_rows = self._stage_rows(old, commits, dim)
-            if self.lost == before:
-                break
+        settings, dim_of_rows, _ = self._stage_rows(scratch, commits, dim)
         if dim is None:
             creation.create_index(self.library / NEXT_INDEX, settings, dim_of_rows)
         replacement.complete(self.library)
 
-    def _stage_rows(self, old: Salvage, commits: int, dim: int | None) -> tuple[FaceSettings, int]:
+    def _stage_rows(self, scratch: Path, commits: int, dim: int | None) -> Staged:
+        """Stage the good rows, as they were read twice in a row.
+
+        SQLite may take a read that fails for damage, or for an empty table.
+        """
+        before, earlier = list(self.lost), None
+        for _ in range(_ATTEMPTS):
+            self.lost = list(before)
+            with salvage(copy_database(self.library, scratch)) as old:
+                staged = self._stage_once(old, commits, dim)
+            if staged == earlier:
+                return staged
+            earlier = staged
+        raise StorageError(
+            f"{shown(self.library / DATABASE)} reads differently each time: its disk fails. Copy the library "
+            "to another disk and repair it there"
+        )
+
+    def _stage_once(self, old: Salvage, commits: int, dim: int | None) -> Staged:
         with replacement.database_to_stage(self.library) as db:
             row_sums.register(db)
             migrate(db)
@@ -165,7 +187,8 @@ class _Repair:
                 settings, dim_of_rows = self._save_settings(db, old, dim)
                 self._save_rows(db, old, dim_of_rows)
                 db.execute("UPDATE sums SET value = ? WHERE name = 'commits'", (commits,))
-        return settings, dim_of_rows
+            rows = db.execute("SELECT name, key, value FROM row_sums ORDER BY name, key")
+            return Staged(settings, dim_of_rows, _hash_of(rows))
 
     def _save_settings(
         self, db: sqlite3.Connection, old: Salvage, dim: int | None
@@ -221,6 +244,13 @@ def _is_sound(database: Path) -> bool:
             return PhotoCatalog(opened).meta("dim") is not None and not damage_of(opened)
     except SetNetError:
         return False
+
+
+def _hash_of(rows: Iterable[Sequence[Any]]) -> str:
+    found = hashlib.sha256()
+    for row in rows:
+        found.update(repr(row).encode())
+    return found.hexdigest()
 
 
 def _is_descriptor(value: Any, dim: int) -> bool:
