@@ -2,6 +2,9 @@ from .aggregator import Aggregator as Aggregator
 from .aggregator import Mean as Mean
 from .aggregator import set_means as set_means
 from .aggregator import unit as unit
+from .bit_codes import ROTATION as ROTATION
+from .bit_codes import BitCodec as BitCodec
+from .bit_codes import code_bits as code_bits
 from .head import Head as Head
 from .layers import Affine as Affine
 from .layers import Blocks as Blocks

@@ -18,9 +18,10 @@ from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
 from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
-from setnet.sets import codec
+from setnet.sets import BitCodec, codec
 from setnet.sets.logistic import Logistic
 
+NOTHING = np.empty(0, np.uint8)
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 
 
@@ -48,9 +49,9 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     offsets, elements, layout, slots = packed(rng, counts, dim)
     codes = np.empty((len(slots), -(-dim // 8), 16, 4), np.uint8)
     scales = np.empty(slots.shape, np.float32)
-    rows = np.empty((len(elements), -(-dim // 4) * 4 + 4), np.uint8)
-    coarse_norms = np.sqrt(reference.pack(elements, 0, dim, slots, 1, codes, scales)) + 1e-4
-    norms = np.sqrt(reference.pack_rows(elements, 0, dim, 0, len(elements), rows)) + 1e-4
+    low = np.empty_like(codes)
+    high_norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.HIGH, codes, scales)) + 1e-4
+    norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.LOW, low, scales)) + 1e-4
     query = query_of(rng, size, dim)
     used = layout.lane_rows >= 0
     items = layout.lane_rows[used].astype(np.int64)
@@ -58,27 +59,51 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     best = [sims[:, offsets[item] : offsets[item + 1]].max(axis=1) for item in items]
     truth = query.logistic.probability(np.stack(best)).sum(axis=1)
 
-    q = Codes.of(query, "high", tuple(coarse_norms))
-    args = (4, codes, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
-            q.step, q.slack, q.weight, q.w, q.threshold, q.inflate, np.zeros(size, np.int64), 0,
-            layout.blocks)  # fmt: skip
+    bounds = []
+    for rest, kind, largest in ((NOTHING, "high", high_norms), (low, "whole", norms)):
+        q = Codes.of(query, kind, tuple(largest))
+        args = (4, codes, rest, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
+                q.step, q.slack, np.zeros(size, np.float32), q.weight, q.w, q.threshold, q.inflate,
+                np.zeros(size, np.int64), rng.permutation(layout.blocks))  # fmt: skip
+        expected, found = np.empty((2, layout.blocks * 16), np.float32)
+        reference.scan(*args, expected, 0, len(expected))
+        backend.kernels.scan(*args, found, 0, len(found))
+        np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
+        assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
+        bounds.append(found[used])
+    wider, tighter = bounds
+    if dim >= 20:
+        assert (tighter - truth).max() < 0.2 * size, "the bound is too loose to be of use"
+        assert (tighter <= wider).mean() > 0.9
+
+
+@compiled
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("dim", [1, 100, 128, 200])
+def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
+    """The tables' numbers add up to the codec's own estimates, but for their rounding."""
+    rng = np.random.default_rng(size * 1000 + dim)
+    counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
+    offsets, elements, layout, _ = packed(rng, counts, dim)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks, repeat=True)
+    codes_of = BitCodec(elements.mean(axis=0))
+    codes, factors = codes_of.encode(elements[slots.reshape(-1)])
+    stored = np.ascontiguousarray(codes.reshape(len(slots), 16, -1).swapaxes(1, 2))
+    query = query_of(rng, size, dim)
+    wanted = query.rows[:size, :dim].astype(np.float32)
+    q = Codes.estimating(query, codes_of.rotated(wanted))
+    args = (1, stored, NOTHING, factors.reshape(-1, 16), layout.row_start, layout.first_wide,
+            stored.shape[1], q.codes, q.start, q.step, q.slack, wanted @ codes_of.centre, q.weight, q.w,
+            q.threshold, q.inflate, np.zeros(size, np.int64), np.arange(layout.blocks))  # fmt: skip
     expected, found = np.empty((2, layout.blocks * 16), np.float32)
     reference.scan(*args, expected, 0, len(expected))
     backend.kernels.scan(*args, found, 0, len(found))
+    used = layout.lane_rows >= 0
     np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
-    assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
-
-    q = Codes.of(query, "bytes", tuple(norms))
-    whole = (rows, rows.shape[1] - 4, offsets, q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold,
-             q.inflate, items)  # fmt: skip
-    finer, tighter = np.empty((2, len(items)), np.float32)
-    reference.refine(*whole, finer)
-    backend.kernels.refine(*whole, tighter)
-    np.testing.assert_allclose(tighter, finer, rtol=3e-6, atol=1e-8)
-    assert (tighter >= truth).all()
-    if dim >= 20:
-        assert (tighter - truth).max() < 0.2 * size, "the bound is too loose to be of use"
-        assert (tighter <= found[used]).mean() > 0.9
+    estimates = codes_of.estimates(*codes_of.encode(elements), wanted)
+    best = [estimates[offsets[item] : offsets[item + 1]].max(axis=0) for item in layout.lane_rows[used]]
+    plain = query.logistic.probability(np.stack(best)).sum(axis=1)
+    np.testing.assert_allclose(found[used], plain, atol=0.02 * size * query.logistic.w / 4)
 
 
 @compiled
@@ -94,22 +119,24 @@ def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
     scales[:n] = 1.0 / np.linalg.norm(levels, axis=1)
     norm = float(np.linalg.norm(levels, axis=1).max())
     if bits == 1:
-        stored, blocks, groups, out = codes, n, codes.shape[1] // 8, n
+        stored, groups, out = codes, codes.shape[1], n
     else:
         whole = np.full((len(scales), codes.shape[1]), 128, np.uint8)
         whole[:n] = codes
         stored = lanes.interleave(whole.reshape(-1, 16, codes.shape[1]))
-        blocks, groups, out = len(stored), stored.shape[1], len(scales)
+        groups, out = stored.shape[1], len(scales)
     query = query_of(rng, 3, dim)
     coded = Codes.of(query, {8: "bytes", 4: "nibbles", 1: "bits"}[bits], (0.0, norm))
-    args = (bits, stored, scales, np.empty(0, np.int64), blocks, groups, coded.codes, coded.start, coded.step,
-            coded.slack, coded.weight, coded.w, coded.threshold, coded.inflate)  # fmt: skip
+    blocks = np.arange(len(scales) // 16)
+    args = (bits, stored, NOTHING, scales, np.empty(0, np.int64), len(blocks), groups, coded.codes,
+            coded.start, coded.step, coded.slack, np.zeros(3, np.float32), coded.weight, coded.w,
+            coded.threshold, coded.inflate)  # fmt: skip
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
     for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
-        scan(*args, np.zeros(3, np.int64), 0, blocks, bounds, 0, out)
+        scan(*args, np.zeros(3, np.int64), blocks, bounds, 0, out)
     # as three queries, with room before each one's bounds: what each query element adds to the sum
     each = np.full((3, out + 5), np.nan, np.float32)
-    backend.kernels.scan(*args, np.arange(3), 0, blocks, each, 5, out + 5)
+    backend.kernels.scan(*args, np.arange(3), blocks, each, 5, out + 5)
     np.testing.assert_allclose(each[:, 5:].sum(axis=0), found, rtol=2e-6)
     assert np.isnan(each[:, :5]).all()
     np.testing.assert_allclose(found, expected, rtol=2e-6)
@@ -138,20 +165,14 @@ def test_pack(precision: str, dim: int) -> None:
     offsets, elements, _, slots = packed(rng, counts, dim)
     half = int(precision == "float16")
     elements = elements.astype(precision)
-    for high in (0, 1):
-        codes = np.empty((2, len(slots), -(-dim // (8 if high else 4)), 16, 4), np.uint8)
+    for part in lanes.Part:
+        codes = np.empty((2, len(slots), -(-dim // (8 if part else 4)), 16, 4), np.uint8)
         scales = np.empty((2, *slots.shape), np.float32)
-        expected = reference.pack(elements, half, dim, slots, high, codes[0], scales[0])
-        found = backend.kernels.pack(elements, half, dim, slots, high, codes[1], scales[1])
+        expected = reference.pack(elements, half, dim, slots, part, codes[0], scales[0])
+        found = backend.kernels.pack(elements, half, dim, slots, part, codes[1], scales[1])
         np.testing.assert_array_equal(codes[1], codes[0])
         np.testing.assert_array_equal(scales[1], scales[0])
         np.testing.assert_allclose(found, expected, rtol=1e-5)
-    rows = np.empty((2, 7, -(-dim // 4) * 4 + 4), np.uint8)
-    expected = reference.pack_rows(elements, half, dim, 3, 7, rows[0])
-    np.testing.assert_allclose(
-        backend.kernels.pack_rows(elements, half, dim, 3, 7, rows[1]), expected, rtol=1e-5
-    )
-    np.testing.assert_array_equal(rows[1], rows[0])
     assert sorted(slots[slots >= 0].tolist()) == list(range(offsets[-1])), "every element has its one lane"
 
 

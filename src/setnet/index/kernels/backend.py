@@ -36,10 +36,5 @@ def level() -> str:
     return _level
 
 
-def query_peak() -> int:
-    """Return the largest query code: AVX2 adds pairs in 16 bits, which 255 x 64 x 2 just fits."""
-    return 64 if _level == "avx2" else 127
-
-
 if os.environ.get("SETNET_KERNELS"):
     use(os.environ["SETNET_KERNELS"])

@@ -22,44 +22,41 @@
 enum { LEVEL_PORTABLE = 0, LEVEL_AVX2 = 1, LEVEL_AVX512 = 2 };
 
 typedef struct {
-  const uint8_t *codes;     /* rows x groups x LINE, or items x groups x 8 for one bit */
-  const float *scales;      /* one per lane of each row */
+  const uint8_t *codes;     /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
+  const uint8_t *low;       /* the low halves of bytes whose high halves are `codes`, in the same order */
+  const void *scales;       /* float32, one per lane of each row; of one-bit elements their upper 16 bits only */
   const int64_t *row_start; /* blocks + 1; NULL when every block has one row */
   int64_t first_wide;       /* from this block on all lanes are elements of one item */
-  int64_t groups;           /* lines per row (8 and 4 bit) or 64-bit words per item (1 bit) */
+  int64_t items;            /* rows of one-bit codes without blocks */
+  int64_t groups;           /* lines per row (8 and 4 bit), or bytes per lane or item (1 bit) */
                             /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
 } Codes;
 
 typedef struct {
   int64_t rows;         /* query rows: one per query element, or one per example; those of a query follow each other */
-  const int8_t *codes;  /* rows x stride */
+  const int8_t *codes;  /* rows x stride; against one bit: tables of sums, see scan1 */
   int64_t stride;       /* bytes per query row */
   const int32_t *start; /* first value of each row's accumulator: minus the codes' offset */
   const float *step;    /* similarity = scale * (step * sum + slack) is an upper bound */
   const float *slack;
+  const float *shift;   /* added to the similarity, one bit only: the row's similarity to the codes' centre */
   const float *weight;  /* of the row's probability in the bound */
   const int64_t *owner; /* the query of each row, for scans */
   float w, threshold, inflate;
 } Query;
 
-/* Upper bounds of all items in a range of blocks (of items, for one bit): query i's begin at bounds + i * apart. */
-typedef void (*scan_function)(const Codes *, const Query *, int64_t first, int64_t last, float *bounds, int64_t apart);
+/* Upper bounds of all lanes of n blocks: query i's begin at bounds + i * apart. Items stored row by row, one bit each
+ * dimension, are taken 16 to a block; of the last block only the items there are get bounds.
+ *
+ * Codes of one bit are looked up, four bits at a time. Four bytes of a code have 8 tables of 16 sums below 64: those of
+ * the low halves of the bytes, then those of the high halves. Where the tables hold estimates, so do the bounds. */
+typedef void (*scan_function)(const Codes *, const Query *, const int64_t *blocks, int64_t n, float *bounds,
+                              int64_t apart);
 
-extern scan_function scan8, scan4, scan1;
+/* bytes, halves of bytes, bytes in two halves, bits, bits row by row */
+extern scan_function scan8, scan4, scan44, scan1, scan1_rows;
 int best_level(void);
 void use_level(int level);
-
-/* All eight bits of every element, row by row: a float32 scale, then `width` bytes. */
-typedef struct {
-  const uint8_t *rows;
-  int64_t width;
-  const int64_t *offsets; /* item i has rows offsets[i] .. offsets[i + 1] */
-} Rows8;
-
-typedef void (*refine_function)(const Rows8 *, const Query *, const int64_t *items, int64_t n, float *bounds);
-
-/* bounds[i] becomes the bound of items[i], tighter than that of a scan over fewer bits */
-extern refine_function refine;
 
 /* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
 typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);

@@ -10,12 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 LANES = 16
 WIDE = 32
+
+
+class Part(IntEnum):
+    """What of each 8-bit code is written: all of it, or one half, two dimensions to a byte."""
+
+    WHOLE, HIGH, LOW = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +65,13 @@ def layout_of(counts: NDArray[np.int64]) -> Layout:
     return Layout(lane_rows.reshape(-1), row_start, blocks)
 
 
-def slots(layout: Layout, offsets: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
-    """Return the element in each lane of the code rows of blocks ``first`` to ``last``; -1 for none."""
+def slots(
+    layout: Layout, offsets: NDArray[np.int64], first: int, last: int, *, repeat: bool = False
+) -> NDArray[np.int64]:
+    """Return the element in each lane of the code rows of blocks ``first`` to ``last``; -1 for none.
+
+    With ``repeat`` an item that has no more elements takes its first again; only empty lanes are -1 then.
+    """
     start, end = layout.row_start[first], layout.row_start[last]
     rows = np.arange(start, end)
     block = np.repeat(np.arange(first, last), np.diff(layout.row_start[first : last + 1]))
@@ -69,7 +81,8 @@ def slots(layout: Layout, offsets: NDArray[np.int64], first: int, last: int) -> 
     item = np.where(wide[:, None], lanes[:, :1], lanes)
     position = np.where(wide[:, None], nth[:, None] * LANES + np.arange(LANES), nth[:, None])
     element = offsets[item] + position
-    return np.where((item >= 0) & (element < offsets[item + 1]), element, -1)
+    beyond = offsets[item] if repeat else -1
+    return np.where(item < 0, -1, np.where(element < offsets[item + 1], element, beyond))
 
 
 def block_ranges(row_start: NDArray[np.int64], rows: int) -> Iterator[tuple[int, int]]:

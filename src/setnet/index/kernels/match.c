@@ -239,36 +239,25 @@ VECTOR_CLONES static float quantise(const float *x, int64_t dim, int high, uint8
   return scale;
 }
 
-int pack(const Elements *e, const int64_t *slots, int64_t rows, int high, uint8_t *codes, float *scales,
+int pack(const Elements *e, const int64_t *slots, int64_t rows, int part, uint8_t *codes, float *scales,
          double *norms) {
-  int64_t groups = high ? (e->dim + 7) / 8 : (e->dim + 3) / 4;
+  int64_t groups = part ? (e->dim + 7) / 8 : (e->dim + 3) / 4;
   float *x = malloc(sizeof(float) * (size_t)e->dim);
   uint8_t *code = malloc((size_t)groups * 8);
   int failed = !x || !code;
   for (int64_t i = 0; i < rows * LANES && !failed; i++) {
     memset(code, 128, (size_t)groups * 8);
-    scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, high, code, norms);
+    scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, part == PART_HIGH, code, norms);
     uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
     for (int64_t g = 0; g < groups; g++, out += LINE) {
-      if (!high) memcpy(out, code + g * 4, 4);
-      for (int j = 0; high && j < 4; j++) out[j] = (uint8_t)(code[g * 8 + j] >> 4 | (code[g * 8 + 4 + j] & 0xf0));
+      const uint8_t *first = code + g * 8, *second = first + 4;
+      if (part == PART_WHOLE) memcpy(out, code + g * 4, 4);
+      for (int j = 0; part == PART_HIGH && j < 4; j++) out[j] = (uint8_t)(first[j] >> 4 | (second[j] & 0xf0));
+      for (int j = 0; part == PART_LOW && j < 4; j++) out[j] = (uint8_t)((first[j] & 15) | second[j] << 4);
     }
   }
   free(x), free(code);
   return failed ? -1 : 0;
-}
-
-int pack_rows(const Elements *e, int64_t first, int64_t n, uint8_t *out, double *norms) {
-  int64_t stride = (e->dim + 3) / 4 * 4 + 4;
-  float *x = malloc(sizeof(float) * (size_t)e->dim);
-  if (!x) return -1;
-  for (int64_t i = 0; i < n; i++, out += stride) {
-    memset(out, 128, (size_t)stride);
-    float scale = quantise(row_of(e, first + i, x), e->dim, 0, out + 4, norms);
-    memcpy(out, &scale, 4);
-  }
-  free(x);
-  return 0;
 }
 
 /* ---- set vectors --------------------------------------------------------------------------------------- */

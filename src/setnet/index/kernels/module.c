@@ -7,52 +7,35 @@
 
 static PyObject *py_scan(PyObject *self, PyObject *args) {
   int bits;
-  Py_buffer codes, scales, row_start, qcodes, start, step, slack, weight, owner, bounds;
-  long long first_wide, groups, first, last, offset, apart;
+  Py_buffer codes, low, scales, row_start, qcodes, start, step, slack, shift, weight, owner, blocks, bounds;
+  long long first_wide, groups, offset, apart;
   double w, threshold, inflate;
-  if (!PyArg_ParseTuple(args, "iy*y*y*LLy*y*y*y*y*dddy*LLw*LL", &bits, &codes, &scales, &row_start, &first_wide,
-                        &groups, &qcodes, &start, &step, &slack, &weight, &w, &threshold, &inflate, &owner, &first,
-                        &last, &bounds, &offset, &apart))
+  if (!PyArg_ParseTuple(args, "iy*y*y*y*LLy*y*y*y*y*y*dddy*y*w*LL", &bits, &codes, &low, &scales, &row_start,
+                        &first_wide, &groups, &qcodes, &start, &step, &slack, &shift, &weight, &w, &threshold, &inflate,
+                        &owner, &blocks, &bounds, &offset, &apart))
     return NULL;
-  Codes c = {codes.buf, scales.buf, row_start.len ? row_start.buf : NULL, first_wide, groups};
-  int64_t rows = weight.len / 4, lanes = bits == 1 ? 1 : LANES, queries = 0;
-  Query q = {rows,       qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, step.buf,         slack.buf,
-             weight.buf, owner.buf,  (float)w,                     (float)threshold, (float)inflate};
-  for (int64_t p = 0; p < owner.len / 8; p++) queries = queries > q.owner[p] ? queries : q.owner[p] + 1;
-  scan_function scan = bits == 8 ? scan8 : bits == 4 ? scan4 : scan1;
-  if (first < 0 || last < first || offset < 0 || apart < offset + last * lanes || owner.len / 8 != rows ||
-      queries * apart * 4 > bounds.len) {
-    PyErr_SetString(PyExc_ValueError, "scan: block range outside the bounds");
+  const int64_t rows = weight.len / 4, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
+  const int by_row = bits == 1 && !row_start.len;
+  Codes c = {codes.buf,  low.buf, scales.buf, row_start.len ? row_start.buf : NULL,
+             first_wide, by_row ? codes.len / groups : 0, groups};
+  Query q = {rows,      qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, step.buf, slack.buf, shift.buf, weight.buf,
+             owner.buf, (float)w,   (float)threshold,             (float)inflate};
+  int fits = owner.len / 8 == rows && shift.len / 4 == rows && offset >= 0 && (!low.len || low.len == codes.len);
+  for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
+  for (int64_t i = 0; fits && i < n; i++) {
+    const int64_t last = by_row && (block[i] + 1) * LANES > c.items ? c.items : (block[i] + 1) * LANES;
+    fits = block[i] >= 0 && block[i] * LANES < last && offset + last <= apart;
+  }
+  scan_function scan = low.len ? scan44 : bits == 8 ? scan8 : bits == 4 ? scan4 : by_row ? scan1_rows : scan1;
+  if (!fits) {
+    PyErr_SetString(PyExc_ValueError, "scan: a block outside the bounds");
   } else {
-    Py_BEGIN_ALLOW_THREADS scan(&c, &q, first, last, (float *)bounds.buf + offset, apart);
+    Py_BEGIN_ALLOW_THREADS scan(&c, &q, block, n, (float *)bounds.buf + offset, apart);
     Py_END_ALLOW_THREADS
   }
-  PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes);
-  PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight);
-  PyBuffer_Release(&owner), PyBuffer_Release(&bounds);
-  if (PyErr_Occurred()) return NULL;
-  Py_RETURN_NONE;
-}
-
-static PyObject *py_refine(PyObject *self, PyObject *args) {
-  Py_buffer rows, offsets, qcodes, start, step, slack, weight, items, bounds;
-  long long width;
-  double w, threshold, inflate;
-  if (!PyArg_ParseTuple(args, "y*Ly*y*y*y*y*y*dddy*w*", &rows, &width, &offsets, &qcodes, &start, &step, &slack,
-                        &weight, &w, &threshold, &inflate, &items, &bounds))
-    return NULL;
-  int64_t n = items.len / 8, count = weight.len / 4;
-  Rows8 r = {rows.buf, width, offsets.buf};
-  Query q = {count,      qcodes.buf, count ? qcodes.len / count : 0, start.buf,        step.buf,      slack.buf,
-             weight.buf, NULL,       (float)w,                       (float)threshold, (float)inflate};
-  if (bounds.len < n * 4) {
-    PyErr_SetString(PyExc_ValueError, "refine: output array too small");
-  } else {
-    Py_BEGIN_ALLOW_THREADS refine(&r, &q, items.buf, n, bounds.buf);
-    Py_END_ALLOW_THREADS
-  }
-  PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&qcodes), PyBuffer_Release(&start);
-  PyBuffer_Release(&step), PyBuffer_Release(&slack), PyBuffer_Release(&weight), PyBuffer_Release(&items);
+  PyBuffer_Release(&codes), PyBuffer_Release(&low), PyBuffer_Release(&scales), PyBuffer_Release(&row_start);
+  PyBuffer_Release(&qcodes), PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack);
+  PyBuffer_Release(&shift), PyBuffer_Release(&weight), PyBuffer_Release(&owner), PyBuffer_Release(&blocks);
   PyBuffer_Release(&bounds);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
@@ -107,38 +90,19 @@ static PyObject *py_greedy(PyObject *self, PyObject *args) {
 
 static PyObject *py_pack(PyObject *self, PyObject *args) {
   Py_buffer rows, slots, codes, scales;
-  int half, high, failed = 0;
+  int half, part, failed = 0;
   long long dim;
   double norms[2] = {0, 0};
-  if (!PyArg_ParseTuple(args, "y*iLy*iw*w*", &rows, &half, &dim, &slots, &high, &codes, &scales)) return NULL;
+  if (!PyArg_ParseTuple(args, "y*iLy*iw*w*", &rows, &half, &dim, &slots, &part, &codes, &scales)) return NULL;
   Elements e = {rows.buf, half, dim, NULL};
-  int64_t n = slots.len / 8 / LANES, groups = high ? (dim + 7) / 8 : (dim + 3) / 4;
+  int64_t n = slots.len / 8 / LANES, groups = part ? (dim + 7) / 8 : (dim + 3) / 4;
   if (codes.len < n * groups * LINE || scales.len < n * LANES * 4) {
     PyErr_SetString(PyExc_ValueError, "pack: output arrays too small");
   } else {
-    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, high, codes.buf, scales.buf, norms);
+    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, part, codes.buf, scales.buf, norms);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&scales);
-  if (PyErr_Occurred()) return NULL;
-  if (failed) return PyErr_NoMemory();
-  return Py_BuildValue("dd", norms[0], norms[1]);
-}
-
-static PyObject *py_pack_rows(PyObject *self, PyObject *args) {
-  Py_buffer rows, out;
-  int half, failed = 0;
-  long long dim, first, n;
-  double norms[2] = {0, 0};
-  if (!PyArg_ParseTuple(args, "y*iLLLw*", &rows, &half, &dim, &first, &n, &out)) return NULL;
-  Elements e = {rows.buf, half, dim, NULL};
-  if (out.len < n * ((dim + 3) / 4 * 4 + 4) || rows.len < (first + n) * dim * (half ? 2 : 4)) {
-    PyErr_SetString(PyExc_ValueError, "pack_rows: arrays too small");
-  } else {
-    Py_BEGIN_ALLOW_THREADS failed = pack_rows(&e, first, n, out.buf, norms);
-    Py_END_ALLOW_THREADS
-  }
-  PyBuffer_Release(&rows), PyBuffer_Release(&out);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();
   return Py_BuildValue("dd", norms[0], norms[1]);
@@ -207,9 +171,7 @@ static PyMethodDef METHODS[] = {
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
-    {"pack_rows", py_pack_rows, METH_VARARGS, "Quantised codes row by row, each after its scale."},
-    {"refine", py_refine, METH_VARARGS, "Tighter bounds of chosen items."},
-    {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of a range of blocks."},
+    {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
     {NULL, NULL, 0, NULL},

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index.kernels.lanes import LANES, interleave
+from setnet.index.kernels.lanes import LANES, Part, interleave
 from setnet.sets import codec
 
 
@@ -98,70 +98,79 @@ def evaluate(
 
 
 def scan(
-    bits: int, codes: NDArray[np.uint8], scales: NDArray[np.float32], row_start: NDArray[np.int64],
-    first_wide: int, groups: int, query: NDArray[np.int8], start: NDArray[np.int32],
-    step: NDArray[np.float32], slack: NDArray[np.float32], weight: NDArray[np.float32],
-    w: float, threshold: float, inflate: float, owner: NDArray[np.int64], first: int, last: int,
-    bounds: NDArray[np.float32], offset: int, apart: int,
+    bits: int, codes: NDArray[np.uint8], low: NDArray[np.uint8], scales: NDArray[Any],
+    row_start: NDArray[np.int64], first_wide: int, groups: int, query: NDArray[np.int8],
+    start: NDArray[np.int32], step: NDArray[np.float32], slack: NDArray[np.float32],
+    shift: NDArray[np.float32], weight: NDArray[np.float32], w: float, threshold: float, inflate: float,
+    owner: NDArray[np.int64], blocks: NDArray[np.int64], bounds: NDArray[np.float32], offset: int, apart: int,
 ) -> None:  # fmt: skip
-    """Write the bounds of blocks ``first`` to ``last`` (of items, for one bit), each query's in its row.
+    """Write the bounds of all lanes of blocks, each query's in its row.
 
-    ``owner`` is the query of each row of codes; query i's bounds begin at i * apart + offset.
+    ``low`` has the low halves of bytes whose high halves are ``codes``; empty where those are all. ``owner``
+    is the query of each row of codes; query i's bounds begin at i * apart + offset. One-bit codes without
+    ``row_start`` are rows of items, 16 to a block.
     """
     queries = int(owner.max()) + 1
     out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
     belongs = (owner[:, None] == np.arange(queries)) * weight[:, None]
-    if bits == 1:
-        signs = np.unpackbits(codes[first:last].reshape(last - first, -1), axis=1, bitorder="little")
-        sums = 2 * (signs.astype(np.int64) @ query.T.astype(np.int64)) + start
-        best = scales[first:last, None] * (step * sums.astype(np.float32) + slack)
-        out[:, first:last] = (_sigmoid(w * (best - threshold) + inflate) @ belongs).T
-        return
-    for block in range(first, last):
+    for block in blocks.tolist():
+        if bits == 1 and not len(row_start):
+            items = slice(block * LANES, min(len(codes), (block + 1) * LANES))
+            sums = _looked_up(codes[items], query)
+            best = scales[items, None] * (step * sums.astype(np.float32) + slack) + shift
+            out[:, items] = (_sigmoid(w * (best - threshold) + inflate) @ belongs).T
+            continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
-        raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
-        if bits == 4:
-            raw = np.concatenate([raw & 15, raw >> 4], axis=3)
-        raw = raw.reshape(raw.shape[0], LANES, -1)
-        sums = raw @ query.T.astype(np.int64) + start
         lane_scales = scales.reshape(-1, LANES)[rows, :, None]
+        if bits == 1:
+            sums = _looked_up(codes[rows].swapaxes(1, 2), query)
+            lane_scales = (lane_scales.astype(np.uint32) << 16).view(np.float32)
+        else:
+            raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
+            if bits == 4:
+                raw = np.concatenate([raw & 15, raw >> 4], axis=3)
+            if len(low):
+                rest = low[rows].transpose(0, 2, 1, 3)
+                raw = raw * 16 + np.concatenate([rest & 15, rest >> 4], axis=3)
+            sums = raw.reshape(raw.shape[0], LANES, -1) @ query.T.astype(np.int64) + start
         best = (lane_scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
         if block >= first_wide:
             best[:] = best.max(axis=0)
-        total = _sigmoid(w * (best - threshold) + inflate) @ belongs
+        total = _sigmoid(w * (best + shift - threshold) + inflate) @ belongs
         out[:, block * LANES : (block + 1) * LANES] = total.T
 
 
+def _looked_up(codes: NDArray[np.uint8], tables: NDArray[np.int8]) -> NDArray[np.int64]:
+    """Return the sums that tables give for codes (..., bytes): four bytes have 8 tables, low halves first."""
+    by_half = tables.reshape(len(tables), -1, 2, 4, 16).swapaxes(2, 3).reshape(len(tables), -1, 16)
+    halves = np.stack([codes & 15, codes >> 4], axis=-1).reshape(*codes.shape[:-1], -1)
+    each = np.stack(
+        [table[np.arange(len(table)), halves].sum(axis=-1, dtype=np.int64) for table in by_half], -1
+    )
+    return np.asarray(each)
+
+
 def pack(
-    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], high: int, codes: NDArray[np.uint8],
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], part: int, codes: NDArray[np.uint8],
     scales: NDArray[np.float32],
 ) -> tuple[float, float]:  # fmt: skip
-    """Write the codes of the elements named by slots in lane order: whole bytes, or the high nibbles.
+    """Write a part of the codes of the elements named by slots in lane order, see `Part`.
 
     Returns the largest squared norms of residual and code.
     """
-    scale, levels, lost, kept = _quantised(rows[np.maximum(slots, 0)], bool(high))
+    scale, levels, lost, kept = _quantised(rows[np.maximum(slots, 0)], part == Part.HIGH)
     used = slots >= 0
     whole = np.full((*slots.shape, -(-dim // 8) * 8), 128, np.uint8)
     whole[..., :dim] = np.where(used[..., None], levels, 0) + 128.0
-    if high:
-        groups = whole.reshape(*slots.shape, -1, 2, 4)
-        codes[:] = np.moveaxis((groups[..., 0, :] >> 4) | (groups[..., 1, :] & 0xF0), 1, 2)
-    else:
+    first, second = np.moveaxis(whole.reshape(*slots.shape, -1, 2, 4), -2, 0)
+    if part == Part.WHOLE:
         codes[:] = interleave(np.ascontiguousarray(whole[..., : -(-dim // 4) * 4]))
+    elif part == Part.HIGH:
+        codes[:] = np.moveaxis((first >> 4) | (second & 0xF0), 1, 2)
+    else:
+        codes[:] = np.moveaxis((first & 15) | (second << 4), 1, 2)
     scales[:] = np.where(used, scale, 0)
     return float(lost[used].max(initial=0)), float(kept[used].max(initial=0))
-
-
-def pack_rows(
-    rows: NDArray[Any], half: int, dim: int, first: int, n: int, out: NDArray[np.uint8]
-) -> tuple[float, float]:
-    """Write whole codes row by row, each after its scale; return the largest squared norms."""
-    scale, levels, lost, kept = _quantised(rows[first : first + n], high=False)
-    out[:] = 128
-    out[:, :4] = scale.astype(np.float32)[:, None].view(np.uint8)
-    out[:, 4 : 4 + dim] = levels + 128.0
-    return float(lost.max(initial=0)), float(kept.max(initial=0))
 
 
 def _quantised(
@@ -177,21 +186,6 @@ def _quantised(
     levels = np.rint(scaled)
     kept = np.floor(levels / 16) * 16 + 7.5 if high else levels
     return scale, levels, ((scaled - kept) ** 2).sum(axis=-1), (kept**2).sum(axis=-1)
-
-
-def refine(
-    rows: NDArray[np.uint8], width: int, offsets: NDArray[np.int64], query: NDArray[np.int8],
-    start: NDArray[np.int32], step: NDArray[np.float32], slack: NDArray[np.float32],
-    weight: NDArray[np.float32], w: float, threshold: float, inflate: float, items: NDArray[np.int64],
-    bounds: NDArray[np.float32],
-) -> None:  # fmt: skip
-    """Write the bounds of chosen items, from all eight bits of their elements."""
-    for i, item in enumerate(items.tolist()):
-        part = rows[offsets[item] : offsets[item + 1]]
-        scales = np.ascontiguousarray(part[:, :4]).view(np.float32)
-        sums = part[:, 4:].astype(np.int64) @ query[:, :width].T.astype(np.int64) + start
-        best = (scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
-        bounds[i] = (_sigmoid(w * (best - threshold) + inflate) * weight).sum()
 
 
 def set_similarities(

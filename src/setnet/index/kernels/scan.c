@@ -2,8 +2,7 @@
  * Here in portable C; the same in AVX2 and AVX-512 beside it, chosen at run time. */
 #include "scan.h"
 
-scan_function scan8, scan4, scan1;
-refine_function refine;
+scan_function scan8, scan4, scan44, scan1, scan1_rows;
 collect_function collect;
 
 /* ---- portable ---------------------------------------------------------------------------------------- */
@@ -25,9 +24,22 @@ static void row4_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *s
       }
 }
 
-static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart,
-                          void (*row)(const Codes *, int64_t, const int8_t *, int32_t *)) {
-  for (int64_t block = first; block < last; block++) {
+static void row44_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
+  const int64_t start = r * c->groups * LINE;
+  for (int64_t g = 0; g < c->groups; g++)
+    for (int lane = 0; lane < LANES; lane++)
+      for (int j = 0; j < 4; j++) {
+        const int64_t at = start + g * LINE + lane * 4 + j;
+        const uint8_t high = c->codes[at], low = c->low[at];
+        sum[lane] += ((high & 15) << 4 | (low & 15)) * q[g * 8 + j];
+        sum[lane] += ((high & 0xf0) | low >> 4) * q[g * 8 + 4 + j];
+      }
+}
+
+static void scan_portable(const Codes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds,
+                          int64_t apart, void (*row)(const Codes *, int64_t, const int8_t *, int32_t *)) {
+  for (int64_t b = 0; b < n; b++) {
+    const int64_t block = blocks[b];
     for (int64_t p = 0; p < q->rows; p++) {
       float *out = bounds + owner_of(q, p) * apart + block * LANES;
       float best[LANES];
@@ -37,7 +49,7 @@ static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t
         for (int lane = 0; lane < LANES; lane++) sum[lane] = q->start[p];
         row(c, r, q->codes + p * q->stride, sum);
         for (int lane = 0; lane < LANES; lane++) {
-          float s = c->scales[r * LANES + lane] * (q->step[p] * (float)sum[lane] + q->slack[p]);
+          float s = scales_of(c, r)[lane] * (q->step[p] * (float)sum[lane] + q->slack[p]);
           if (s > best[lane]) best[lane] = s;
         }
       }
@@ -51,36 +63,62 @@ static void scan_portable(const Codes *c, const Query *q, int64_t first, int64_t
   }
 }
 
-static void scan8_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
-  scan_portable(c, q, first, last, bounds, apart, row8_portable);
-}
+static SCAN(scan8_portable) { scan_portable(ARGS, row8_portable); }
+static SCAN(scan4_portable) { scan_portable(ARGS, row4_portable); }
+static SCAN(scan44_portable) { scan_portable(ARGS, row44_portable); }
 
-static void scan4_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
-  scan_portable(c, q, first, last, bounds, apart, row4_portable);
-}
-
-/* One bit: items are rows of 64-bit words; `first` and `last` count items. sum = 2 * sum(set bits) + start. */
-static void scan1_portable(const Codes *c, const Query *q, int64_t first, int64_t last, float *bounds, int64_t apart) {
-  for (int64_t i = first; i < last; i++) {
-    const uint8_t *bits = c->codes + i * c->groups * 8;
-    for (int64_t p = 0; p < q->rows; p++) {
-      const int8_t *code = q->codes + p * q->stride;
-      int32_t sum = 0;
-      for (int64_t d = 0; d < c->groups * 64; d++) sum += (bits[d >> 3] >> (d & 7) & 1) * code[d];
-      float s = c->scales[i] * (q->step[p] * (float)(2 * sum + q->start[p]) + q->slack[p]);
-      float *out = bounds + owner_of(q, p) * apart + i;
-      *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(s, q->w, q->threshold, q->inflate);
-    }
+/* The sum that tables give for a code whose bytes lie `apart`. */
+static int32_t looked_up(const uint8_t *code, int64_t bytes, int64_t apart, const uint8_t *tables) {
+  int32_t sum = 0;
+  for (int64_t j = 0; j < bytes; j++) {
+    const uint8_t byte = code[j * apart], *table = tables + j / 4 * 128 + j % 4 * 16;
+    sum += table[byte & 15] + table[64 + (byte >> 4)];
   }
+  return sum;
 }
 
-static void refine_portable(const Rows8 *r, const Query *q, const int64_t *items, int64_t n, float *bounds) {
-  refine_with(r, q, items, n, bounds, dot_portable);
+static void share(const Query *q, int64_t p, float similarity, float *out) {
+  *out = (is_first(q, p) ? 0.0f : *out) +
+         q->weight[p] * probability(similarity + q->shift[p], q->w, q->threshold, q->inflate);
 }
 
-static int64_t collect_portable(const float *bounds, int64_t n, float low, int64_t *out, int64_t room) {
-  return collect_rest(bounds, 0, n, low, out, 0, room);
+/* One bit in lane order. */
+static SCAN(scan1_portable) {
+  for (int64_t b = 0; b < n; b++)
+    for (int64_t p = 0; p < q->rows; p++) {
+      const int64_t block = blocks[b];
+      const uint8_t *tables = (const uint8_t *)q->codes + p * q->stride;
+      float best[LANES];
+      for (int lane = 0; lane < LANES; lane++) best[lane] = -INFINITY;
+      for (int64_t r = row_of(c, block); r < row_of(c, block + 1); r++)
+        for (int lane = 0; lane < LANES; lane++) {
+          union {
+            uint32_t bits;
+            float value;
+          } factor = {(uint32_t)((const uint16_t *)c->scales)[r * LANES + lane] << 16};
+          int32_t sum = looked_up(c->codes + r * c->groups * LANES + lane, c->groups, LANES, tables);
+          float s = factor.value * (q->step[p] * (float)sum + q->slack[p]);
+          if (s > best[lane]) best[lane] = s;
+        }
+      for (int lane = 1; block >= c->first_wide && lane < LANES; lane++)
+        if (best[lane] > best[0]) best[0] = best[lane];
+      for (int lane = 0; lane < LANES; lane++)
+        share(q, p, best[block >= c->first_wide ? 0 : lane], bounds + owner_of(q, p) * apart + block * LANES + lane);
+    }
 }
+
+/* One bit row by row. */
+static SCAN(scan1_rows_portable) {
+  for (int64_t b = 0; b < n; b++)
+    for (int64_t i = blocks[b] * LANES; i < c->items && i < (blocks[b] + 1) * LANES; i++)
+      for (int64_t p = 0; p < q->rows; p++) {
+        int32_t sum = looked_up(c->codes + i * c->groups, c->groups, 1, (const uint8_t *)q->codes + p * q->stride);
+        float s = ((const float *)c->scales)[i] * (q->step[p] * (float)sum + q->slack[p]);
+        share(q, p, s, bounds + owner_of(q, p) * apart + i);
+      }
+}
+
+static COLLECT(collect_portable) { return collect_rest(bounds, 0, n, low, out, 0, room); }
 
 int best_level(void) {
 #if HAVE_X86
@@ -97,22 +135,24 @@ int best_level(void) {
 void use_level(int level) {
   scan8 = scan8_portable;
   scan4 = scan4_portable;
-  refine = refine_portable;
-  collect = collect_portable;
+  scan44 = scan44_portable;
   scan1 = scan1_portable;
+  scan1_rows = scan1_rows_portable;
+  collect = collect_portable;
 #if HAVE_X86
   if (level == LEVEL_AVX2) {
     scan8 = scan8_avx2;
     scan4 = scan4_avx2;
-    refine = refine_avx2;
     collect = collect_avx2;
-    scan1 = scan1_avx2;
   } else if (level == LEVEL_AVX512) {
     scan8 = scan8_avx512;
     scan4 = scan4_avx512;
-    refine = refine_avx512;
     collect = collect_avx512;
-    scan1 = scan1_avx512;
+  }
+  if (level != LEVEL_PORTABLE) { /* these wait for the memory, also in 256 bits */
+    scan44 = scan44_avx2;
+    scan1 = scan1_avx2;
+    scan1_rows = scan1_rows_avx2;
   }
 #endif
 }

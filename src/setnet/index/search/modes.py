@@ -1,10 +1,11 @@
-"""Answering queries: exact, by set vectors, or by set vectors and re-ranking."""
+"""Answering queries: exact, by set vectors, or by a coarse first pass and re-ranking."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ TOGETHER = 16  # queries that pass over the vectors together, at most
 BOUNDS = 64 * 1024 * 1024  # bytes of their bounds, at most
 AT_ONCE = 65536  # items whose scores are held at once
 
+AnyScan = TypeVar("AnyScan", scan.ElementScan, scan.SetScan)
+
 
 def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
@@ -28,7 +31,11 @@ def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
         return scope.score(rows, queries[i])
 
     least = [scope.least_score(query) for query in queries]
-    return _ranked(scope, scope.snapshot.elements, queries, scan.ElementScan, second_look, least)
+    ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
+    for look, at in ranking.scans(scan.ElementScan):
+        look.read_bounds()
+        ranking.finish(look, at)
+    return ranking.best
 
 
 def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
@@ -44,10 +51,28 @@ def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = 
         return scored.those(by_elements.passing(options.at_least, options.only))
 
     least = [-1.0] * len(set_queries)
-    return _ranked(scope, scope.snapshot.sets, set_queries, scan.SetScan, second_look, least)
+    ranking = _Ranking(scope, scope.snapshot.sets, set_queries, second_look, least)
+    for look, at in ranking.scans(scan.SetScan):
+        look.read_bounds()
+        ranking.finish(look, at)
+    return ranking.best
 
 
-def fast(scope: Scope, set_queries: list[Query], queries: list[Query]) -> list[Scored]:
+def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
+    """Rank by estimates from one bit per dimension, then the first ``candidates`` by their elements."""
+
+    def second_look(i: int, rows: Rows) -> Scored:
+        return scope.score(rows, queries[i])
+
+    least = [scope.least_score(query) for query in queries]
+    ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
+    for look, at in ranking.scans(scan.ElementScan):
+        look.read_estimates()
+        ranking.finish(look, at, keep=max(scope.options.k, scope.options.candidates))
+    return ranking.best
+
+
+def fast_by_sets(scope: Scope, set_queries: list[Query], queries: list[Query]) -> list[Scored]:
     """Rank by set vectors, then re-rank the first ``candidates`` by their elements (paper 5.3)."""
     most = max(scope.options.k, scope.options.candidates)
     coarse = replace(scope.options, k=most, at_least=0, only=False)
@@ -72,44 +97,60 @@ def _some(k: int) -> int:
     return k + k // 2 + 64
 
 
-def _ranked(
-    scope: Scope,
-    field: Field,
-    queries: list[Query],
-    kind: type[scan.ElementScan] | type[scan.SetScan],
-    second_look: Callable[[int, Rows], Scored],
-    least: list[float],
-) -> list[Scored]:
-    """Bound every lane, then score lanes best first until the rest cannot enter the top k.
+class _Ranking:
+    """The best k of each query so far: lanes are bounded, then scored best first while they can enter.
 
     ``second_look`` scores rows for the query at a position; ``least`` is the score each query's hits need.
     """
-    k, allowed, threads = scope.options.k, scope.allowed, scope.options.threads
-    tops = [Top(k, floor, second_look(i, [])) for i, floor in enumerate(least)]
 
-    def offer(i: int, lanes: NDArray[np.int64]) -> None:
-        for at in range(0, len(lanes), AT_ONCE):
-            rows = [(s, rows) for s, rows, _ in field.split(lanes[at : at + AT_ONCE])]
-            tops[i].add(second_look(i, rows))
+    def __init__(
+        self,
+        scope: Scope,
+        field: Field,
+        queries: list[Query],
+        second_look: Callable[[int, Rows], Scored],
+        least: list[float],
+    ) -> None:
+        self._scope, self._field, self._queries, self._second_look = scope, field, queries, second_look
+        self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
+        self._lanes = _open_lanes(field, scope.allowed) if scope.allowed is not None else None
 
-    if k == 0:
-        return [top.best for top in tops]
-    lanes = _open_lanes(field, allowed) if allowed is not None else None
-    if (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
-        for i in range(len(queries)):
-            offer(i, _open_lanes(field, None) if lanes is None else lanes)
-    else:
+    @property
+    def best(self) -> list[Scored]:
+        return [top.best for top in self._tops]
+
+    def scans(self, kind: type[AnyScan]) -> Iterator[tuple[AnyScan, int]]:
+        """Yield scans of some queries each, with the first's position; none where scoring all is faster."""
+        k, field, lanes = self._scope.options.k, self._field, self._lanes
+        if k == 0:
+            return
+        if (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
+            for i in range(len(self._queries)):
+                self._offer(i, _open_lanes(field, None) if lanes is None else lanes)
+            return
         together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
-        for at in range(0, len(queries), together):
-            look = kind(scope.snapshot, queries[at : at + together], threads)
-            for i, top in enumerate(tops[at : at + together]):
-                if lanes is not None:
-                    closed = np.ones(field.lanes, bool)
-                    closed[lanes] = False
-                    look.bounds[i][closed] = -1.0
-                for found in scan.best_first(look, i, _some(k), top.floor):
-                    offer(at + i, found)
-    return [top.best for top in tops]
+        for at in range(0, len(self._queries), together):
+            yield (
+                kind(self._scope.snapshot, self._queries[at : at + together], self._scope.options.threads),
+                at,
+            )
+
+    def finish(self, look: scan.Scan, at: int, keep: int | None = None) -> None:
+        """Score the lanes of a scan best first, of each query those whose bounds are the ``keep`` highest."""
+        if self._lanes is not None:
+            closed = np.ones(self._field.lanes, bool)
+            closed[self._lanes] = False
+            look.bounds[:, closed] = -1.0
+        for i, top in enumerate(self._tops[at : at + len(look.queries)]):
+            if keep is not None:
+                look.keep_best(i, keep)
+            for found in scan.best_first(look, i, _some(self._scope.options.k), top.floor):
+                self._offer(at + i, found)
+
+    def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
+        for at in range(0, len(lanes), AT_ONCE):
+            rows = [(s, rows) for s, rows, _ in self._field.split(lanes[at : at + AT_ONCE])]
+            self._tops[i].add(self._second_look(i, rows))
 
 
 def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:

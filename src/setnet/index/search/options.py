@@ -37,8 +37,10 @@ class SearchOptions:
     k
         How many hits at most.
     mode
-        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: set
-        vectors, then the first ``candidates`` re-ranked exactly; ``"tags"``: by the tags of `SetIndex.tag`.
+        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: estimates
+        from one bit per dimension of each element (from set vectors with ``aggregate_query``, and in an index
+        without such codes), then the first ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
+        `SetIndex.tag`.
     candidates
         How many items ``fast`` and ``tags`` re-rank.
     where

@@ -56,6 +56,11 @@ class Query:
         return len(self.first_row) - 1
 
     @property
+    def wanted(self) -> NDArray[np.float64]:
+        """The rows of the query elements, without padding."""
+        return self.rows[: self.first_row[-1], : self.dim]
+
+    @property
     def averages(self) -> bool:
         """Whether the scores of several examples are averaged; otherwise their best counts."""
         return self.combine == EXAMPLES.index("mean")

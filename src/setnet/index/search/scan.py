@@ -6,23 +6,24 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index.kernels import backend, lanes
-from setnet.index.search.codes import Codes
+from setnet.index.kernels import backend
+from setnet.index.kernels.lanes import LANES
+from setnet.index.search.passes import Estimates, High, Pass, SetVectors, Whole
 from setnet.index.search.query import Query
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
 from setnet.system import usable_cores
 
-NO_STARTS = np.empty(0, np.int64)
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
-REFINED = 4096  # items refined at a time
+SAMPLED = 64  # one block in so many tells how crowded an index is
+CROWDED = 1 / 64  # of the lanes: when more pass the bounds of four bits, reading all eight at once is faster
 
 Bounds = NDArray[np.float32]
+Blocks = NDArray[np.int64]
 Task = Callable[[], None]
 _local = threading.local()
 
@@ -41,112 +42,135 @@ def _buffer(queries: int, lanes: int) -> Bounds:
 
 
 class Scan:
-    """Bounds of every lane's score for several queries; a kind of scan says how it reads a segment."""
+    """Bounds of every lane's score for several queries."""
 
-    reach = 1  # lanes to refine for each one wanted in the first batch
+    reach = 1  # lanes to look at again for each one wanted in the first batch
+    finer: type[Pass] | None = None  # what tightens bounds
 
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        field: Field,
-        queries: list[Query],
-        threads: int | None,
-        kind: str,
-        norms: str,
-    ) -> None:
-        self.snapshot, self.queries, self.threads = snapshot, queries, threads
-        # all, or what keeps threads busy
-        self._task_bytes = TASK if (threads or usable_cores()) > 1 else 1 << 62
-        coded = [Codes.of(query, kind, snapshot.norms(norms)) for query in queries]
-        # in one array: the kernel loads each stored vector once for all queries
-        rows = [
-            np.concatenate([getattr(codes, name) for codes in coded])
-            for name in ("codes", "start", "step", "slack", "weight")
-        ]
-        owner = np.repeat(np.arange(len(queries)), [len(codes.start) for codes in coded])
-        one = coded[0]  # the logistic is the index's own
-        self._query = (*rows, one.w, one.threshold, one.inflate, owner)
+    def __init__(self, snapshot: Snapshot, field: Field, queries: list[Query], threads: int | None) -> None:
+        self.snapshot, self.field, self.queries, self.threads = snapshot, field, queries, threads
         self.bounds = _buffer(len(queries), field.lanes)
-        work: list[Task] = []
-        for s, segment in enumerate(snapshot.segments):
-            work += self._tasks(segment, int(field.start[s]))
-        _drain(work, threads)
-        self.bounds[:, field.excluded] = -1.0  # lanes of deleted and empty items
+        self._fine: dict[int, list[NDArray[np.bool_]]] = {}  # by query: blocks whose bounds are tight already
+        self._spread = (threads or usable_cores()) > 1
+        self._blocks = [
+            -(-len(rows) // LANES) * self._has_codes(segment)
+            for segment, rows in zip(snapshot.segments, field.lane_rows, strict=True)
+        ]
 
-    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
-        """Yield the work of bounding a segment whose lanes begin at ``offset``."""
-        raise NotImplementedError
+    def _has_codes(self, segment: Segment) -> bool:
+        return True
 
-    def _task(self, stored: tuple[Any, ...], first: int, last: int, offset: int) -> Task:
-        place = (first, last, self.bounds, offset, self.bounds.shape[1])
-        return partial(backend.kernels.scan, *stored, *self._query, *place)
+    def read(self, kind: type[Pass]) -> None:
+        """Bound all lanes but those of deleted and empty items, which are closed."""
+        self._fine.clear()
+        self._bound(kind, self.queries, self.bounds, [np.arange(count) for count in self._blocks])
+        for count, start, end in zip(self._blocks, self.field.start, self.field.start[1:], strict=False):
+            if not count:  # a small segment: every row deserves the second look
+                self.bounds[:, start:end] = np.array([[query.size + 1.0] for query in self.queries])
+        self.bounds[:, self.field.excluded] = -1.0
 
     def refine(self, i: int, which: NDArray[np.int64]) -> None:
-        """Tighten the bounds of query ``i`` for these lanes, where there is more to read."""
+        """Tighten the bounds of query ``i`` for these lanes, and of those that share their blocks, once."""
+        if self.finer is None:
+            return
+        cuts = np.searchsorted(which, self.field.start)
+        fine = self._fine.setdefault(i, [np.zeros(count, bool) for count in self._blocks])
+        blocks = []
+        for s, done in enumerate(fine):
+            found = np.unique((which[cuts[s] : cuts[s + 1]] - self.field.start[s]) // LANES)[: len(done)]
+            blocks.append(found[~done[found]])
+            done[found] = True
+        lanes = self._lanes(blocks)
+        before = self.bounds[i, lanes]
+        self._bound(self.finer, [self.queries[i]], self.bounds[i : i + 1], blocks)
+        self.bounds[i, lanes] = np.minimum(before, self.bounds[i, lanes])
+
+    def keep_best(self, i: int, wanted: int) -> None:
+        """Close all lanes of query ``i`` but those of the highest estimates."""
+        bounds = self.bounds[i]
+        stride = max(1, len(bounds) // 8192)
+        reach = wanted
+        while True:
+            low = _cut(bounds[::stride], reach + reach // 4, stride)
+            found = _collect(bounds, low)
+            if len(found) >= wanted or low <= 0.0:
+                break
+            reach *= 2
+        if len(found) > wanted:
+            found = found[np.argpartition(-bounds[found], wanted - 1)[:wanted]]
+        bounds[:] = -1.0
+        bounds[found] = self.queries[i].size + 1.0
+
+    def _lanes(self, blocks: list[Blocks]) -> NDArray[np.int64]:
+        """Return the lanes of blocks of each segment."""
+        found = [
+            (start + b[:, None] * LANES + np.arange(LANES)).reshape(-1)
+            for b, start in zip(blocks, self.field.start, strict=False)
+        ]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def _bound(self, kind: type[Pass], queries: list[Query], bounds: Bounds, blocks: list[Blocks]) -> None:
+        """Write the bounds of the lanes of some blocks of each segment."""
+        one = kind(self.snapshot, queries)
+        work: list[Task] = []
+        for s, segment in enumerate(self.snapshot.segments):
+            if len(blocks[s]):
+                use = one if one.reads(segment) else High(self.snapshot, queries)
+                stored = use.arguments(segment)
+                place = (bounds, int(self.field.start[s]), bounds.shape[1])
+                parts = len(blocks[s]) * stored[1].nbytes // (self._blocks[s] * TASK)
+                for part in np.array_split(blocks[s], max(1, parts)) if self._spread else [blocks[s]]:
+                    work.append(partial(backend.kernels.scan, *stored, part, *place))
+        _drain(work, self.threads)
 
 
 class ElementScan(Scan):
-    """Bounds of the elements' scores: coarse for all lanes, finer where it matters.
-
-    The first pass reads the high four bits of every code; `refine` looks at all eight of chosen items.
-    """
+    """Bounds of the elements' scores: from four bits per dimension, and from eight where it matters."""
 
     reach = 4
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
-        super().__init__(snapshot, snapshot.elements, queries, threads, "high", "high_norms")
-        self.whole = [Codes.of(query, "bytes", snapshot.norms("norms")) for query in queries]
+        super().__init__(snapshot, snapshot.elements, queries, threads)
 
-    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
-        if not segment.coded:  # small: every row deserves the second look
-            sizes = np.array([[query.size + 1.0] for query in self.queries], np.float32)
-            self.bounds[:, offset : offset + len(segment.lane_rows)] = sizes
-            return
-        codes, scales = segment.hot("high_codes"), segment.hot("scales")
-        row_start, groups = segment.array("row_start"), codes.shape[1]
-        stored = (4, codes, scales, row_start, segment.file.info["first_wide"], groups)
-        for first, last in lanes.block_ranges(row_start, max(1, self._task_bytes // (groups * 64))):
-            yield self._task(stored, first, last, offset)
+    def _has_codes(self, segment: Segment) -> bool:
+        return segment.coded
 
-    def refine(self, i: int, which: NDArray[np.int64]) -> None:
-        """Tighten the bounds of query ``i`` for these lanes."""
-        q, work = self.whole[i], list[Task]()
-        query = (q.codes, q.start, q.step, q.slack, q.weight, q.w, q.threshold, q.inflate)
-        for s, rows, mine in self.snapshot.elements.split(which):
-            segment = self.snapshot.segments[s]
-            if segment.coded:
-                codes = segment.array("codes")
-                args = (codes, codes.shape[1] - 4, segment.offsets, *query)
-                for at in range(0, len(rows), REFINED):
-                    part = slice(at, at + REFINED)
-                    work.append(partial(_refine, self.bounds[i], mine[part], (*args, rows[part])))
-        _drain(work, self.threads)
+    def read_bounds(self) -> None:
+        """Bound all lanes, from as many bits as tell most of them from the best."""
+        if self._crowded():
+            self.read(Whole)
+        else:
+            self.finer = Whole
+            self.read(High)
 
+    def _crowded(self) -> bool:
+        """Return whether four bits leave too many lanes that might be among the best, by a sample."""
+        blocks = [np.arange(0, count, SAMPLED) for count in self._blocks]
+        lanes = self._lanes(blocks)
+        if len(lanes) < SAMPLED * LANES // 8:
+            return True  # too few to tell, and soon read
+        found = []
+        for kind in (High, Whole):
+            self._bound(kind, self.queries, self.bounds, blocks)
+            found.append(self.bounds[:, lanes])
+        high, whole = found
+        return bool((high >= whole.max(axis=1, keepdims=True)).mean() > CROWDED)
 
-def _refine(bounds: Bounds, which: NDArray[np.int64], args: tuple[Any, ...]) -> None:
-    tighter = np.empty(len(which), np.float32)
-    backend.kernels.refine(*args, tighter)
-    bounds[which] = np.minimum(tighter, bounds[which])
+    def read_estimates(self) -> None:
+        """Estimate the scores of all lanes."""
+        self.finer = High
+        self.read(Estimates)
 
 
 class SetScan(Scan):
     """Bounds of the set vectors' scores, as tight as their codes."""
 
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
-        assert snapshot.shape.sets is not None
-        self._bits = min(8, snapshot.shape.sets.bits)
-        kind = {8: "bytes", 4: "nibbles", 1: "bits"}[self._bits]
-        super().__init__(snapshot, snapshot.sets, queries, threads, kind, "set_norms")
+        super().__init__(snapshot, snapshot.sets, queries, threads)
 
-    def _tasks(self, segment: Segment, offset: int) -> Iterator[Task]:
-        codes, scales = segment.hot("set_codes"), segment.hot("set_scales")
-        blocks, groups, width = len(codes), codes.shape[1], 64
-        if self._bits == 1:
-            groups, width = groups // 8, 8
-        stored = (self._bits, codes, scales, NO_STARTS, blocks, groups)
-        step = max(1, self._task_bytes // (groups * width))
-        for first in range(0, blocks, step):
-            yield self._task(stored, first, min(first + step, blocks), offset)
+    def read_bounds(self) -> None:
+        """Bound all lanes."""
+        self.read(SetVectors)
 
 
 def _drain(work: list[Task], threads: int | None) -> None:

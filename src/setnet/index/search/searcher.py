@@ -32,7 +32,8 @@ class Searcher:
     def answers(self, queries: Sequence[QueryLike]) -> list[list[Hit]]:
         """Return the hits of each query, in one pass over the vectors."""
         options, sets = self.scope.options, self.settings.shape.sets
-        if options.mode != "exact" and sets is None:
+        by_codes = options.mode == "fast" and self.scope.snapshot.bit_coded and not options.aggregate_query
+        if options.mode != "exact" and not by_codes and sets is None:
             raise InvalidInputError(
                 f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"
             )
@@ -47,8 +48,10 @@ class Searcher:
             found = modes.exact(self.scope, exact)
         elif options.mode == "set":
             found = modes.set_only(self.scope, [self._set_query(query) for query in given], exact)
+        elif by_codes:
+            found = modes.fast(self.scope, exact)
         else:
-            found = modes.fast(self.scope, [self._set_query(query) for query in given], exact)
+            found = modes.fast_by_sets(self.scope, [self._set_query(query) for query in given], exact)
         return [hits_of(self.scope.snapshot, scored) for scored in found]
 
     def tagged(self, catalog: Catalog, queries: Sequence[QueryLike]) -> list[list[Hit]]:

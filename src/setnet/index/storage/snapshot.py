@@ -109,6 +109,11 @@ class Snapshot:
             excluded.append(np.flatnonzero(out) + at)
         return Field(start, lane_rows, np.concatenate(excluded), in_order)
 
+    @property
+    def bit_coded(self) -> bool:
+        """Whether all elements have codes of one bit, small segments aside."""
+        return all(segment.bit_coded or not segment.coded for segment in self.segments)
+
     def norms(self, kind: str) -> tuple[float, float]:
         """Return the largest norms of a residual and of a code in all segments, in units of their scale."""
         found = [segment.file.info[kind] for segment in self.segments if kind in segment.file.info]

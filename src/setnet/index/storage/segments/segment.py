@@ -17,9 +17,10 @@ from setnet.index.storage.segments.segment_layout import (
     sequence_fault,
 )
 from setnet.index.storage.shape import Shape
-from setnet.sets import codec
+from setnet.sets import ROTATION, codec
 
-CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales", "codes")
+CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales")
+BIT_ARRAYS = ("low_codes", "bit_centre", "bit_codes", "bit_factors")
 ROWS = 65536  # elements looked at together by `problems`
 
 
@@ -46,7 +47,8 @@ class Segment:
         self.number = number
         self.file = file
         self.shape = shape
-        self.coded = "codes" in file
+        self.coded = "high_codes" in file
+        self.bit_coded = file.info.get("rotation") == ROTATION  # those of a later setnet are left alone
         self._expected = expected_arrays(file.info["items"], file.info["elements"], shape)
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
@@ -93,7 +95,7 @@ class Segment:
         if name == "lane_rows":
             wide = file.info.get("first_wide", -1)
             return lane_fault(file.array(name), self.array("row_start"), wide, self.counts)
-        if name in ("high_codes", "scales"):
+        if name in ("high_codes", "low_codes", "scales", "bit_codes", "bit_factors"):
             self.array("lane_rows")  # and with it the heights of all blocks
             rows = int(self.array("row_start")[-1])
             return None if length == rows else f"{length} rows, not {rows}"
@@ -105,7 +107,8 @@ class Segment:
             return found
         for name in self._expected:
             try:
-                if name in self.file or name.startswith("id_") or (self.coded and name in CODE_ARRAYS):
+                needed = CODE_ARRAYS * self.coded + BIT_ARRAYS * self.bit_coded
+                if name in self.file or name.startswith("id_") or name in needed:
                     self.array(name)
             except StorageError as error:
                 found.append(str(error))

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from setnet.index.kernels import backend, lanes
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec
-from setnet.sets import codec
+from setnet.sets import ROTATION, BitCodec, code_bits, codec
 
 CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
+CENTRE_ROWS = 65536  # elements whose mean stands for that of all
 
 
 def write_codes(
@@ -21,8 +22,8 @@ def write_codes(
 ) -> dict[str, Any]:
     """Write the codes of all elements, and return the norms their bounds need.
 
-    The high four bits of each code in lane order are what every search reads; the whole codes, row by row,
-    are for the few items whose coarse bound is promising.
+    All are in lane order. Fast search reads one bit per dimension; exact search the high four bits of each
+    byte, and the low ones where those leave too many items.
     """
     writer.array("lane_rows", np.int32, (), [layout.lane_rows])
     writer.array("row_start", np.int64, (), [layout.row_start])
@@ -31,22 +32,32 @@ def write_codes(
         for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
             yield lanes.slots(layout, offsets, first, last)
 
-    high = _write_packed(writer, "elements", slots(), dim, 4, "high_codes", "scales")
+    high, scales = _write_packed(writer, "elements", slots(), dim, lanes.Part.HIGH, "high_codes")
+    writer.array("scales", np.float32, (lanes.LANES,), scales)
+    whole, _ = _write_packed(writer, "elements", slots(), dim, lanes.Part.LOW, "low_codes")
+    _write_bits(writer, layout, offsets, dim)
+    return {"first_wide": layout.first_wide, "high_norms": high, "norms": whole, "rotation": ROTATION}
+
+
+def _write_bits(
+    writer: SegmentFileWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
+) -> None:
+    """Write one bit per dimension of all elements in lane order, around their mean."""
     stored = writer.read_back("elements")
-    width = -(-dim // 4) * 4 + 4
-    largest = np.zeros(2)
+    sample = stored[:: -(-len(stored) // CENTRE_ROWS)].astype(np.float32)
+    codec = BitCodec(sample.mean(axis=0))
+    factors: list[NDArray[np.uint16]] = []
 
     def rows() -> Iterator[NDArray[np.uint8]]:
-        for at in range(0, len(stored), CODE_ROWS * lanes.LANES):
-            n = min(CODE_ROWS * lanes.LANES, len(stored) - at)
-            out = np.empty((n, width), np.uint8)
-            half = int(stored.dtype.itemsize == 2)
-            np.maximum(largest, backend.kernels.pack_rows(stored, half, dim, at, n, out), out=largest)
-            yield out
+        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
+            slots = lanes.slots(layout, offsets, first, last, repeat=True)
+            codes, scales = codec.encode(stored[slots.reshape(-1)].astype(np.float32))
+            factors.append(scales.reshape(slots.shape))
+            yield np.ascontiguousarray(codes.reshape(*slots.shape, -1).swapaxes(1, 2))
 
-    writer.array("codes", np.uint8, (width,), rows())
-    whole = _norms(largest)
-    return {"first_wide": layout.first_wide, "high_norms": high, "norms": whole}
+    writer.array("bit_centre", np.float32, (), [codec.centre])
+    writer.array("bit_codes", np.uint8, (code_bits(dim) // 8, lanes.LANES), rows())
+    writer.array("bit_factors", np.uint16, (lanes.LANES,), factors)
 
 
 def _norms(squares: NDArray[np.float64]) -> list[float]:
@@ -59,28 +70,26 @@ def _write_packed(
     source: str,
     slots: Iterator[NDArray[np.int64]],
     dim: int,
-    bits: int,
+    part: lanes.Part,
     codes: str,
-    scales: str,
-) -> list[float]:
-    """Quantise rows of an array already written, in lane order; return the norms their bounds need."""
+) -> tuple[list[float], list[NDArray[np.float32]]]:
+    """Quantise rows of an array already written, in lane order; return their largest norms and scales."""
     stored = writer.read_back(source)
-    groups = -(-dim // 8) if bits == 4 else -(-dim // 4)
+    groups = -(-dim // 4) if part is lanes.Part.WHOLE else -(-dim // 8)
     all_scales: list[NDArray[np.float32]] = []
     largest = np.zeros(2)
 
     def parts() -> Iterator[NDArray[np.uint8]]:
-        for part in slots:
-            out = np.empty((len(part), groups, lanes.LANES, 4), np.uint8)
-            all_scales.append(np.empty(part.shape, np.float32))
+        for rows in slots:
+            out = np.empty((len(rows), groups, lanes.LANES, 4), np.uint8)
+            all_scales.append(np.empty(rows.shape, np.float32))
             half = int(stored.dtype.itemsize == 2)
-            found = backend.kernels.pack(stored, half, dim, part, int(bits == 4), out, all_scales[-1])
+            found = backend.kernels.pack(stored, half, dim, rows, part, out, all_scales[-1])
             np.maximum(largest, found, out=largest)
             yield out
 
     writer.array(codes, np.uint8, (groups, lanes.LANES, 4), parts())
-    writer.array(scales, np.float32, (lanes.LANES,), all_scales)
-    return _norms(largest)
+    return _norms(largest), all_scales
 
 
 def write_sets(
@@ -120,9 +129,10 @@ def write_sets(
         slots[:n] = np.arange(n)
         rows_of = slots.reshape(-1, lanes.LANES)
         cut = [rows_of[at : at + CODE_ROWS] for at in range(0, len(rows_of), CODE_ROWS)]
-        return {
-            "set_norms": _write_packed(writer, "set_rows", iter(cut), sets.dim, 8, "set_codes", "set_scales")
-        }
+        whole = lanes.Part.WHOLE
+        norms, packed = _write_packed(writer, "set_rows", iter(cut), sets.dim, whole, "set_codes")
+        writer.array("set_scales", np.float32, (lanes.LANES,), packed)
+        return {"set_norms": norms}
     if sets.bits == 1:
         writer.array("set_codes", np.uint8, (sets.row_bytes,), rows())
     else:

@@ -14,7 +14,7 @@ import numpy as np
 from setnet.errors import StorageError
 
 ALIGN = 64
-DTYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("u1", "i4", "i8", "f2", "f4")}
+DTYPES = {np.dtype(kind).str: np.dtype(kind) for kind in ("u1", "u2", "i4", "i8", "f2", "f4")}
 LARGEST_NORM = 1e6  # of a code or residual: 4096 dimensions of eight bits stay far below
 
 
@@ -59,6 +59,8 @@ def _info(info: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: _whole(info[name], name) for name in ("items", "elements")}
     if "first_wide" in info:
         found["first_wide"] = _whole(info["first_wide"], "first_wide")
+    if "rotation" in info:
+        found["rotation"] = str(info["rotation"])
     for name in ("high_norms", "norms", "set_norms"):
         if name in info:
             residual, norm = (float(value) for value in info[name])

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.index.kernels.lanes import LANES
 from setnet.index.storage.shape import Shape
+from setnet.sets import code_bits
 
 Expected = tuple[str, tuple[int | None, ...]]  # dtype, and sizes; None where another array says how many
 
@@ -29,7 +30,11 @@ def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expect
         "row_start": ("int64", (None,)),
         "high_codes": ("uint8", (None, -(-shape.dim // 8), LANES, 4)),
         "scales": ("float32", (None, LANES)),
-        "codes": ("uint8", (elements, -(-shape.dim // 4) * 4 + 4)),
+        "low_codes": ("uint8", (None, -(-shape.dim // 8), LANES, 4)),
+        "codes": ("uint8", (elements, -(-shape.dim // 4) * 4 + 4)),  # of setnet 1, no longer read
+        "bit_centre": ("float32", (shape.dim,)),
+        "bit_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
+        "bit_factors": ("uint16", (None, LANES)),
     }
     return found | _expected_sets(items, shape)
 
