@@ -91,12 +91,15 @@ class IndexEditor:
             if len(seqs):
                 self.writer.delete(seqs, self._reader.snapshot())
 
-    def compact(self) -> None:
+    def compact(self, lists: bool | None) -> None:
         """Merge all segments into one and drop deleted items from the disk, for good."""
         with self._one_at_a_time:
             snapshot = self._reader.snapshot()
-            if len(snapshot.segments) > 1 or any(dead is not None for dead in snapshot.dead):
-                self.writer.merge(snapshot, range(len(snapshot.segments)))
+            lacking = not snapshot.bit_coded or any(
+                lists not in (None, segment.listed) for segment in snapshot.segments if segment.coded
+            )
+            if len(snapshot.segments) > 1 or lacking or any(dead is not None for dead in snapshot.dead):
+                self.writer.merge(snapshot, range(len(snapshot.segments)), lists)
             self._reader.snapshot()
             self.writer.shrink()
 

@@ -100,6 +100,12 @@ def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
     backend.kernels.scan(*args, found, 0, len(found))
     used = layout.lane_rows >= 0
     np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
+    some = np.array([5, 1, 2, 3, 0])
+    chosen, same = np.empty((2, 2 + 16 * len(some)), np.float32)
+    for scan, out in ((backend.kernels.scan, chosen), (reference.scan, same)):
+        scan(*args[:-1], some, out, 2, len(out), True)
+    np.testing.assert_array_equal(chosen[2:], found.reshape(-1, 16)[some].reshape(-1))
+    np.testing.assert_allclose(same[2:], chosen[2:], rtol=3e-6, atol=1e-8)
     estimates = codes_of.estimates(*codes_of.encode(elements), wanted)
     best = [estimates[offsets[item] : offsets[item + 1]].max(axis=0) for item in layout.lane_rows[used]]
     plain = query.logistic.probability(np.stack(best)).sum(axis=1)
@@ -127,8 +133,8 @@ def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
         groups, out = stored.shape[1], len(scales)
     query = query_of(rng, 3, dim)
     coded = Codes.of(query, {8: "bytes", 4: "nibbles", 1: "bits"}[bits], (0.0, norm))
-    blocks = np.arange(len(scales) // 16)
-    args = (bits, stored, NOTHING, scales, np.empty(0, np.int64), len(blocks), groups, coded.codes,
+    blocks, wide = np.arange(len(scales) // 16), -1 if bits == 1 else len(scales) // 16
+    args = (bits, stored, NOTHING, scales, np.empty(0, np.int64), wide, groups, coded.codes,
             coded.start, coded.step, coded.slack, np.zeros(3, np.float32), coded.weight, coded.w,
             coded.threshold, coded.inflate)  # fmt: skip
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)

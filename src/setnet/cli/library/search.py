@@ -52,7 +52,7 @@ def search(
     mode: Annotated[
         str,
         typer.Option(
-            metavar="MODE", help="exact; fast (set vectors, then the best face by face); set (set vectors)."
+            metavar="MODE", help="exact; fast (short codes, then the best face by face); set (set vectors)."
         ),
     ] = "exact",
     sheet: Annotated[

@@ -26,7 +26,7 @@ typedef struct {
   const uint8_t *low;       /* the low halves of bytes whose high halves are `codes`, in the same order */
   const void *scales;       /* float32, one per lane of each row; of one-bit elements their upper 16 bits only */
   const int64_t *row_start; /* blocks + 1; NULL when every block has one row */
-  int64_t first_wide;       /* from this block on all lanes are elements of one item */
+  int64_t first_wide;       /* from this block on all lanes are elements of one item; -1: one bit row by row */
   int64_t items;            /* rows of one-bit codes without blocks */
   int64_t groups;           /* lines per row (8 and 4 bit), or bytes per lane or item (1 bit) */
                             /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */

@@ -10,12 +10,13 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   Py_buffer codes, low, scales, row_start, qcodes, start, step, slack, shift, weight, owner, blocks, bounds;
   long long first_wide, groups, offset, apart;
   double w, threshold, inflate;
-  if (!PyArg_ParseTuple(args, "iy*y*y*y*LLy*y*y*y*y*y*dddy*y*w*LL", &bits, &codes, &low, &scales, &row_start,
+  int packed = 0;
+  if (!PyArg_ParseTuple(args, "iy*y*y*y*LLy*y*y*y*y*y*dddy*y*w*LL|p", &bits, &codes, &low, &scales, &row_start,
                         &first_wide, &groups, &qcodes, &start, &step, &slack, &shift, &weight, &w, &threshold, &inflate,
-                        &owner, &blocks, &bounds, &offset, &apart))
+                        &owner, &blocks, &bounds, &offset, &apart, &packed))
     return NULL;
   const int64_t rows = weight.len / 4, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
-  const int by_row = bits == 1 && !row_start.len;
+  const int by_row = first_wide < 0;
   Codes c = {codes.buf,  low.buf, scales.buf, row_start.len ? row_start.buf : NULL,
              first_wide, by_row ? codes.len / groups : 0, groups};
   Query q = {rows,      qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, step.buf, slack.buf, shift.buf, weight.buf,
@@ -23,14 +24,20 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
   int fits = owner.len / 8 == rows && shift.len / 4 == rows && offset >= 0 && (!low.len || low.len == codes.len);
   for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
   for (int64_t i = 0; fits && i < n; i++) {
-    const int64_t last = by_row && (block[i] + 1) * LANES > c.items ? c.items : (block[i] + 1) * LANES;
-    fits = block[i] >= 0 && block[i] * LANES < last && offset + last <= apart;
+    const int64_t to = packed ? i : block[i];
+    const int64_t last = by_row && (to + 1) * LANES > c.items ? c.items : (to + 1) * LANES;
+    fits = block[i] >= 0 && to * LANES < last && offset + last <= apart;
   }
   scan_function scan = low.len ? scan44 : bits == 8 ? scan8 : bits == 4 ? scan4 : by_row ? scan1_rows : scan1;
   if (!fits) {
     PyErr_SetString(PyExc_ValueError, "scan: a block outside the bounds");
   } else {
-    Py_BEGIN_ALLOW_THREADS scan(&c, &q, block, n, (float *)bounds.buf + offset, apart);
+    float *out = (float *)bounds.buf + offset;
+    Py_BEGIN_ALLOW_THREADS /* packed: run by run of blocks, so that their bounds follow each other */
+        for (int64_t i = 0, to = n; i < n; i = to, to = n) {
+      for (to = packed ? i + 1 : n; to < n && block[to] == block[to - 1] + 1;) to++;
+      scan(&c, &q, block + i, to - i, out + (packed ? i - block[i] : 0) * LANES, apart);
+    }
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&codes), PyBuffer_Release(&low), PyBuffer_Release(&scales), PyBuffer_Release(&row_start);

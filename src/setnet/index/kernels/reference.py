@@ -103,22 +103,27 @@ def scan(
     start: NDArray[np.int32], step: NDArray[np.float32], slack: NDArray[np.float32],
     shift: NDArray[np.float32], weight: NDArray[np.float32], w: float, threshold: float, inflate: float,
     owner: NDArray[np.int64], blocks: NDArray[np.int64], bounds: NDArray[np.float32], offset: int, apart: int,
+    packed: bool = False,
 ) -> None:  # fmt: skip
     """Write the bounds of all lanes of blocks, each query's in its row.
 
     ``low`` has the low halves of bytes whose high halves are ``codes``; empty where those are all. ``owner``
-    is the query of each row of codes; query i's bounds begin at i * apart + offset. One-bit codes without
-    ``row_start`` are rows of items, 16 to a block.
+    is the query of each row of codes; query i's bounds begin at i * apart + offset, in the order of blocks,
+    or those of the chosen ones only where ``packed``. A ``first_wide`` of -1 says that one-bit codes lie row
+    by row, 16 items to a block.
     """
     queries = int(owner.max()) + 1
     out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
     belongs = (owner[:, None] == np.arange(queries)) * weight[:, None]
-    for block in blocks.tolist():
-        if bits == 1 and not len(row_start):
+    for i, block in enumerate(blocks.tolist()):
+        place = (i if packed else block) * LANES
+        if first_wide < 0:
             items = slice(block * LANES, min(len(codes), (block + 1) * LANES))
             sums = _looked_up(codes[items], query)
             best = scales[items, None] * (step * sums.astype(np.float32) + slack) + shift
-            out[:, items] = (_sigmoid(w * (best - threshold) + inflate) @ belongs).T
+            out[:, place : place + items.stop - items.start] = (
+                _sigmoid(w * (best - threshold) + inflate) @ belongs
+            ).T
             continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
         lane_scales = scales.reshape(-1, LANES)[rows, :, None]
@@ -137,7 +142,7 @@ def scan(
         if block >= first_wide:
             best[:] = best.max(axis=0)
         total = _sigmoid(w * (best + shift - threshold) + inflate) @ belongs
-        out[:, block * LANES : (block + 1) * LANES] = total.T
+        out[:, place : place + LANES] = total.T
 
 
 def _looked_up(codes: NDArray[np.uint8], tables: NDArray[np.int8]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.search import scan
+from setnet.index.search.probing import probed
 from setnet.index.search.query import Query
 from setnet.index.search.ranking import Rows, Scored, Top, score_elements, score_sets
 from setnet.index.search.scope import Allowed, Scope
@@ -59,7 +60,12 @@ def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = 
 
 
 def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
-    """Rank by estimates from one bit per dimension, then the first ``candidates`` by their elements."""
+    """Rank by estimates from one bit per dimension, then the first ``candidates`` by their elements.
+
+    Where segments have inverted lists only the elements near the query's are estimated.
+    """
+    if scope.options.probes != 0 and any(segment.listed for segment in scope.snapshot.segments):
+        return [probed(scope, query) for query in queries]
 
     def second_look(i: int, rows: Rows) -> Scored:
         return scope.score(rows, queries[i])

@@ -18,6 +18,7 @@ class MoreOptions(TypedDict, total=False):
     """The keywords of `SetIndex.search` besides ``k`` and ``mode``; `SearchOptions` says what each means."""
 
     candidates: int
+    probes: int | None
     where: Mapping[str, Any] | None
     at_least: int
     only: bool
@@ -43,6 +44,9 @@ class SearchOptions:
         `SetIndex.tag`.
     candidates
         How many items ``fast`` and ``tags`` re-rank.
+    probes
+        How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
+        million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
     where
         Conditions on attributes, see `setnet.index.storage.attributes`.
     at_least
@@ -65,6 +69,7 @@ class SearchOptions:
     k: int = 100
     mode: str = "exact"
     candidates: int = 2000
+    probes: int | None = None
     where: Mapping[str, Any] | None = None
     at_least: int = 0
     only: bool = False
@@ -84,8 +89,9 @@ class SearchOptions:
             raise InvalidInputError(
                 f"where must map attribute names to conditions, not be {self.where!r:.80}"
             )
-        if self.threads is not None:
-            whole("threads", self.threads, 1)
+        for name, least in (("threads", 1), ("probes", 0)):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
         if self.aggregate_query and self.mode not in ("set", "fast"):
             raise InvalidInputError(
                 f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {self.mode!r}"

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.index.kernels import backend
 from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
 from setnet.index.storage.segments.segment import Segment
@@ -106,6 +107,22 @@ class Estimates(High):
         return shift
 
 
+class Listed(Estimates):
+    """The one-bit codes in the inverted lists of elements, each query row's share by itself."""
+
+    needed = ("list_codes", "list_factors")
+
+    def read(self, segment: Segment, blocks: NDArray[np.int64], shares: NDArray[np.float32]) -> None:
+        """Write what the elements in some blocks add to a score, one row for each row of the query."""
+        rows = np.arange(len(self._weight))
+        *query, _ = self.arguments(segment)
+        backend.kernels.scan(*query, rows, blocks, shares, 0, shares.shape[1], True)
+
+    def _stored(self, segment: Segment) -> tuple[Any, ...]:
+        codes, scales = (segment.array(name) for name in self.needed)
+        return codes, NOTHING, scales, NO_BLOCKS, len(codes), codes.shape[1]
+
+
 class SetVectors(Pass):
     """The codes of the set vectors: bounds of their scores."""
 
@@ -120,4 +137,5 @@ class SetVectors(Pass):
 
     def _stored(self, segment: Segment) -> tuple[Any, ...]:
         codes = segment.hot("set_codes")
-        return codes, NOTHING, segment.hot("set_scales"), NO_BLOCKS, len(codes), codes.shape[1]
+        wide = -1 if self.bits == 1 else len(codes)
+        return codes, NOTHING, segment.hot("set_scales"), NO_BLOCKS, wide, codes.shape[1]

@@ -88,11 +88,10 @@ class Scan:
     def keep_best(self, i: int, wanted: int) -> None:
         """Close all lanes of query ``i`` but those of the highest estimates."""
         bounds = self.bounds[i]
-        stride = max(1, len(bounds) // 8192)
         reach = wanted
         while True:
-            low = _cut(bounds[::stride], reach + reach // 4, stride)
-            found = _collect(bounds, low)
+            low = reached_by(bounds, reach + reach // 4)
+            found = collect(bounds, low)
             if len(found) >= wanted or low <= 0.0:
                 break
             reach *= 2
@@ -196,12 +195,11 @@ def best_first(look: Scan, i: int, wanted: int, floor: Callable[[], float]) -> I
     below the floor: no item that belongs to the answer is left out.
     """
     bounds = look.bounds[i]
-    stride = max(1, len(bounds) // 8192)
     reach, done = look.reach * wanted, 0
     while True:
         enough = floor()
-        low = max(enough, _cut(bounds[::stride], reach, stride))
-        found = _collect(bounds, low)
+        low = max(enough, reached_by(bounds, reach))
+        found = collect(bounds, low)
         look.refine(i, found)
         values = bounds[found]
         if enough > 0:
@@ -220,7 +218,7 @@ def best_first(look: Scan, i: int, wanted: int, floor: Callable[[], float]) -> I
         reach *= 4
 
 
-def _collect(bounds: Bounds, low: float) -> NDArray[np.int64]:
+def collect(bounds: Bounds, low: float) -> NDArray[np.int64]:
     """Return the lanes whose bound reaches ``low``."""
     room = np.empty(32768, np.int64)
     found = backend.kernels.collect(bounds, low, room)
@@ -230,7 +228,9 @@ def _collect(bounds: Bounds, low: float) -> NDArray[np.int64]:
     return room[:found]
 
 
-def _cut(sample: Bounds, wanted: int, stride: int) -> float:
-    """Return the bound that about ``wanted`` lanes reach; 0, which all open lanes reach, near the end."""
+def reached_by(bounds: Bounds, wanted: int) -> float:
+    """Return a bound that about ``wanted`` lanes reach, by a sample; 0, as all open ones do, near the end."""
+    stride = max(1, len(bounds) // 8192)
+    sample = bounds[::stride]
     at = len(sample) - wanted // stride - 2
     return max(0.0, float(np.partition(sample, at)[at])) if at >= 0 else 0.0

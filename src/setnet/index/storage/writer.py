@@ -148,7 +148,12 @@ class Writer:
             dead[segment.number] = rows.tolist()
         return dead
 
-    def _write(self, parts: Sequence[tuple[Source, NDArray[np.int64]]], snapshot: Snapshot) -> int:
+    def _write(
+        self,
+        parts: Sequence[tuple[Source, NDArray[np.int64]]],
+        snapshot: Snapshot,
+        lists: bool | None = None,
+    ) -> int:
         """Write a segment, enter it and return its number.
 
         On an error its file stays: the commit may have succeeded.
@@ -156,14 +161,14 @@ class Writer:
         number = self.folder.free_number(self.catalog.get("next_segment"))
         self.catalog.set("next_segment", number + 1)
         path = segment_path(self.root, number)
-        crc = write_segment(path, parts, snapshot.shape)
+        crc = write_segment(path, parts, snapshot.shape, lists)
         items = sum(len(rows) for _, rows in parts)
         elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
         self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
         sync_folder(path.parent)
         return int(number)
 
-    def merge(self, snapshot: Snapshot, which: Sequence[int]) -> None:
+    def merge(self, snapshot: Snapshot, which: Sequence[int], lists: bool | None = None) -> None:
         """Replace segments by one that holds their living rows; readers keep what they have open."""
         old = [snapshot.segments[s] for s in which]
         for segment in old:  # new checksums must not cover damage
@@ -172,7 +177,7 @@ class Writer:
         with self._changing() as change:
             change["dropped"] = [segment.number for segment in old]
             self.catalog.drop_segments(change["dropped"])
-            change["added"] = [self._write(parts, snapshot)] if parts else []
+            change["added"] = [self._write(parts, snapshot, lists)] if parts else []
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
 

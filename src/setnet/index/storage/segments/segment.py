@@ -9,18 +9,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import StorageError, VersionError
+from setnet.index.kernels.lanes import LANES
 from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_layout import (
     expected_arrays,
     lane_fault,
     offsets_fault,
     sequence_fault,
+    slot_fault,
 )
 from setnet.index.storage.shape import Shape
 from setnet.sets import ROTATION, codec
 
 CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales")
 BIT_ARRAYS = ("low_codes", "bit_centre", "bit_codes", "bit_factors")
+LIST_ARRAYS = ("list_centres", "list_start", "list_codes", "list_factors", "list_lanes")
 ROWS = 65536  # elements looked at together by `problems`
 
 
@@ -49,6 +52,7 @@ class Segment:
         self.shape = shape
         self.coded = "high_codes" in file
         self.bit_coded = file.info.get("rotation") == ROTATION  # those of a later setnet are left alone
+        self.listed = self.bit_coded and "list_start" in file
         self._expected = expected_arrays(file.info["items"], file.info["elements"], shape)
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
@@ -99,7 +103,19 @@ class Segment:
             self.array("lane_rows")  # and with it the heights of all blocks
             rows = int(self.array("row_start")[-1])
             return None if length == rows else f"{length} rows, not {rows}"
+        if name in ("list_start", "list_factors", "list_lanes"):
+            return self._list_fault(name, length)
         return "it is empty" if name == "row_start" and not length else None
+
+    def _list_fault(self, name: str, length: int) -> str | None:
+        blocks = len(self.array("list_codes"))
+        lists = len(self.array("list_centres"))
+        rows = {"list_start": lists + 1, "list_factors": blocks, "list_lanes": blocks * LANES}[name]
+        if length != rows:
+            return f"{length} rows, not {rows}"
+        if name == "list_start":
+            return offsets_fault(self.file.array(name), blocks)
+        return slot_fault(self.file.array(name), self.array("lane_rows")) if name == "list_lanes" else None
 
     def problems(self) -> list[str]:
         """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
@@ -107,7 +123,7 @@ class Segment:
             return found
         for name in self._expected:
             try:
-                needed = CODE_ARRAYS * self.coded + BIT_ARRAYS * self.bit_coded
+                needed = CODE_ARRAYS * self.coded + BIT_ARRAYS * self.bit_coded + LIST_ARRAYS * self.listed
                 if name in self.file or name.startswith("id_") or name in needed:
                     self.array(name)
             except StorageError as error:

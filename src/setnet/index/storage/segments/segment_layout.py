@@ -35,6 +35,11 @@ def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expect
         "bit_centre": ("float32", (shape.dim,)),
         "bit_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
         "bit_factors": ("uint16", (None, LANES)),
+        "list_centres": ("float32", (None, shape.dim)),
+        "list_start": ("int64", (None,)),
+        "list_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
+        "list_factors": ("uint16", (None, LANES)),
+        "list_lanes": ("int32", (None,)),
     }
     return found | _expected_sets(items, shape)
 
@@ -99,3 +104,14 @@ def lane_fault(
     if row_start[0] != 0 or not np.array_equal(np.diff(row_start), tallest):
         return "blocks are not as tall as their items"
     return None
+
+
+def slot_fault(slots: NDArray[np.int32], lane_rows: NDArray[np.int32]) -> str | None:
+    """Return why slots of inverted lists, -1 for an empty one, do not name lanes that hold an item.
+
+    >>> slot_fault(np.array([1, -1]), np.array([-1, 0])), slot_fault(np.array([0]), np.array([-1, 0]))
+    (None, 'a slot names an empty lane')
+    """
+    if slots.min(initial=-1) < -1 or slots.max(initial=-1) >= len(lane_rows):
+        return f"lanes {slots.min()} to {slots.max()} are named of {len(lane_rows)}"
+    return "a slot names an empty lane" if (lane_rows[slots[slots >= 0]] < 0).any() else None

@@ -14,6 +14,7 @@ from setnet.index.kernels import lanes
 from setnet.index.storage.segments.segment import Segment, ragged
 from setnet.index.storage.segments.segment_codes import write_codes, write_sets
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
+from setnet.index.storage.segments.segment_lists import SMALLEST_LISTED, write_lists
 from setnet.index.storage.shape import SetSpec, Shape
 
 CHUNK = 8192  # items handled at once
@@ -57,9 +58,10 @@ Part = tuple[Source, NDArray[np.int64]]
 Piece = tuple[Source, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, their places in the chunk
 
 
-def write_segment(path: Path, parts: Sequence[Part], shape: Shape) -> int:
+def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool | None = None) -> int:
     """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
 
+    It has inverted lists if ``lists`` says so, or is None and there are many items.
     Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
     """
     rows = _Rows(parts)
@@ -73,6 +75,8 @@ def write_segment(path: Path, parts: Sequence[Part], shape: Shape) -> int:
         if len(rows.seq) >= SMALLEST_CODED:
             layout = lanes.layout_of(np.diff(rows.offsets))
             info.update(write_codes(writer, layout, rows.offsets, shape.dim))
+            if lists or (lists is None and len(rows.seq) >= SMALLEST_LISTED):
+                write_lists(writer, layout, rows.offsets)
         if shape.sets is not None:
             info.update(write_sets(writer, rows.sets(shape.sets), shape.sets))
         return writer.finish(info)
