@@ -73,7 +73,9 @@ def test_codes_of_an_unknown_rotation_are_left_alone(
         assert not index._reader.snapshot().bit_coded
         by_sets = index.search(query, k=50, mode="set")
         hits = index.search(query, k=50, mode="fast", candidates=50)
+        assert hits == index.search(query, k=50, mode="fast", candidates=50, first="sets")
         assert {hit.id for hit in hits} == {hit.id for hit in by_sets}
         assert index.check().ok
         index.compact()
         assert index._reader.snapshot().bit_coded
+        assert index.search(query, k=50, mode="fast", candidates=50, first="sets") == hits

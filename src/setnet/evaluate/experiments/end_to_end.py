@@ -221,5 +221,5 @@ def _losses(run: Run) -> dict[str, float]:
         "detector: faces not found": 100.0 - at[DETECTED],
         "descriptor: faces not recognised": at[DETECTED] - at["exact"],
         "set vector alone": at["exact"] - at["set"],
-        "set vector, then 2,000 re-ranked": at["exact"] - at["fast"],
+        "one bit per dimension, then 2,000 re-ranked": at["exact"] - at["fast"],
     }

@@ -36,6 +36,7 @@ Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 DEPTH = 100
 RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
+CODES = "one bit per element, re-rank 2000"
 OPTIMAL = "per element, optimal matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
 PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
@@ -133,7 +134,7 @@ def default_head(methods: Methods) -> str:
 
 def row_count(heads: Sequence[str], baseline: str) -> int:
     """Return how many rows a run has."""
-    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 9
+    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 10
 
 
 def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -142,7 +143,8 @@ def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
     for suffix, more in (("", {}), (", query agg.", {"aggregate_query": True})):
         lines[f"{name}{suffix}"] = {"mode": "set", **more}
         for count in reranked:
-            lines[f"{name}, re-rank {count}{suffix}"] = {"mode": "fast", "candidates": count, **more}
+            options = {"mode": "fast", "first": "sets", "candidates": count}
+            lines[f"{name}, re-rank {count}{suffix}"] = options | more
     return lines
 
 
@@ -153,9 +155,9 @@ class _Rows:
         self.run, self.methods, self.world, self.folder = run, methods, world, folder
         self.runner = replace(runner, world=world)
         self.few = replace(self.runner, of_two=FEW // 2, of_three=FEW // 2, timed=FEW)
-        # An item's elements: float32 vectors, their 8-bit codes and the high halves of these.
-        codes = [codec.row_bytes(world.dim, bits) + 4 for bits in (8, 4)]  # with a scale each
-        self.face_bytes = (codec.row_bytes(world.dim, 32) + sum(codes)) * world.faces / world.size
+        # An item's elements: float32 vectors, their 8-bit codes with a scale, one-bit codes with a factor.
+        codes = [codec.row_bytes(world.dim, bits) for bits in (32, 8, 1)]
+        self.face_bytes = (sum(codes) + 6) * world.faces / world.size
 
     @cached_property
     def logistic(self) -> Logistic:
@@ -188,7 +190,7 @@ class _Rows:
     def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
         """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
         options = _set_lines(name, reranked)
-        others = [] if number else [EXACT, OPTIMAL, "tags", "tags, re-rank 2000"]
+        others = [] if number else [EXACT, CODES, OPTIMAL, "tags", "tags, re-rank 2000"]
         if self._done([*options, *others]):
             return
         self.run.say(f"{name}: fitting its score")
@@ -206,6 +208,7 @@ class _Rows:
             if not number:
                 optimal = {"mode": "exact", "matching": "optimal"}
                 self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
+                self._measure(index, _Line(CODES, by_faces, {"mode": "fast"}, self.face_bytes))
                 self._measure(index, _Line(OPTIMAL, by_faces, optimal, self.face_bytes, bound=True), self.few)
                 self._tags(index, "tags", lambda rows: rows)
 

@@ -12,12 +12,14 @@ from setnet.index.search.query import EXAMPLES, VectorsLike
 
 MODES = ("exact", "fast", "set", "tags")
 MATCHINGS = ("greedy", "optimal")
+FIRST = ("codes", "sets")
 
 
 class MoreOptions(TypedDict, total=False):
     """The keywords of `SetIndex.search` besides ``k`` and ``mode``; `SearchOptions` says what each means."""
 
     candidates: int
+    first: str
     probes: int | None
     where: Mapping[str, Any] | None
     at_least: int
@@ -38,12 +40,15 @@ class SearchOptions:
     k
         How many hits at most.
     mode
-        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: estimates
-        from one bit per dimension of each element (from set vectors with ``aggregate_query``, and in an index
-        without such codes), then the first ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
+        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a
+        pass over what ``first`` names, then the best ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
         `SetIndex.tag`.
     candidates
         How many items ``fast`` and ``tags`` re-rank.
+    first
+        What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
+        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, and in an index whose
+        elements have no such codes yet, always set vectors.
     probes
         How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
         million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
@@ -69,6 +74,7 @@ class SearchOptions:
     k: int = 100
     mode: str = "exact"
     candidates: int = 2000
+    first: str = "codes"
     probes: int | None = None
     where: Mapping[str, Any] | None = None
     at_least: int = 0
@@ -80,7 +86,8 @@ class SearchOptions:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, valid in (("mode", MODES), ("matching", MATCHINGS), ("examples", EXAMPLES)):
+        texts = {"mode": MODES, "matching": MATCHINGS, "examples": EXAMPLES, "first": FIRST}
+        for name, valid in texts.items():
             if getattr(self, name) not in valid:
                 raise one_of(name, getattr(self, name), valid)
         for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):

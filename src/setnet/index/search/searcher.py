@@ -32,7 +32,8 @@ class Searcher:
     def answers(self, queries: Sequence[QueryLike]) -> list[list[Hit]]:
         """Return the hits of each query, in one pass over the vectors."""
         options, sets = self.scope.options, self.settings.shape.sets
-        by_codes = options.mode == "fast" and self.scope.snapshot.bit_coded and not options.aggregate_query
+        by_codes = options.mode == "fast" and options.first == "codes"
+        by_codes = by_codes and self.scope.snapshot.bit_coded and not options.aggregate_query
         if options.mode != "exact" and not by_codes and sets is None:
             raise InvalidInputError(
                 f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"

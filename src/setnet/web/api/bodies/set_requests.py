@@ -58,6 +58,7 @@ class SetQuery(Strict):
     k: Annotated[int, Field(ge=1, le=2000)] = 100
     mode: Literal["exact", "fast", "set"] = "exact"
     candidates: Annotated[int, Field(ge=1, le=100_000)] = 2000
+    first: Annotated[Literal["codes", "sets"], Field(description="What mode fast ranks by first")] = "codes"
     probes: Annotated[int | None, Field(ge=0, le=4096, description="Inverted lists read in mode fast")] = None
     where: Annotated[dict[str, Any] | None, Field(description="Conditions on attributes")] = None
     at_least: Annotated[int, Field(ge=0, le=16)] = 0
