@@ -40,8 +40,8 @@ class SearchOptions:
     k
         How many hits at most.
     mode
-        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a
-        pass over what ``first`` names, then the best ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
+        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a pass
+        over what ``first`` names, then the best ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
         `SetIndex.tag`.
     candidates
         How many items ``fast`` and ``tags`` re-rank.
