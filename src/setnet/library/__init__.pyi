@@ -32,7 +32,7 @@ from .store.paths import shown as shown
 from .store.people import Example as Example
 from .store.people import People as People
 from .store.people import Person as Person
-from .store.photo_catalog import Counts as Counts
+from .store.photo_counts import Counts as Counts
 from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto
 from .store.records import LibraryPhoto as LibraryPhoto

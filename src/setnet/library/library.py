@@ -266,6 +266,7 @@ class Library(LibraryFiles):
     @own_errors
     def status(self) -> LibraryStatus:
         """Return what the library holds, its settings and its size on disk."""
+        sets = self.set_index.shape.sets
         return LibraryStatus(
             path=self.path,
             counts=self.catalog.counts(),
@@ -273,7 +274,7 @@ class Library(LibraryFiles):
             failures=tuple(self.catalog.failures()),
             settings=self.settings,
             dim=self.dim,
-            set_vectors=self.set_index.stats().set_vectors,
+            set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
         )
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError
+from setnet.library.store import photo_counts
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
+from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
@@ -26,23 +28,6 @@ class KnownFile:
     mtime_ns: int
     hash: bytes | None
     state: str
-
-
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many photos, faces, people and folders a library has."""
-
-    photos: int
-    without_faces: int
-    faces: int
-    failed: int
-    unfinished: int
-    people: int
-    folders: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
 
 
 def taken_number(taken: datetime | None) -> float | None:
@@ -137,15 +122,6 @@ class PhotoCatalog:
                 "SELECT id, path FROM photos WHERE hash = ? AND state = 'ready' ORDER BY id", (content_hash,)
             ).fetchall()
 
-    def any_time_known(self) -> bool:
-        """Return whether the time of any photo is known."""
-        with self._database.reading() as db:
-            return bool(
-                db.execute(
-                    "SELECT EXISTS (SELECT 1 FROM photos WHERE taken IS NOT NULL AND state = 'ready')"
-                ).fetchone()[0]
-            )
-
     def contents(self) -> Iterator[tuple[str, str]]:
         """Yield (id, content hash) of every finished photo."""
         with self._database.reading() as db:
@@ -169,15 +145,8 @@ class PhotoCatalog:
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:
-            return Counts(
-                *db.execute(
-                    "SELECT coalesce(sum(state = 'ready'), 0), "
-                    "coalesce(sum(state = 'ready' AND faces = 0), 0), "
-                    "coalesce(sum(iif(state = 'ready', faces, 0)), 0), coalesce(sum(state = 'failed'), 0), "
-                    "coalesce(sum(state IN ('adding', 'removing')), 0), "
-                    "(SELECT count(*) FROM people), (SELECT count(*) FROM folders) FROM photos"
-                ).fetchone()
-            )
+            # An older database that cannot be written has no numbers to read.
+            return photo_counts.kept(db) if self._database.is_current else photo_counts.counted(db)
 
     def meta(self, key: str) -> str | None:
         """Return a stored setting."""

@@ -34,6 +34,4 @@ def _forget(state: ServerState, folder: str) -> int:
     if state.index_job.is_running:
         raise Problem(409, "an index run is under way: stop it first")
     with state.library.reading() as library:
-        photos = library.forget([folder])
-    state.drop_counts()
-    return photos
+        return library.forget([folder])

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
 from setnet.errors import SetNetError
@@ -25,8 +24,6 @@ from setnet.web.state.set_store import SetStore
 from setnet.web.state.uploaded_faces import UploadedFaces
 
 T = TypeVar("T")
-
-_COUNTS_LIVE_SECONDS = 2.0  # counting a large library takes a while; nobody sees the difference
 
 
 class ServerState:
@@ -58,7 +55,6 @@ class ServerState:
         )
         self.writing = BoundedThreads("writing", 1, 64)
         self.stopping = threading.Event()
-        self._counts: tuple[float, Counts] | None = None
         self._warming: asyncio.Task[None] | None = None
 
     async def read(self, call: Callable[[Library], T]) -> T:
@@ -74,15 +70,8 @@ class ServerState:
             return call(library)
 
     def counts(self) -> Counts:
-        """Return the library's counts, cached for a moment."""
-        if self._counts is None or monotonic() - self._counts[0] > _COUNTS_LIVE_SECONDS:
-            with self.library.reading() as library:
-                self._counts = (monotonic(), library.catalog.counts())
-        return self._counts[1]
-
-    def drop_counts(self) -> None:
-        """Drop the cached counts."""
-        self._counts = None
+        """Return the library's counts."""
+        return self._with_library(lambda library: library.catalog.counts())
 
     def forget_everything(self) -> int:
         """Delete the library; refused while it is being written."""
@@ -90,7 +79,6 @@ class ServerState:
             raise Problem(409, "an index run is under way: stop it first")
         photos = self.library.forget_everything()
         self.faces.clear()
-        self.drop_counts()
         return photos
 
     def gauges(self) -> dict[str, float]:
