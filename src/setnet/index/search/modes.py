@@ -95,7 +95,8 @@ def _ranked(
     if k == 0:
         return [top.best for top in tops]
     lanes = _open_lanes(field, allowed) if allowed is not None else None
-    if (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
+    all_enter = 2 * k >= field.lanes and max(least) <= 0  # where a score is needed, bounds rule most out
+    if (lanes is not None and len(lanes) * FEW <= field.lanes) or all_enter:
         for i in range(len(queries)):
             offer(i, _open_lanes(field, None) if lanes is None else lanes)
     else:

@@ -10,6 +10,7 @@ from typing import Any
 
 from setnet.errors import InvalidInputError
 from setnet.library.store import photo_counts
+from setnet.library.store.commit_record import stored_commits
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
 from setnet.library.store.photo_counts import Counts
@@ -147,6 +148,11 @@ class PhotoCatalog:
         with self._database.reading() as db:
             # An older database that cannot be written has no numbers to read.
             return photo_counts.kept(db) if self._database.is_current else photo_counts.counted(db)
+
+    def commit(self) -> int:
+        """Return the number of the last change of photos or people; 0 where changes are not numbered."""
+        with self._database.reading() as db:
+            return stored_commits(db) if self._database.is_current else 0
 
     def meta(self, key: str) -> str | None:
         """Return a stored setting."""

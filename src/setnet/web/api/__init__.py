@@ -24,6 +24,7 @@ def api() -> APIRouter:
                 403: "Refused",
                 404: "Not there",
                 409: "Not now",
+                410: "Not kept any more",
                 413: "Too large",
                 415: "Another kind of body is expected",
                 422: "Something in the request does not fit",

@@ -34,4 +34,6 @@ def _forget(state: ServerState, folder: str) -> int:
     if state.index_job.is_running:
         raise Problem(409, "an index run is under way: stop it first")
     with state.library.reading() as library:
-        return library.forget([folder])
+        photos = library.forget([folder])
+    state.rankings.clear()
+    return photos

@@ -17,8 +17,10 @@ from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings
+from setnet.web.state.cursors import Cursors
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
+from setnet.web.state.kept_rankings import KeptRankings
 from setnet.web.state.open_library import OpenLibrary
 from setnet.web.state.set_store import SetStore
 from setnet.web.state.uploaded_faces import UploadedFaces
@@ -43,6 +45,8 @@ class ServerState:
             finds_faces=True,
         )
         self.faces = UploadedFaces(settings.face_lifetime)
+        self.cursors = Cursors()
+        self.rankings = KeptRankings(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)
         self.sets = SetStore(sets)
         self.metrics = Metrics()
@@ -79,6 +83,7 @@ class ServerState:
             raise Problem(409, "an index run is under way: stop it first")
         photos = self.library.forget_everything()
         self.faces.clear()
+        self.rankings.clear()
         return photos
 
     def gauges(self) -> dict[str, float]:
@@ -86,6 +91,8 @@ class ServerState:
         counts = self.counts()
         return {
             "face_queue": self.pool.waiting,
+            "answers_kept": len(self.rankings),
+            "answers_kept_bytes": self.rankings.nbytes,
             "faces_remembered": len(self.faces),
             "index_running": float(self.index_job.is_running),
             "library_faces": counts.faces,

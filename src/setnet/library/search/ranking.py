@@ -1,0 +1,189 @@
+"""Rank the photos of a query once, and read pages of them without searching again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from setnet.errors import InvalidInputError
+from setnet.index import Hit, RankedItems, SearchOptions, SetIndex
+from setnet.library.search.answer import Answer, GroupTotal
+from setnet.library.search.conditions import Conditions
+from setnet.library.search.look_alikes import look_alikes
+from setnet.library.search.query import PersonLike, PhotoQuery
+from setnet.library.search.query_person import QueryPerson, with_unique_names
+from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
+
+_GROWTH = 4  # each search ranks this many times what the last one did: few of them, and none for nothing
+_LOW = 0.4  # of what is ranked: a reader this far gets there before the rest is ranked, if not begun by now
+
+
+class Ranking:
+    """The photos of a query, best first, with their scores as of the moment they were ranked.
+
+    Pages follow each other without gap or repeat, whatever is indexed or removed between them: photos
+    removed since are left out, and those added since may follow the ones that were ranked before. A page
+    shows the records of its photos as they are when it is read.
+
+    The first search ranks what `query` asks for and one photo more; a page further down has more of them
+    ranked, `most` at most.
+    """
+
+    def __init__(
+        self,
+        index: SetIndex,
+        catalog: PhotoCatalog,
+        query: PhotoQuery,
+        resolved: Callable[[PersonLike, int], QueryPerson],
+        most: int | None = None,
+    ) -> None:
+        begin = perf_counter()
+        both = (query.people, query.without)
+        everyone = with_unique_names([resolved(p, n) for some in both for n, p in enumerate(some, 1)])
+        self.query = query
+        self.people, self.without = everyone[: len(query.people)], everyone[len(query.people) :]
+        start = perf_counter()
+        self._index, self._catalog = index, catalog
+        self._extending = threading.Lock()
+        self._conditions = query.conditions or Conditions()
+        missing = self._conditions.unmet_by(catalog)
+        self.commit = catalog.commit()  # before the search: what changes during it is noticed
+        self.searched = len(index)
+        self._most = self.searched if most is None else most
+        self.totals: tuple[GroupTotal, ...] | None = None
+        self._items, self._is_complete = RankedItems.none(len(self.people)), True
+        if not missing:
+            self._rank(min(query.offset + query.k + 1, self._most))
+        elif self._counts:
+            self.totals = self._group(self._items)
+        self._seconds = {"people": start - begin, "search": perf_counter() - start}
+        self._warnings = (
+            *(note for person in everyone for note in person.notes),
+            *look_alikes(self.people, index.logistic),
+            *missing,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, about."""
+        faces = sum(person.descriptors.nbytes for person in (*self.people, *self.without))
+        return self._items.nbytes + faces
+
+    def page(self, offset: int, k: int) -> Answer:
+        """Return the photos from number `offset` (from 0) on, k of them or fewer when some were removed."""
+        start = perf_counter()
+        self._reach(offset + k)
+        searched = perf_counter()
+        hits = self._items.hits(offset, offset + k)
+        photos = self._catalog.photos([hit.id for hit in hits])
+        hits = [hit for hit in hits if hit.id in photos]
+        # After the records were read: those of an unchanged library have the faces that were matched.
+        if self.query.mode == "set" or self._catalog.commit() != self.commit:
+            hits = self._with_matches(hits)
+        threshold = self._index.logistic.threshold
+        seconds = {"people": 0.0, "search": searched - start, "records": perf_counter() - searched}
+        if offset == self.query.offset:
+            seconds |= self._seconds
+        return Answer(
+            hits=tuple(_photo_hit(hit, photos[hit.id], self.people, threshold) for hit in hits),
+            people=tuple(self.people),
+            without=tuple(self.without),
+            searched=self.searched,
+            seconds=seconds,
+            warnings=self._warnings,
+            totals=self.totals,
+        )
+
+    def has_more(self, end: int) -> bool:
+        """Return whether photos follow the first `end`."""
+        self._reach(end + 1)
+        return len(self._items) > end
+
+    def prepare(self, end: int) -> None:
+        """Rank further photos if a reader who is at `end` will soon need them."""
+        self._reach(int(end / _LOW))
+
+    def _reach(self, end: int) -> None:
+        """Rank at least `end` photos, or all there are."""
+        if len(self._items) >= end or self._is_complete:
+            return
+        with self._extending:  # what another thread is searching for is waited for
+            ranked = len(self._items)
+            if ranked < end and not self._is_complete:
+                self._extend_to(min(max(end, _GROWTH * ranked), self._most))
+
+    def _extend_to(self, depth: int) -> None:
+        found = self._search(depth, self.query.at_least)
+        self._is_complete = len(found) < depth or depth >= self._most
+        # The same again and more; after a change of the library some may have moved, up or away.
+        self._items = self._items.followed_by(found).take(slice(self._most))
+
+    @property
+    def _counts(self) -> bool:
+        return self.query.totals and self.query.mode != "set"
+
+    def _rank(self, depth: int) -> None:
+        """Search for the first time, and count groups in the same search where it finds all of them."""
+        query, everything = self.query, max(depth, _everything(self.query.mode, self.searched))
+        if self._counts and query.at_least:
+            depth = everything
+        found = self._search(depth, query.at_least)
+        if self._counts:
+            self.totals = self._group(found if query.at_least else self._search(everything, 1))
+        self._is_complete = len(found) < depth or depth >= self._most
+        self._items = found if len(found) <= self._most else found.take(slice(self._most))
+
+    def _search(self, k: int, at_least: int) -> RankedItems:
+        unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
+        options = SearchOptions(
+            k + len(unfinished),
+            self.query.mode,
+            where=self._conditions.where(),
+            at_least=at_least,
+            only=self.query.only,
+            without=[person.descriptors for person in self.without] or None,
+            threads=self.query.threads,
+        )
+        found = self._index.ranked([person.descriptors for person in self.people], options)
+        if unfinished:
+            ready = [place for place, name in enumerate(found.ids) if name not in unfinished]
+            found = found.take(np.array(ready[:k], np.int64))
+        return found
+
+    def _group(self, found: RankedItems) -> tuple[GroupTotal, ...]:
+        counts = np.bincount(found.matched, minlength=len(self.people) + 1).tolist()
+        least = max(1, self.query.at_least)
+        return tuple(GroupTotal(m, counts[m]) for m in range(len(self.people), least - 1, -1))
+
+    def _with_matches(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Pair people with the faces that hits have now; the scores stay as they were ranked."""
+        faces = [person.descriptors for person in self.people]
+        try:
+            exact = {hit.id: hit for hit in self._index.rerank(faces, [hit.id for hit in hits], len(hits))}
+        except InvalidInputError:  # a photo was removed a moment ago
+            exact = {}
+        return [replace(hit, matches=exact[hit.id].matches if hit.id in exact else ()) for hit in hits]
+
+
+def _everything(mode: str, photos: int) -> int:
+    """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
+    return photos if mode == "exact" else SearchOptions().candidates
+
+
+def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], threshold: float) -> PhotoHit:
+    matches = tuple(
+        PersonMatch(
+            person=people[int(match.query_element)].name,
+            similarity=match.similarity,
+            face=match.element,
+            box=photo.faces[match.element].box,
+        )
+        for match in hit.matches
+        if match.similarity >= threshold and match.element < len(photo.faces)
+    )
+    return PhotoHit(photo, hit.score, matches)
