@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -54,7 +55,7 @@ class Ranking:
         missing = self._conditions.unmet_by(catalog)
         self.commit = catalog.commit()  # before the search: what changes during it is noticed
         self.searched = len(index)
-        self._most = self.searched if most is None else most
+        self._most = sys.maxsize if most is None else most
         self.totals: tuple[GroupTotal, ...] | None = None
         self._items, self._is_complete = RankedItems.none(len(self.people)), True
         if not missing:
@@ -119,9 +120,12 @@ class Ranking:
 
     def _extend_to(self, depth: int) -> None:
         found = self._search(depth, self.query.at_least)
-        self._is_complete = len(found) < depth or depth >= self._most
         # The same again and more; after a change of the library some may have moved, up or away.
         self._items = self._items.followed_by(found).take(slice(self._most))
+        self._is_complete = self._is_all(found, depth)
+
+    def _is_all(self, found: RankedItems, depth: int) -> bool:
+        return len(found) < depth or depth >= min(self._most, len(self._index))
 
     @property
     def _counts(self) -> bool:
@@ -135,8 +139,7 @@ class Ranking:
         found = self._search(depth, query.at_least)
         if self._counts:
             self.totals = self._group(found if query.at_least else self._search(everything, 1))
-        self._is_complete = len(found) < depth or depth >= self._most
-        self._items = found if len(found) <= self._most else found.take(slice(self._most))
+        self._items, self._is_complete = found.take(slice(self._most)), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int) -> RankedItems:
         unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}

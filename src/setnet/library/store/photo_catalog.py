@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from setnet.errors import InvalidInputError
@@ -17,6 +17,7 @@ from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
+_EPOCH = datetime(1970, 1, 1)
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 
@@ -38,7 +39,7 @@ def taken_number(taken: datetime | None) -> float | None:
 
 def taken_time(number: float | None) -> datetime | None:
     """Return the local time of a stored number."""
-    return None if number is None else datetime.fromtimestamp(number, UTC).replace(tzinfo=None)
+    return None if number is None else _EPOCH + timedelta(seconds=number)
 
 
 class PhotoCatalog:
