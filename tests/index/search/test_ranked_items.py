@@ -11,7 +11,7 @@ import pytest
 from setnet import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.index import RankedItems, SearchOptions
-from setnet.index.search import scope
+from setnet.index.search.ranking import score_elements
 
 N, DIM = 3000, 32
 
@@ -39,13 +39,12 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SetIndex]:
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each second look scored."""
     seen: list[int] = []
-    score = scope.score_elements
 
     def counted(snapshot: Any, rows: Any, *more: Any) -> Any:
         seen.append(sum(len(which) for _, which in rows))
-        return score(snapshot, rows, *more)
+        return score_elements(snapshot, rows, *more)
 
-    monkeypatch.setattr(scope, "score_elements", counted)
+    monkeypatch.setattr("setnet.index.search.scope.score_elements", counted)
     return seen
 
 

@@ -20,8 +20,8 @@ from setnet.library.search.query_person import QueryPerson, with_unique_names
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
 
-_GROWTH = 4  # each search ranks this many times what the last one did: few of them, and none for nothing
-_LOW = 0.4  # of what is ranked: a reader this far gets there before the rest is ranked, if not begun by now
+_GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
+_AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
 
 
 class Ranking:
@@ -78,7 +78,7 @@ class Ranking:
     def page(self, offset: int, k: int) -> Answer:
         """Return the photos from number `offset` (from 0) on, k of them or fewer when some were removed."""
         start = perf_counter()
-        self._reach(offset + k)
+        self._reach(offset + k + 1)  # one more: is there a next page?
         searched = perf_counter()
         hits = self._items.hits(offset, offset + k)
         photos = self._catalog.photos([hit.id for hit in hits])
@@ -106,20 +106,28 @@ class Ranking:
         return len(self._items) > end
 
     def prepare(self, end: int) -> None:
-        """Rank further photos if a reader who is at `end` will soon need them."""
-        self._reach(int(end / _LOW))
+        """Rank further photos if a reader who is at `end` will soon need them, on one core.
+
+        Does nothing where another thread does it already: none has to wait for what it does not need yet.
+        """
+        if self._extending.acquire(blocking=False):
+            try:
+                self._extend_for(_AHEAD * end, _AHEAD, threads=1)
+            finally:
+                self._extending.release()
 
     def _reach(self, end: int) -> None:
         """Rank at least `end` photos, or all there are."""
-        if len(self._items) >= end or self._is_complete:
-            return
-        with self._extending:  # what another thread is searching for is waited for
-            ranked = len(self._items)
-            if ranked < end and not self._is_complete:
-                self._extend_to(min(max(end, _GROWTH * ranked), self._most))
+        if len(self._items) < end and not self._is_complete:
+            with self._extending:  # what another thread is searching for is waited for
+                self._extend_for(end, _GROWTH, self.query.threads)
 
-    def _extend_to(self, depth: int) -> None:
-        found = self._search(depth, self.query.at_least)
+    def _extend_for(self, end: int, growth: int, threads: int | None) -> None:
+        ranked = len(self._items)
+        if ranked >= end or self._is_complete:
+            return
+        depth = min(max(end, growth * ranked), self._most)
+        found = self._search(depth, self.query.at_least, threads)
         # The same again and more; after a change of the library some may have moved, up or away.
         self._items = self._items.followed_by(found).take(slice(self._most))
         self._is_complete = self._is_all(found, depth)
@@ -136,12 +144,12 @@ class Ranking:
         query, everything = self.query, max(depth, _everything(self.query.mode, self.searched))
         if self._counts and query.at_least:
             depth = everything
-        found = self._search(depth, query.at_least)
+        found = self._search(depth, query.at_least, query.threads)
         if self._counts:
-            self.totals = self._group(found if query.at_least else self._search(everything, 1))
+            self.totals = self._group(found if query.at_least else self._search(everything, 1, query.threads))
         self._items, self._is_complete = found.take(slice(self._most)), self._is_all(found, depth)
 
-    def _search(self, k: int, at_least: int) -> RankedItems:
+    def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
         options = SearchOptions(
             k + len(unfinished),
@@ -150,7 +158,7 @@ class Ranking:
             at_least=at_least,
             only=self.query.only,
             without=[person.descriptors for person in self.without] or None,
-            threads=self.query.threads,
+            threads=threads,
         )
         found = self._index.ranked([person.descriptors for person in self.people], options)
         if unfinished:

@@ -33,6 +33,7 @@ def api() -> APIRouter:
             }.items()
         },
     )
-    for part in (health, session, faces, search, photos, people, index, forget, sets):
+    # The first is found fastest.
+    for part in (search, health, session, faces, photos, people, index, forget, sets):
         routes.include_router(part.routes)
     return routes
