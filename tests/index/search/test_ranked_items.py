@@ -88,6 +88,15 @@ def test_followed_by_adds_what_is_new(index: SetIndex) -> None:
     assert more.nbytes > first.nbytes > nobody.nbytes == 0
 
 
+@pytest.mark.parametrize("items", [0, 1, 3])
+def test_a_small_index_is_searched_with_any_k(tmp_path: Path, items: int) -> None:
+    with SetIndex.create(tmp_path / "i", DIM, head="mean") as small:
+        small.add([str(n) for n in range(items)], QUERY[:1].repeat(items, axis=0), [1] * items)
+        for k in (1, 2, 1000):
+            found = small.ranked(QUERY, SearchOptions(k, at_least=1))
+            assert found.matched.tolist() == [1] * min(items, k)
+
+
 def test_tags_have_no_arrays(index: SetIndex) -> None:
     with pytest.raises(InvalidInputError, match=r"use search\(\)"):
         index.ranked(["ann"], SearchOptions(mode="tags"))

@@ -182,6 +182,14 @@ def test_totals_of_conditions_that_nothing_can_meet_are_zero(invented: Library) 
     assert "known time" in answer.warnings[0]
 
 
+def test_an_empty_library_has_empty_pages_and_totals(tmp_path: Path) -> None:
+    with Library.create(tmp_path / "library") as library:
+        ranking = library.rank(PhotoQuery(PEOPLE, at_least=1, totals=True))
+        assert ranking.page(0, 20).hits == ranking.page(20, 20).hits == ()
+        assert not ranking.has_more(0)
+        assert sum(total.photos for total in ranking.totals or ()) == 0
+
+
 def test_totals_are_given_where_they_are_asked_for_and_faces_compared(
     invented: Library, searches: list[int]
 ) -> None:

@@ -92,7 +92,7 @@ def _ranked(
             rows = [(s, rows) for s, rows, _ in field.split(lanes[at : at + AT_ONCE])]
             tops[i].add(second_look(i, rows))
 
-    if k == 0:
+    if k == 0 or not field.lanes:
         return [top.best for top in tops]
     lanes = _open_lanes(field, allowed) if allowed is not None else None
     all_enter = 2 * k >= field.lanes and max(least) <= 0  # where a score is needed, bounds rule most out
