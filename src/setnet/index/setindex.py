@@ -374,7 +374,7 @@ class SetIndex:
                 "FROM segments"
             )
             ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
-            items, tag_count = catalog.count("items"), catalog.count("tag_names")
+            items, tag_count = catalog.living_items(), catalog.count("tag_names")
         files = sorted(p for p in self.path.rglob("*") if p.is_file())
         sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,9 @@ def test_they_are_the_hits_of_a_search(index: SetIndex, mode: str) -> None:
     assert items.hits(5, 9) == hits[5:9]
     assert items.take(slice(3, 8)).hits() == hits[3:8]
     assert items.take(np.array([7, 2])).hits() == [hits[7], hits[2]]
+    assert items.first(6).hits() == hits[:6]
+    assert items.first(6).scores.base is None
+    assert items.first(99) is items
     threshold = index.logistic.threshold
     matched = [sum(match.similarity >= threshold for match in hit.matches) for hit in hits]
     assert items.matched.tolist() == matched

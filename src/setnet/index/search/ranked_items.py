@@ -53,6 +53,10 @@ class RankedItems:
             ids, self.scores[which], self.matched[which], self.elements[which], self.similarities[which]
         )
 
+    def first(self, n: int) -> RankedItems:
+        """Return the first n items, without the memory of the others."""
+        return self if len(self) <= n else self.take(np.arange(n))
+
     def followed_by(self, others: RankedItems) -> RankedItems:
         """Return these items and then those of `others` that are not among them."""
         known = set(self.ids)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
 
 from setnet.errors import InvalidInputError
-from setnet.index import Hit, RankedItems, SearchOptions, SetIndex
+from setnet.index import RankedItems, SearchOptions, SetIndex
 from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.look_alikes import look_alikes
@@ -78,20 +79,23 @@ class Ranking:
     def page(self, offset: int, k: int) -> Answer:
         """Return the photos from number `offset` (from 0) on, k of them or fewer when some were removed."""
         start = perf_counter()
-        self._reach(offset + k + 1)  # one more: is there a next page?
+        has_searched = self._reach(offset + k + 1)  # one more: is there a next page?
         searched = perf_counter()
-        hits = self._items.hits(offset, offset + k)
-        photos = self._catalog.photos([hit.id for hit in hits])
-        hits = [hit for hit in hits if hit.id in photos]
+        items = self._items.take(slice(offset, offset + k))
+        photos = self._catalog.photos(items.ids)
         # After the records were read: those of an unchanged library have the faces that were matched.
         if self.query.mode == "set" or self._catalog.commit() != self.commit:
-            hits = self._with_matches(hits)
-        threshold = self._index.logistic.threshold
-        seconds = {"people": 0.0, "search": searched - start, "records": perf_counter() - searched}
+            items = self._matched_now(items, photos)
+        hits = tuple(self._photo_hits(items, photos))
+        seconds = {
+            "people": 0.0,
+            "search": searched - start if has_searched else 0.0,
+            "records": perf_counter() - searched,
+        }
         if offset == self.query.offset:
             seconds |= self._seconds
         return Answer(
-            hits=tuple(_photo_hit(hit, photos[hit.id], self.people, threshold) for hit in hits),
+            hits=hits,
             people=tuple(self.people),
             without=tuple(self.without),
             searched=self.searched,
@@ -116,11 +120,13 @@ class Ranking:
             finally:
                 self._extending.release()
 
-    def _reach(self, end: int) -> None:
-        """Rank at least `end` photos, or all there are."""
-        if len(self._items) < end and not self._is_complete:
-            with self._extending:  # what another thread is searching for is waited for
-                self._extend_for(end, _GROWTH, self.query.threads)
+    def _reach(self, end: int) -> bool:
+        """Rank at least `end` photos, or all there are; return whether that took a search."""
+        if len(self._items) >= end or self._is_complete:
+            return False
+        with self._extending:  # what another thread is searching for is waited for
+            self._extend_for(end, _GROWTH, self.query.threads)
+        return True
 
     def _extend_for(self, end: int, growth: int, threads: int | None) -> None:
         ranked = len(self._items)
@@ -129,7 +135,7 @@ class Ranking:
         depth = min(max(end, growth * ranked), self._most)
         found = self._search(depth, self.query.at_least, threads)
         # The same again and more; after a change of the library some may have moved, up or away.
-        self._items = self._items.followed_by(found).take(slice(self._most))
+        self._items = self._items.followed_by(found).first(self._most)
         self._is_complete = self._is_all(found, depth)
 
     def _is_all(self, found: RankedItems, depth: int) -> bool:
@@ -147,7 +153,7 @@ class Ranking:
         found = self._search(depth, query.at_least, query.threads)
         if self._counts:
             self.totals = self._group(found if query.at_least else self._search(everything, 1, query.threads))
-        self._items, self._is_complete = found.take(slice(self._most)), self._is_all(found, depth)
+        self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
@@ -171,30 +177,35 @@ class Ranking:
         least = max(1, self.query.at_least)
         return tuple(GroupTotal(m, counts[m]) for m in range(len(self.people), least - 1, -1))
 
-    def _with_matches(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Pair people with the faces that hits have now; the scores stay as they were ranked."""
+    def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
+        """Pair people with the faces that photos have now; the scores stay as they were ranked."""
         faces = [person.descriptors for person in self.people]
-        try:
-            exact = {hit.id: hit for hit in self._index.rerank(faces, [hit.id for hit in hits], len(hits))}
-        except InvalidInputError:  # a photo was removed a moment ago
-            exact = {}
-        return [replace(hit, matches=exact[hit.id].matches if hit.id in exact else ()) for hit in hits]
+        elements, similarities = np.full_like(items.elements, -1), np.zeros_like(items.similarities)
+        place = {name: number for number, name in enumerate(items.ids) if name in photos}
+        with suppress(InvalidInputError):  # a photo was removed a moment ago
+            for hit in self._index.rerank(faces, list(place), len(place)):
+                for match in hit.matches:
+                    at = place[hit.id], int(match.query_element)
+                    elements[at], similarities[at] = match.element, match.similarity
+        return replace(items, elements=elements, similarities=similarities)
+
+    def _photo_hits(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> Iterator[PhotoHit]:
+        """Yield the items that are photos still; straight from the arrays, as a page has many of them."""
+        names, threshold = [person.name for person in self.people], self._index.logistic.threshold
+        scores, elements = items.scores.tolist(), items.elements.tolist()
+        pairs = zip(items.ids, scores, elements, items.similarities.tolist(), strict=True)
+        for photo_id, score, of_photo, similarities in pairs:
+            photo = photos.get(photo_id)
+            if photo is not None:
+                faces = photo.faces
+                matches = tuple(
+                    PersonMatch(name, similarity, face, faces[face].box)
+                    for name, similarity, face in zip(names, similarities, of_photo, strict=True)
+                    if 0 <= face < len(faces) and similarity >= threshold
+                )
+                yield PhotoHit(photo, score, matches)
 
 
 def _everything(mode: str, photos: int) -> int:
     """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
     return photos if mode == "exact" else SearchOptions().candidates
-
-
-def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], threshold: float) -> PhotoHit:
-    matches = tuple(
-        PersonMatch(
-            person=people[int(match.query_element)].name,
-            similarity=match.similarity,
-            face=match.element,
-            box=photo.faces[match.element].box,
-        )
-        for match in hit.matches
-        if match.similarity >= threshold and match.element < len(photo.faces)
-    )
-    return PhotoHit(photo, hit.score, matches)

@@ -57,12 +57,12 @@ class PhotoCatalog:
                 chunk = wanted[start : start + _CHUNK]
                 marks = ",".join("?" * len(chunk))
                 faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
-                for row in db.execute(
+                for photo, *face in db.execute(
                     "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
                     f"WHERE photo IN ({marks}) ORDER BY photo, ordinal",
                     chunk,
-                ):
-                    faces[row[0]].append(StoredFace._make(row[1:]))
+                ).fetchall():
+                    faces[photo].append(StoredFace._make(face))
                 for row in db.execute(
                     "SELECT id, path, size, hash, taken, width, height FROM photos "
                     f"WHERE id IN ({marks}) AND state = 'ready'",
