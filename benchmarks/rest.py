@@ -212,7 +212,7 @@ def main() -> None:
     text = (
         "## The server beside the engine\n\n"
         f"Written by `python benchmarks/rest.py --write docs/performance.md` on {machine()}.\n"
-        f"{_WHAT}\n\n{table(columns)}"
+        f"{_WHAT}{_BUSY if os.getloadavg()[0] > 2 * len(os.sched_getaffinity(0)) else ''}\n\n{table(columns)}"
     )
     print(text)
     if options.write:
@@ -231,6 +231,8 @@ _WHAT = (
     "all items with a match. Pages are of 50 photos; the answers have the photos with a match, or all photos "
     "(`at_least` 0), which are ranked further and further down. Times of pages are the least of three answers."
 )
+
+_BUSY = " The machine had much other work to do: only the processor times can be relied on."
 
 if __name__ == "__main__":
     main()
