@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-# Lets every test import `learn_people`; pytest's importlib mode adds no paths by itself.
+# Lets every test import what lies here; pytest's importlib mode adds no paths by itself.
 sys.path.insert(0, str(Path(__file__).parent))
 
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)

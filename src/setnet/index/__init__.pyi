@@ -11,6 +11,7 @@ from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
 from .search.options import SearchOptions as SearchOptions
 from .search.query import QueryLike as QueryLike
+from .search.ranked_items import RankedItems as RankedItems
 from .setindex import SetIndex as SetIndex
 from .settings import PRECISIONS as PRECISIONS
 from .storage.catalog_access import ReadAccess as ReadAccess

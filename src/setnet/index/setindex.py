@@ -22,6 +22,7 @@ from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Hit, Item, Report, Stats
 from setnet.index.search.options import MoreOptions, SearchOptions
 from setnet.index.search.query import QueryLike
+from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
 from setnet.index.settings import Settings, chosen_head, head_named
@@ -302,13 +303,26 @@ class SetIndex:
     @own_errors
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        snapshot, allowed = self._reader.view(options.where)
-        head = self.head if options.mode in ("set", "fast") else None
-        searcher = Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
         if options.mode == "tags":
+            searcher = self._searcher(options)
             with self._reader.reading() as catalog:
                 return searcher.tagged(catalog, queries)
-        return searcher.answers(queries)
+        return self._searcher(options).answers(queries)
+
+    @own_errors
+    def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
+        """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
+
+        With ``at_least``, a ``k`` of the index's length costs little: items that cannot match are not scored.
+        """
+        if options.mode == "tags":
+            raise InvalidInputError("mode 'tags' has no ranked(): use search()")
+        return self._searcher(options).ranked([query])[0]
+
+    def _searcher(self, options: SearchOptions) -> Searcher:
+        snapshot, allowed = self._reader.view(options.where)
+        head = self.head if options.mode in ("set", "fast") else None
+        return Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
 
     @renamed("people", "query")
     @own_errors
@@ -367,7 +381,7 @@ class SetIndex:
                 "FROM segments"
             )
             ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
-            items, tag_count = catalog.count("items"), catalog.count("tag_names")
+            items, tag_count = catalog.living_items(), catalog.count("tag_names")
         files = sorted(p for p in self.path.rglob("*") if p.is_file())
         sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
         sets = self.shape.sets or SetSpec("none", 0, 0)

@@ -18,12 +18,14 @@ from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
 from .search.answer import Answer as Answer
+from .search.answer import GroupTotal as GroupTotal
 from .search.conditions import Conditions as Conditions
 from .search.conditions import date_from as date_from
 from .search.conditions import face_range_from as face_range_from
 from .search.face_identity import NamedPeople as NamedPeople
 from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
+from .search.ranking import Ranking as Ranking
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
@@ -32,7 +34,7 @@ from .store.paths import shown as shown
 from .store.people import Example as Example
 from .store.people import People as People
 from .store.people import Person as Person
-from .store.photo_catalog import Counts as Counts
+from .store.photo_counts import Counts as Counts
 from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto
 from .store.records import LibraryPhoto as LibraryPhoto

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.index import SearchOptions
 from setnet.library.files import LibraryFiles
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
-from setnet.library.search.answer import Answer, answer
+from setnet.library.search.answer import Answer
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from
+from setnet.library.search.ranking import Ranking
 from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.people import Person, PersonDetails
@@ -205,7 +207,16 @@ class Library(LibraryFiles):
             query = PhotoQuery(query, **options)
         elif options:
             raise InvalidInputError(f"give {', '.join(options)} in the PhotoQuery, not beside it")
-        return answer(self.set_index, self.catalog, query, self._as_person)
+        return self.rank(query).page(query.offset, query.k)
+
+    @own_errors
+    def rank(self, query: PhotoQuery, most: int | None = None) -> Ranking:
+        """Return the photos that contain a set of people as a ranking, to read pages from.
+
+        Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
+        when the library changes meanwhile. `most` limits how many photos are ranked in the end.
+        """
+        return Ranking(self.set_index, self.catalog, query, self._as_person, most)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
@@ -237,7 +248,8 @@ class Library(LibraryFiles):
         if not self.people.get(name).examples:  # all forgotten with the photos they came from
             return 0
         index = self.set_index
-        return len(index.search([self.people.descriptors(name)], k=len(index), at_least=1))
+        options = SearchOptions(k=len(index), at_least=1)
+        return len(index.ranked([self.people.descriptors(name)], options))
 
     @own_errors
     def person_details(self, name: str) -> PersonDetails:
@@ -266,6 +278,7 @@ class Library(LibraryFiles):
     @own_errors
     def status(self) -> LibraryStatus:
         """Return what the library holds, its settings and its size on disk."""
+        sets = self.set_index.shape.sets
         return LibraryStatus(
             path=self.path,
             counts=self.catalog.counts(),
@@ -273,7 +286,7 @@ class Library(LibraryFiles):
             failures=tuple(self.catalog.failures()),
             settings=self.settings,
             dim=self.dim,
-            set_vectors=self.set_index.stats().set_vectors,
+            set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
         )
 

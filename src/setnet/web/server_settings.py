@@ -34,6 +34,8 @@ class WebSettings:
     draw_seconds : how long the thumbnail of a photo may take
     search_threads, search_queue : searches at one time, and searches that may wait
     face_lifetime : seconds that faces found in an upload can be referred to
+    answer_lifetime, max_answers : seconds that an answer is kept for its next page after the last one, and
+        bytes of all that are kept
     """
 
     host: str = "127.0.0.1"
@@ -57,6 +59,8 @@ class WebSettings:
     search_threads: int = field(default_factory=usable_cores)
     search_queue: int = 256
     face_lifetime: float = 1800.0
+    answer_lifetime: float = 600.0
+    max_answers: int = 64 * MEGABYTE
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:

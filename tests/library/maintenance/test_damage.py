@@ -57,7 +57,7 @@ def test_a_library_of_the_version_before_is_brought_up_to_date(old: Path) -> Non
         library.forget(["/synthetic/photos/3.jpg"])
         assert library.check() == []
     with sqlite3.connect(old / "library.db") as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (4,)
     assert len(before["photos"]) == 4
 
 

@@ -86,14 +86,14 @@ def test_a_lost_database_is_made_again_from_what_the_index_tells(path: Path) -> 
     assert contents(path) == {"photos": {}, "people": {}, "folders": []}
 
 
-@pytest.mark.parametrize("size", [0, 1, 99, 4096, 20480, 0.5, 0.9])
+@pytest.mark.parametrize("size", [0, 1, 99, 4096, 20480, 0.45, 0.9])
 def test_a_database_cut_short_is_repaired(path: Path, size: float) -> None:
     before = contents(path)
     whole = (path / "library.db").stat().st_size
     os.truncate(path / "library.db", int(size if isinstance(size, int) else size * whole))
     done = Library.repair(path)
     after = contents(path)
-    assert done.lost or size == 0.9
+    assert done.lost or after == before  # what nothing tells of was not lost
     assert after["people"] == before["people"] or size != 0.9  # the list of tables is last, and known
     assert after["photos"].items() <= before["photos"].items()
     assert "Eve" not in after["people"]

@@ -11,7 +11,7 @@ from setnet.cli.output import print_json, print_table, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, PhotoHit
+    from setnet.library import Answer, GroupTotal, PhotoHit
 
 app = make_app()
 
@@ -74,6 +74,7 @@ def search(
         mode=mode,
         at_least=len(people) if all_people else 1 if at_least is None else at_least,
         only=only,
+        totals=True,
         conditions=Conditions.parse(after, before, folder, faces),
     )
     with open_library(library) as opened:
@@ -82,14 +83,14 @@ def search(
         say(f"note: {warning}")
     if sheet is not None:
         contact_sheet(answer, sheet)
-    _print(answer, json)
+    _print(answer, json, "at least " if mode == "fast" else "")
     if sheet is not None:
         say(f"contact sheet: {sheet}")
     if not answer.hits:
         raise typer.Exit(1)
 
 
-def _print(answer: Answer, json: bool) -> None:
+def _print(answer: Answer, json: bool, roughly: str) -> None:
     from setnet.library import shown
 
     if json:
@@ -106,8 +107,25 @@ def _print(answer: Answer, json: bool) -> None:
         [(rank, f"{hit.score:.3f}", _who(hit), shown(hit.path)) for rank, hit in enumerate(answer.hits, 1)],
         right=["", "score"],
     )
+    if answer.totals:
+        say(_totals(answer.totals, len(answer.people), roughly))
     milliseconds = answer.seconds["search"] * 1000
     say(f"{len(answer.hits)} of {answer.searched:,} photos, searched in {milliseconds:.1f} ms")
+
+
+def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
+    """Return how many photos have how many of the people; `fast`, which looks at some, knows a least number.
+
+    >>> from setnet.library import GroupTotal
+    >>> _totals((GroupTotal(2, 1), GroupTotal(1, 1240)), 2, "")
+    'all 2: 1 photo, 1 of 2: 1,240 photos'
+    """
+    groups = [
+        f"{f'all {people}' if matched == people else f'{matched} of {people}'}: "
+        f"{roughly}{photos:,} photo{'' if photos == 1 else 's'}"
+        for matched, photos in totals
+    ]
+    return ", ".join(groups) if people > 1 else groups[0].partition(": ")[2] + " with this person"
 
 
 def _who(hit: PhotoHit) -> str:

@@ -118,6 +118,7 @@ class _Ranking:
         least: list[float],
     ) -> None:
         self._scope, self._field, self._queries, self._second_look = scope, field, queries, second_look
+        self._least = least
         self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
         self._lanes = _open_lanes(field, scope.allowed) if scope.allowed is not None else None
 
@@ -128,9 +129,10 @@ class _Ranking:
     def scans(self, kind: type[AnyScan]) -> Iterator[tuple[AnyScan, int]]:
         """Yield scans of some queries each, with the first's position; none where scoring all is faster."""
         k, field, lanes = self._scope.options.k, self._field, self._lanes
-        if k == 0:
+        if k == 0 or not field.lanes:
             return
-        if (lanes is not None and len(lanes) * FEW <= field.lanes) or 2 * k >= field.lanes:
+        all_enter = 2 * k >= field.lanes and max(self._least) <= 0  # a score that is needed rules most out
+        if (lanes is not None and len(lanes) * FEW <= field.lanes) or all_enter:
             for i in range(len(self._queries)):
                 self._offer(i, _open_lanes(field, None) if lanes is None else lanes)
             return

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend
-from setnet.index.results import Hit, Match
+from setnet.index.results import Hit
 from setnet.index.search.query import Query
+from setnet.index.search.ranked_items import RankedItems
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Snapshot
 
@@ -175,17 +176,16 @@ def _ordered_sum(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(sum(columns[1:], columns[0]))
 
 
-def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
-    """Return ranked entries as hits, with the ids of their items."""
+def ranked_items(snapshot: Snapshot, scored: Scored) -> RankedItems:
+    """Return ranked entries with the ids of their items."""
     ids = [""] * len(scored)
     for s in set(scored.segment.tolist()):
         places = np.flatnonzero(scored.segment == s)
         for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
             ids[at] = name
-    if not (scored.element >= 0).any():  # by set vectors: no elements were looked at
-        return [Hit(name, score, ()) for name, score in zip(ids, scored.score.tolist(), strict=True)]
-    elements, similarities = scored.element.tolist(), scored.similarity.tolist()
-    return [
-        Hit(name, score, tuple(Match(p, e, s[p]) for p, e in enumerate(pairs) if e >= 0))
-        for name, score, pairs, s in zip(ids, scored.score.tolist(), elements, similarities, strict=True)
-    ]
+    return RankedItems(ids, scored.score, scored.matched, scored.element, scored.similarity)
+
+
+def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
+    """Return ranked entries as hits."""
+    return ranked_items(snapshot, scored).hits()

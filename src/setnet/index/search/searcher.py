@@ -13,7 +13,8 @@ from setnet.errors import InvalidInputError
 from setnet.index.results import Hit
 from setnet.index.search import modes
 from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
-from setnet.index.search.ranking import Rows, hits_of
+from setnet.index.search.ranked_items import RankedItems
+from setnet.index.search.ranking import Rows, hits_of, ranked_items
 from setnet.index.search.scope import Scope
 from setnet.index.search.tags import TagQuery
 from setnet.index.settings import GIVEN, Settings
@@ -31,6 +32,10 @@ class Searcher:
 
     def answers(self, queries: Sequence[QueryLike]) -> list[list[Hit]]:
         """Return the hits of each query, in one pass over the vectors."""
+        return [items.hits() for items in self.ranked(queries)]
+
+    def ranked(self, queries: Sequence[QueryLike]) -> list[RankedItems]:
+        """Return the items found by each query, as arrays, in one pass over the vectors."""
         options, sets = self.scope.options, self.settings.shape.sets
         by_codes = options.mode == "fast" and options.first == "codes"
         by_codes = by_codes and self.scope.snapshot.bit_coded and not options.aggregate_query
@@ -53,7 +58,7 @@ class Searcher:
             found = modes.fast(self.scope, exact)
         else:
             found = modes.fast_by_sets(self.scope, [self._set_query(query) for query in given], exact)
-        return [hits_of(self.scope.snapshot, scored) for scored in found]
+        return [ranked_items(self.scope.snapshot, scored) for scored in found]
 
     def tagged(self, catalog: Catalog, queries: Sequence[QueryLike]) -> list[list[Hit]]:
         """Return the hits of queries by names, inside a transaction of the caller's."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setnet.library.store.photo_catalog import Counts
+from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto
 
 if TYPE_CHECKING:

@@ -1,34 +1,33 @@
-"""Run a query for photos on the index, and join the hits with the photos' records."""
+"""The answer to a query for photos: hits in the user's terms, totals, timings and warnings."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from time import perf_counter
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from setnet.library.search.query_person import QueryPerson
+from setnet.library.store.records import PathText, PhotoHit
 
-from setnet.errors import InvalidInputError
-from setnet.index import Hit, SetIndex
-from setnet.library.search.conditions import Conditions
-from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_person import QueryPerson, with_unique_names
-from setnet.library.store.photo_catalog import PhotoCatalog
-from setnet.library.store.records import LibraryPhoto, PathText, PersonMatch, PhotoHit
-from setnet.sets import Logistic
 
-_SURE = 0.9  # more than a match: a remark that is often wrong is soon not read any more
+class GroupTotal(NamedTuple):
+    """How many photos have exactly `matched` of the query's people in them."""
+
+    matched: int
+    photos: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers as values that JSON can hold."""
+        return self._asdict()
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The ranked photos of a query, with timings and warnings.
+    """Ranked photos of a query, with totals, timings and warnings.
 
     `searched` counts the photos in the index; `seconds` has the time spent on the query's faces, the
-    engine's search and reading the photos' records.
+    engine's search and reading the photos' records. `totals` has the photos of the whole answer by how many
+    of the people are in them, most first: None when they were not asked for, or the mode compares no faces.
     """
 
     hits: tuple[PhotoHit, ...]
@@ -37,6 +36,7 @@ class Answer:
     searched: int
     seconds: dict[str, float]
     warnings: tuple[str, ...]
+    totals: tuple[GroupTotal, ...] | None = None
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the answer as values that JSON can hold; `path_text` writes the paths of photos."""
@@ -47,102 +47,5 @@ class Answer:
             "searched": self.searched,
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "warnings": list(self.warnings),
+            "totals": None if self.totals is None else [total.to_dict() for total in self.totals],
         }
-
-
-def answer(
-    index: SetIndex,
-    catalog: PhotoCatalog,
-    query: PhotoQuery,
-    resolved: Callable[[PersonLike, int], QueryPerson],
-) -> Answer:
-    """Answer a query; `resolved` gives its persons, each with their number, a name and descriptors."""
-    begin = perf_counter()
-    everyone = [resolved(p, n) for some in (query.people, query.without) for n, p in enumerate(some, 1)]
-    everyone = with_unique_names(everyone)
-    people, without = everyone[: len(query.people)], everyone[len(query.people) :]
-    start = perf_counter()
-    unfinished = {str(photo_id) for photo_id, _, _ in catalog.unfinished()}
-    conditions = query.conditions or Conditions()
-    missing = conditions.unmet_by(catalog)
-    descriptors = [person.descriptors for person in people]
-    found = (
-        []
-        if missing
-        else index.search(
-            descriptors,
-            k=query.offset + query.k + len(unfinished),
-            mode=query.mode,
-            where=conditions.where(),
-            at_least=query.at_least,
-            only=query.only,
-            without=[person.descriptors for person in without] or None,
-            threads=query.threads,
-        )
-    )
-    searched = perf_counter()
-    page = [hit for hit in found if hit.id not in unfinished][query.offset :]
-    photos = catalog.photos([hit.id for hit in page])
-    page = [hit for hit in page if hit.id in photos][: query.k]
-    if query.mode == "set":
-        page = _with_matches(page, index, descriptors)
-    threshold = index.logistic.threshold
-    return Answer(
-        hits=tuple(_photo_hit(hit, photos[hit.id], people, threshold) for hit in page),
-        people=tuple(people),
-        without=tuple(without),
-        searched=len(index),
-        seconds={
-            "people": start - begin,
-            "search": searched - start,
-            "records": perf_counter() - searched,
-        },
-        warnings=(
-            *(note for person in everyone for note in person.notes),
-            *look_alikes(people, index.logistic),
-            *missing,
-        ),
-    )
-
-
-def look_alikes(people: Sequence[QueryPerson], logistic: Logistic) -> list[str]:
-    """Return a warning for each pair of query people who are very probably one person."""
-    centres = [_centre(person) for person in people]
-    warnings = []
-    for a in range(len(people)):
-        for b in range(a + 1, len(people)):
-            similarity = float(centres[a] @ centres[b])
-            if float(logistic.probability(similarity)) >= _SURE:
-                warnings.append(
-                    f"{people[a].name} and {people[b].name} look like one and the same person "
-                    f"(similarity {similarity:.2f}): one face can only count for one of them"
-                )
-    return warnings
-
-
-def _centre(person: QueryPerson) -> NDArray[np.float32]:
-    mean: NDArray[np.float32] = person.descriptors.mean(axis=0)
-    return mean / max(float(np.linalg.norm(mean)), 1e-12)
-
-
-def _with_matches(hits: Sequence[Hit], index: SetIndex, descriptors: list[NDArray[np.float32]]) -> list[Hit]:
-    """Pair people with faces in hits of `set` mode, which compares no faces; scores stay as they are."""
-    try:
-        exact = {hit.id: hit for hit in index.rerank(descriptors, [hit.id for hit in hits], len(hits))}
-    except InvalidInputError:  # a photo was removed since the search
-        exact = {}
-    return [replace(hit, matches=exact[hit.id].matches) if hit.id in exact else hit for hit in hits]
-
-
-def _photo_hit(hit: Hit, photo: LibraryPhoto, people: Sequence[QueryPerson], threshold: float) -> PhotoHit:
-    matches = tuple(
-        PersonMatch(
-            person=people[int(match.query_element)].name,
-            similarity=match.similarity,
-            face=match.element,
-            box=photo.faces[match.element].box,
-        )
-        for match in hit.matches
-        if match.similarity >= threshold and match.element < len(photo.faces)
-    )
-    return PhotoHit(photo, hit.score, matches)

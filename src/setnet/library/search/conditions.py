@@ -68,7 +68,7 @@ class Conditions:
 
     def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo of the library can meet the conditions; empty if one may."""
-        if (self.after or self.before) and not catalog.any_time_known():
+        if (self.after or self.before) and not catalog.counts().timed:
             return ["no photo in this library has a known time (EXIF): --after and --before find nothing"]
         return []
 

@@ -35,6 +35,8 @@ class PhotoQuery:
         How many of the people must be matched in a photo.
     only
         Whether photos with anybody else in them are left out.
+    totals
+        Whether to count the photos with all of the people, all but one and so on down to one.
     conditions
         Conditions on time, folder and number of faces.
     threads
@@ -48,6 +50,7 @@ class PhotoQuery:
     mode: str = "exact"
     at_least: int = 0
     only: bool = False
+    totals: bool = False
     conditions: Conditions | None = None
     threads: int | None = None
 

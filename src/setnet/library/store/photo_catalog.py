@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from setnet.errors import InvalidInputError
+from setnet.library.store import photo_counts
+from setnet.library.store.commit_record import stored_commits
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path
+from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
+_EPOCH = datetime(1970, 1, 1)
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 
@@ -28,23 +32,6 @@ class KnownFile:
     state: str
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """How many photos, faces, people and folders a library has."""
-
-    photos: int
-    without_faces: int
-    faces: int
-    failed: int
-    unfinished: int
-    people: int
-    folders: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
-
-
 def taken_number(taken: datetime | None) -> float | None:
     """Return a photo's time as a number: cameras write local time without a zone, so none is applied."""
     return None if taken is None else taken.replace(tzinfo=UTC).timestamp()
@@ -52,7 +39,7 @@ def taken_number(taken: datetime | None) -> float | None:
 
 def taken_time(number: float | None) -> datetime | None:
     """Return the local time of a stored number."""
-    return None if number is None else datetime.fromtimestamp(number, UTC).replace(tzinfo=None)
+    return None if number is None else _EPOCH + timedelta(seconds=number)
 
 
 class PhotoCatalog:
@@ -70,12 +57,12 @@ class PhotoCatalog:
                 chunk = wanted[start : start + _CHUNK]
                 marks = ",".join("?" * len(chunk))
                 faces: defaultdict[int, list[StoredFace]] = defaultdict(list)
-                for row in db.execute(
+                for photo, *face in db.execute(
                     "SELECT photo, ordinal, x0, y0, x1, y1, score, landmarks, quality FROM faces "
                     f"WHERE photo IN ({marks}) ORDER BY photo, ordinal",
                     chunk,
-                ):
-                    faces[row[0]].append(StoredFace._make(row[1:]))
+                ).fetchall():
+                    faces[photo].append(StoredFace._make(face))
                 for row in db.execute(
                     "SELECT id, path, size, hash, taken, width, height FROM photos "
                     f"WHERE id IN ({marks}) AND state = 'ready'",
@@ -137,15 +124,6 @@ class PhotoCatalog:
                 "SELECT id, path FROM photos WHERE hash = ? AND state = 'ready' ORDER BY id", (content_hash,)
             ).fetchall()
 
-    def any_time_known(self) -> bool:
-        """Return whether the time of any photo is known."""
-        with self._database.reading() as db:
-            return bool(
-                db.execute(
-                    "SELECT EXISTS (SELECT 1 FROM photos WHERE taken IS NOT NULL AND state = 'ready')"
-                ).fetchone()[0]
-            )
-
     def contents(self) -> Iterator[tuple[str, str]]:
         """Yield (id, content hash) of every finished photo."""
         with self._database.reading() as db:
@@ -169,15 +147,13 @@ class PhotoCatalog:
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:
-            return Counts(
-                *db.execute(
-                    "SELECT coalesce(sum(state = 'ready'), 0), "
-                    "coalesce(sum(state = 'ready' AND faces = 0), 0), "
-                    "coalesce(sum(iif(state = 'ready', faces, 0)), 0), coalesce(sum(state = 'failed'), 0), "
-                    "coalesce(sum(state IN ('adding', 'removing')), 0), "
-                    "(SELECT count(*) FROM people), (SELECT count(*) FROM folders) FROM photos"
-                ).fetchone()
-            )
+            # An older database that cannot be written has no numbers to read.
+            return photo_counts.kept(db) if self._database.is_current else photo_counts.counted(db)
+
+    def commit(self) -> int:
+        """Return the number of the last change of photos or people; 0 where changes are not numbered."""
+        with self._database.reading() as db:
+            return stored_commits(db) if self._database.is_current else 0
 
     def meta(self, key: str) -> str | None:
         """Return a stored setting."""

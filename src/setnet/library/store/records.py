@@ -49,6 +49,16 @@ class StoredFace(NamedTuple):
         return Box(self.x0, self.y0, self.x1, self.y1)
 
     @property
+    def corners(self) -> list[float]:
+        """The rectangle as `corners` writes it, which an answer has for every face."""
+        return [
+            round(10 * self.x0) / 10,
+            round(10 * self.y0) / 10,
+            round(10 * self.x1) / 10,
+            round(10 * self.y1) / 10,
+        ]
+
+    @property
     def landmarks(self) -> NDArray[np.float32]:
         """Eyes, nose and corners of the mouth: (5, 2) in pixels."""
         return np.frombuffer(self.stored_landmarks, "<f4").reshape(5, 2)
@@ -61,7 +71,7 @@ class StoredFace(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the face as values that JSON can hold."""
-        return {"box": corners(self.box), "score": round(self.score, 4), "quality": dict(self.quality)}
+        return {"box": self.corners, "score": round(self.score, 4), "quality": dict(self.quality)}
 
 
 class LibraryPhoto(NamedTuple):
@@ -88,18 +98,24 @@ class LibraryPhoto(NamedTuple):
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the photo as values that JSON can hold; `version` changes with the file's content."""
-        folder, name = os.path.split(self.stored_path)
         return {
             "photo": path_text(self.stored_path),
             "id": self.id,
-            "name": shown(name),
-            "folder": shown(folder),
+            **self.file_facts(),
+            "faces": [{"box": face.corners} for face in self.faces],
+        }
+
+    def file_facts(self) -> dict[str, Any]:
+        """Return what is known of the file, as values that JSON can hold."""
+        folder, slash, name = shown(self.stored_path).rpartition("/")
+        return {
+            "name": name,
+            "folder": folder or slash,
             "version": self.content[:12],
             "taken": self.taken.isoformat() if self.taken else None,
             "width": self.width,
             "height": self.height,
             "bytes": self.size,
-            "faces": [{"box": corners(face.box)} for face in self.faces],
         }
 
 
@@ -152,14 +168,13 @@ class PhotoHit(NamedTuple):
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the hit as values that JSON can hold: `faces` is a count, `boxes` has each face's."""
-        photo = self.photo.to_dict(path_text)
-        boxes = [face["box"] for face in photo.pop("faces")]
+        photo = self.photo
         return {
-            "photo": photo.pop("photo"),
-            "id": photo.pop("id"),
+            "photo": path_text(photo.stored_path),
+            "id": photo.id,
             "score": round(self.score, 6),
             "matches": [match.to_dict() for match in self.matches],
-            "faces": len(boxes),
-            "boxes": boxes,
-            **photo,
+            "faces": len(photo.faces),
+            "boxes": [face.corners for face in photo.faces],
+            **photo.file_facts(),
         }

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
-from setnet.library.store import row_sums
+from setnet.library.store import photo_counts, row_sums
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 _FIRST_WITH_SUMS = 3
@@ -62,6 +62,7 @@ MIGRATIONS: tuple[str, ...] = (
     "CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;\n"
     "INSERT INTO sums VALUES ('commits', 0);\n",
     "DELETE FROM sums WHERE name <> 'commits';\n" + row_sums.MIGRATION,
+    photo_counts.MIGRATION,
 )
 
 

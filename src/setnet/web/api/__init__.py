@@ -24,6 +24,7 @@ def api() -> APIRouter:
                 403: "Refused",
                 404: "Not there",
                 409: "Not now",
+                410: "Not kept any more",
                 413: "Too large",
                 415: "Another kind of body is expected",
                 422: "Something in the request does not fit",
@@ -32,6 +33,7 @@ def api() -> APIRouter:
             }.items()
         },
     )
-    for part in (health, session, faces, search, photos, people, index, forget, sets):
+    # The first is found fastest.
+    for part in (search, health, session, faces, photos, people, index, forget, sets):
         routes.include_router(part.routes)
     return routes

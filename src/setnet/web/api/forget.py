@@ -35,5 +35,5 @@ def _forget(state: ServerState, folder: str) -> int:
         raise Problem(409, "an index run is under way: stop it first")
     with state.library.reading() as library:
         photos = library.forget([folder])
-    state.drop_counts()
+    state.rankings.clear()
     return photos

@@ -63,8 +63,6 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
         if job.version != sent:
             sent, silent = job.version, 0.0
             yield f"event: index\nid: {job.version}\ndata: {json.dumps(job.to_dict())}\n\n"
-            if job.state not in ("running", "stopping"):
-                state.drop_counts()
         elif silent >= _HEARTBEAT_SECONDS:
             silent = 0.0
             yield ": still here\n\n"

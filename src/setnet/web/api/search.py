@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
-from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Example, PhotoQuery, shown
+from setnet.library import Conditions, Example, Library, PhotoQuery, Ranking, shown
 from setnet.web.api.bodies.answers import SearchAnswer
-from setnet.web.api.bodies.cursor import MOST_HITS, cursor_at, digest_of, offset_in
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.examples import person_of, uploads_of
+from setnet.web.server.problems import Problem
+from setnet.web.state.cursors import Place, digest_of
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["search"])
+
+MOST_HITS = 20_000  # further down nobody looks
 
 
 @routes.post("/search", response_model=SearchAnswer, openapi_extra=json_schema(SearchQuery))
@@ -26,43 +27,88 @@ async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: S
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A person is a saved name, faces found by `POST /faces`, faces of photos in the library, images
-    (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page.
+    (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page, in
+    the order that was found first: no photo comes twice or is left out when the library changes meanwhile.
     """
-    uploads = [await uploads_of(state, person) for person in (*query.people, *query.without)]
-    answer = await state.searching.run(_answer, state, query, uploads)
+    answer = None
+    if query.cursor is not None:
+        answer = await state.searching.run(_next_page, state, query, query.cursor)
+    if answer is None:
+        uploads = [await uploads_of(state, person) for person in (*query.people, *query.without)]
+        answer = await state.searching.run(_searched, state, query, uploads)
     return Response(answer, media_type="application/json")
 
 
-def _answer(state: ServerState, query: SearchQuery, uploads: list[list[Example]]) -> bytes:
-    digest = digest_of(query.model_dump_json(exclude={"cursor", "k"}))
-    offset = offset_in(query.cursor, digest)
-    k = min(query.k, MOST_HITS - offset)
-    if k <= 0:
-        raise InvalidInputError(f"an answer has at most {MOST_HITS} photos: narrow the query")
-    at_least = query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1)
+def _next_page(state: ServerState, query: SearchQuery, cursor: str) -> bytes | None:
+    """Return a page of an answer that is kept; None when it is not."""
+    digest = _digest(query)
+    place = state.cursors.place_in(cursor, digest)
     with state.library.reading() as library:
-        people = [
-            person_of(person, number, found, library)
-            for number, (person, found) in enumerate(
-                zip((*query.people, *query.without), uploads, strict=True), 1
+        ranking = state.rankings.get(digest, place.commit, library)
+        return None if ranking is None else _page(state, query, digest, library, ranking, place.offset)
+
+
+def _searched(state: ServerState, query: SearchQuery, uploads: list[list[Example]]) -> bytes:
+    """Return the first page, or one whose answer is not kept any more."""
+    digest = _digest(query)
+    place = None if query.cursor is None else state.cursors.place_in(query.cursor, digest)
+    offset = 0 if place is None else place.offset
+    with state.library.reading() as library:
+        if place is not None and library.catalog.commit() != place.commit:
+            raise Problem(
+                410,
+                "this answer is not kept any more, and the library has changed since: "
+                "leave the cursor out to start again",
             )
-        ]
-        answer = library.find(
-            PhotoQuery(
-                people[: len(query.people)],
-                without=people[len(query.people) :],
-                k=k + 1,  # one more: is there a next page?
-                offset=offset,
-                mode=query.mode,
-                at_least=at_least,
-                only=query.only,
-                conditions=Conditions.parse(
-                    query.after, query.before, query.folder, (query.min_faces, query.max_faces)
-                ),
-                threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
-            )
+        ranking = library.rank(_photo_query(state, query, uploads, offset, library), MOST_HITS)
+        return _page(state, query, digest, library, ranking, offset)
+
+
+def _photo_query(
+    state: ServerState, query: SearchQuery, uploads: list[list[Example]], offset: int, library: Library
+) -> PhotoQuery:
+    people = [
+        person_of(person, number, found, library)
+        for number, (person, found) in enumerate(
+            zip((*query.people, *query.without), uploads, strict=True), 1
         )
-    state.metrics.searches.observe(answer.seconds["search"])
-    more = len(answer.hits) > k and offset + k < MOST_HITS
-    page = replace(answer, hits=answer.hits[:k]).to_dict(shown)
-    return to_json(page | {"cursor": cursor_at(offset + k, digest) if more else None})
+    ]
+    return PhotoQuery(
+        people[: len(query.people)],
+        without=people[len(query.people) :],
+        k=query.k,
+        offset=offset,
+        mode=query.mode,
+        at_least=query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1),
+        only=query.only,
+        totals=query.totals,
+        conditions=Conditions.parse(
+            query.after, query.before, query.folder, (query.min_faces, query.max_faces)
+        ),
+        threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
+    )
+
+
+def _page(
+    state: ServerState, query: SearchQuery, digest: bytes, library: Library, ranking: Ranking, offset: int
+) -> bytes:
+    end = offset + query.k
+    answer = ranking.page(offset, query.k)
+    cursor = None
+    if ranking.has_more(end):
+        cursor = state.cursors.at(Place(end, ranking.commit), digest)
+        state.rankings.keep(digest, library, ranking)
+        if query.cursor is not None:  # somebody reads on: what comes next is ranked meanwhile
+            state.searching.spare(_prepare, state, ranking, end)
+    if answer.seconds["search"]:
+        state.metrics.searches.observe(answer.seconds["search"])
+    return to_json(answer.to_dict(shown) | {"cursor": cursor})
+
+
+def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
+    with state.library.reading():
+        ranking.prepare(end)
+
+
+def _digest(query: SearchQuery) -> bytes:
+    return digest_of(query.model_dump_json(exclude={"cursor", "k"}))

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import TypeVar
 
 from setnet.errors import SetNetError
@@ -18,15 +17,15 @@ from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings
+from setnet.web.state.cursors import Cursors
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
+from setnet.web.state.kept_rankings import KeptRankings
 from setnet.web.state.open_library import OpenLibrary
 from setnet.web.state.set_store import SetStore
 from setnet.web.state.uploaded_faces import UploadedFaces
 
 T = TypeVar("T")
-
-_COUNTS_LIVE_SECONDS = 2.0  # counting a large library takes a while; nobody sees the difference
 
 
 class ServerState:
@@ -46,6 +45,8 @@ class ServerState:
             finds_faces=True,
         )
         self.faces = UploadedFaces(settings.face_lifetime)
+        self.cursors = Cursors()
+        self.rankings = KeptRankings(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)
         self.sets = SetStore(sets)
         self.metrics = Metrics()
@@ -58,7 +59,6 @@ class ServerState:
         )
         self.writing = BoundedThreads("writing", 1, 64)
         self.stopping = threading.Event()
-        self._counts: tuple[float, Counts] | None = None
         self._warming: asyncio.Task[None] | None = None
 
     async def read(self, call: Callable[[Library], T]) -> T:
@@ -74,15 +74,8 @@ class ServerState:
             return call(library)
 
     def counts(self) -> Counts:
-        """Return the library's counts, cached for a moment."""
-        if self._counts is None or monotonic() - self._counts[0] > _COUNTS_LIVE_SECONDS:
-            with self.library.reading() as library:
-                self._counts = (monotonic(), library.catalog.counts())
-        return self._counts[1]
-
-    def drop_counts(self) -> None:
-        """Drop the cached counts."""
-        self._counts = None
+        """Return the library's counts."""
+        return self._with_library(lambda library: library.catalog.counts())
 
     def forget_everything(self) -> int:
         """Delete the library; refused while it is being written."""
@@ -90,7 +83,7 @@ class ServerState:
             raise Problem(409, "an index run is under way: stop it first")
         photos = self.library.forget_everything()
         self.faces.clear()
-        self.drop_counts()
+        self.rankings.clear()
         return photos
 
     def gauges(self) -> dict[str, float]:
@@ -98,6 +91,8 @@ class ServerState:
         counts = self.counts()
         return {
             "face_queue": self.pool.waiting,
+            "answers_kept": len(self.rankings),
+            "answers_kept_bytes": self.rankings.nbytes,
             "faces_remembered": len(self.faces),
             "index_running": float(self.index_job.is_running),
             "library_faces": counts.faces,

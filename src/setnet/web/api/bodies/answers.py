@@ -81,6 +81,13 @@ class HitAnswer(_PhotoFields):
     boxes: list[Corners]
 
 
+class TotalAnswer(_Answer):
+    """How many photos have exactly this many of the people."""
+
+    matched: int
+    photos: int
+
+
 class SearchAnswer(_Answer):
     """Photos with most of the people first."""
 
@@ -90,6 +97,9 @@ class SearchAnswer(_Answer):
     searched: int
     seconds: dict[str, float]
     warnings: list[str]
+    totals: Annotated[
+        list[TotalAnswer] | None, Field(description="Of the whole answer, most people first, if asked for")
+    ]
     cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
 
 

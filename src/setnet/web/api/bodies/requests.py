@@ -63,6 +63,9 @@ class SearchQuery(Strict):
         int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
     ] = None
     only: Annotated[bool, Field(description="Nobody else may be in the photo")] = False
+    totals: Annotated[
+        bool, Field(description="Also count the photos with all of the people, all but one and so on")
+    ] = False
     after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
     before: Annotated[Date | None, Field(description="Taken before")] = None
     folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None

@@ -75,6 +75,7 @@ export function request() {
     min_faces: number(f.minFaces),
     max_faces: number(f.maxFaces),
     mode: f.mode,
+    totals: true,
     k: 60,
   };
 }

@@ -76,7 +76,7 @@ export class SearchView {
     const began = performance.now();
     const body = request(); // further pages belong to this query, whatever is being typed meanwhile
     const first = await api.search(body, signal);
-    return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings,
+    return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings, totals: first.totals,
       round: performance.now() - began, next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
   }
 
@@ -151,9 +151,16 @@ export class SearchView {
       const inGroup = hits.filter((hit) => hit.matches.length === count);
       if (!inGroup.length) continue;
       const title = total === 1 ? `With ${label(this.answer.people[0])}` : count === total ? `All ${total}` : `${count} of ${total}`;
-      groups.push({ title: count ? title : "Nobody confirmed", note: `${plural(inGroup.length, "photo")}${this.answer.cursor ? " so far" : ""}`, hits: inGroup });
+      groups.push({ title: count ? title : "Nobody confirmed", note: this.size(inGroup.length, count), hits: inGroup });
     }
     return groups;
+  }
+
+  // While there is more to load, the server's count of the whole answer; `fast` and `set` cannot tell.
+  size(loaded, count) {
+    const { cursor, totals } = this.answer;
+    const all = query.filters.mode === "exact" && totals?.find((total) => total.matched === count)?.photos;
+    return cursor ? all ? plural(all, "photo") : `${plural(loaded, "photo")} so far` : plural(loaded, "photo");
   }
 
   summarise(hits) {

@@ -1,0 +1,211 @@
+"""Rank the photos of a query once, and read pages of them without searching again."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+
+import numpy as np
+
+from setnet.errors import InvalidInputError
+from setnet.index import RankedItems, SearchOptions, SetIndex
+from setnet.library.search.answer import Answer, GroupTotal
+from setnet.library.search.conditions import Conditions
+from setnet.library.search.look_alikes import look_alikes
+from setnet.library.search.query import PersonLike, PhotoQuery
+from setnet.library.search.query_person import QueryPerson, with_unique_names
+from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
+
+_GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
+_AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
+
+
+class Ranking:
+    """The photos of a query, best first, with their scores as of the moment they were ranked.
+
+    Pages follow each other without gap or repeat, whatever is indexed or removed between them: photos
+    removed since are left out, and those added since may follow the ones that were ranked before. A page
+    shows the records of its photos as they are when it is read.
+
+    The first search ranks what `query` asks for and one photo more; a page further down has more of them
+    ranked, `most` at most.
+    """
+
+    def __init__(
+        self,
+        index: SetIndex,
+        catalog: PhotoCatalog,
+        query: PhotoQuery,
+        resolved: Callable[[PersonLike, int], QueryPerson],
+        most: int | None = None,
+    ) -> None:
+        begin = perf_counter()
+        both = (query.people, query.without)
+        everyone = with_unique_names([resolved(p, n) for some in both for n, p in enumerate(some, 1)])
+        self.query = query
+        self.people, self.without = everyone[: len(query.people)], everyone[len(query.people) :]
+        start = perf_counter()
+        self._index, self._catalog = index, catalog
+        self._extending = threading.Lock()
+        self._conditions = query.conditions or Conditions()
+        missing = self._conditions.unmet_by(catalog)
+        self.commit = catalog.commit()  # before the search: what changes during it is noticed
+        self.searched = len(index)
+        self._most = sys.maxsize if most is None else most
+        self.totals: tuple[GroupTotal, ...] | None = None
+        self._items, self._is_complete = RankedItems.none(len(self.people)), True
+        if not missing:
+            self._rank(min(query.offset + query.k + 1, self._most))
+        elif self._counts:
+            self.totals = self._group(self._items)
+        self._seconds = {"people": start - begin, "search": perf_counter() - start}
+        self._warnings = (
+            *(note for person in everyone for note in person.notes),
+            *look_alikes(self.people, index.logistic),
+            *missing,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory, about."""
+        faces = sum(person.descriptors.nbytes for person in (*self.people, *self.without))
+        return self._items.nbytes + faces
+
+    def page(self, offset: int, k: int) -> Answer:
+        """Return the photos from number `offset` (from 0) on, k of them or fewer when some were removed."""
+        start = perf_counter()
+        has_searched = self._reach(offset + k + 1)  # one more: is there a next page?
+        searched = perf_counter()
+        items = self._items.take(slice(offset, offset + k))
+        photos = self._catalog.photos(items.ids)
+        # After the records were read: those of an unchanged library have the faces that were matched.
+        if self.query.mode == "set" or self._catalog.commit() != self.commit:
+            items = self._matched_now(items, photos)
+        hits = tuple(self._photo_hits(items, photos))
+        seconds = {
+            "people": 0.0,
+            "search": searched - start if has_searched else 0.0,
+            "records": perf_counter() - searched,
+        }
+        if offset == self.query.offset:
+            seconds |= self._seconds
+        return Answer(
+            hits=hits,
+            people=tuple(self.people),
+            without=tuple(self.without),
+            searched=self.searched,
+            seconds=seconds,
+            warnings=self._warnings,
+            totals=self.totals,
+        )
+
+    def has_more(self, end: int) -> bool:
+        """Return whether photos follow the first `end`."""
+        self._reach(end + 1)
+        return len(self._items) > end
+
+    def prepare(self, end: int) -> None:
+        """Rank further photos if a reader who is at `end` will soon need them, on one core.
+
+        Does nothing where another thread does it already: none has to wait for what it does not need yet.
+        """
+        if self._extending.acquire(blocking=False):
+            try:
+                self._extend_for(_AHEAD * end, _AHEAD, threads=1)
+            finally:
+                self._extending.release()
+
+    def _reach(self, end: int) -> bool:
+        """Rank at least `end` photos, or all there are; return whether that took a search."""
+        if len(self._items) >= end or self._is_complete:
+            return False
+        with self._extending:  # what another thread is searching for is waited for
+            self._extend_for(end, _GROWTH, self.query.threads)
+        return True
+
+    def _extend_for(self, end: int, growth: int, threads: int | None) -> None:
+        ranked = len(self._items)
+        if ranked >= end or self._is_complete:
+            return
+        depth = min(max(end, growth * ranked), self._most)
+        found = self._search(depth, self.query.at_least, threads)
+        # The same again and more; after a change of the library some may have moved, up or away.
+        self._items = self._items.followed_by(found).first(self._most)
+        self._is_complete = self._is_all(found, depth)
+
+    def _is_all(self, found: RankedItems, depth: int) -> bool:
+        return len(found) < depth or depth >= min(self._most, len(self._index))
+
+    @property
+    def _counts(self) -> bool:
+        return self.query.totals and self.query.mode != "set"
+
+    def _rank(self, depth: int) -> None:
+        """Search for the first time, and count groups in the same search where it finds all of them."""
+        query, everything = self.query, max(depth, _everything(self.query.mode, self.searched))
+        if self._counts and query.at_least:
+            depth = everything
+        found = self._search(depth, query.at_least, query.threads)
+        if self._counts:
+            self.totals = self._group(found if query.at_least else self._search(everything, 1, query.threads))
+        self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
+
+    def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
+        unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
+        options = SearchOptions(
+            k + len(unfinished),
+            self.query.mode,
+            where=self._conditions.where(),
+            at_least=at_least,
+            only=self.query.only,
+            without=[person.descriptors for person in self.without] or None,
+            threads=threads,
+        )
+        found = self._index.ranked([person.descriptors for person in self.people], options)
+        if unfinished:
+            ready = [place for place, name in enumerate(found.ids) if name not in unfinished]
+            found = found.take(np.array(ready[:k], np.int64))
+        return found
+
+    def _group(self, found: RankedItems) -> tuple[GroupTotal, ...]:
+        counts = np.bincount(found.matched, minlength=len(self.people) + 1).tolist()
+        least = max(1, self.query.at_least)
+        return tuple(GroupTotal(m, counts[m]) for m in range(len(self.people), least - 1, -1))
+
+    def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
+        """Pair people with the faces that photos have now; the scores stay as they were ranked."""
+        faces = [person.descriptors for person in self.people]
+        elements, similarities = np.full_like(items.elements, -1), np.zeros_like(items.similarities)
+        place = {name: number for number, name in enumerate(items.ids) if name in photos}
+        with suppress(InvalidInputError):  # a photo was removed a moment ago
+            for hit in self._index.rerank(faces, list(place), len(place)):
+                for match in hit.matches:
+                    at = place[hit.id], int(match.query_element)
+                    elements[at], similarities[at] = match.element, match.similarity
+        return replace(items, elements=elements, similarities=similarities)
+
+    def _photo_hits(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> Iterator[PhotoHit]:
+        """Yield the items that are photos still; straight from the arrays, as a page has many of them."""
+        names, threshold = [person.name for person in self.people], self._index.logistic.threshold
+        scores, elements = items.scores.tolist(), items.elements.tolist()
+        pairs = zip(items.ids, scores, elements, items.similarities.tolist(), strict=True)
+        for photo_id, score, of_photo, similarities in pairs:
+            photo = photos.get(photo_id)
+            if photo is not None:
+                faces = photo.faces
+                matches = tuple(
+                    PersonMatch(name, similarity, face, faces[face].box)
+                    for name, similarity, face in zip(names, similarities, of_photo, strict=True)
+                    if 0 <= face < len(faces) and similarity >= threshold
+                )
+                yield PhotoHit(photo, score, matches)
+
+
+def _everything(mode: str, photos: int) -> int:
+    """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
+    return photos if mode == "exact" else SearchOptions().candidates
