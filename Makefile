@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile \
-         $(wildcard src/setnet/index/kernels/*.[ch])
+         $(wildcard src/setnet/index/kernels/c/*.[ch])
 # On macOS a browser is an application, not a command.
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)

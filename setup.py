@@ -4,7 +4,7 @@ from glob import glob
 
 from setuptools import Extension, setup
 
-KERNELS = "src/setnet/index/kernels"
+KERNELS = "src/setnet/index/kernels/c"
 
 setup(
     ext_modules=[

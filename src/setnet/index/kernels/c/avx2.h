@@ -27,7 +27,7 @@ AVX2 __m256 exp256(__m256 x) {
 AVX2 __m256 probability256(__m256 s, const Query *q) {
   __m256 z = _mm256_fmadd_ps(_mm256_sub_ps(s, _mm256_set1_ps(q->threshold)), _mm256_set1_ps(q->w),
                              _mm256_set1_ps(q->inflate));
-  z = _mm256_min_ps(_mm256_max_ps(z, _mm256_set1_ps(-80.0f)), _mm256_set1_ps(80.0f));
+  z = _mm256_max_ps(_mm256_min_ps(z, _mm256_set1_ps(80.0f)), _mm256_set1_ps(-80.0f)); /* a NaN becomes 80 */
   __m256 e = exp256(_mm256_sub_ps(_mm256_setzero_ps(), z));
   return _mm256_div_ps(_mm256_set1_ps(1.0f), _mm256_add_ps(_mm256_set1_ps(1.0f), e));
 }

@@ -1,11 +1,6 @@
 /* One fused pass over quantised vectors: integer dots, upper bound, maximum per item, sigmoid, sum.
- * Here in portable C; the same in AVX2 and AVX-512 beside it, chosen at run time. */
+ * Here in portable C; the same for each instruction set beside it. */
 #include "scan.h"
-
-scan_function scan8, scan4, scan44, scan1, scan1_rows;
-collect_function collect;
-
-/* ---- portable ---------------------------------------------------------------------------------------- */
 
 static void row8_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *sum) {
   const uint8_t *row = c->codes + r * c->groups * LINE;
@@ -36,6 +31,18 @@ static void row44_portable(const Codes *c, int64_t r, const int8_t *q, int32_t *
       }
 }
 
+/* All lanes of a wide item get the best of them. */
+static void spread_best(float *best) {
+  for (int lane = 1; lane < LANES; lane++)
+    if (best[lane] > best[0]) best[0] = best[lane];
+  for (int lane = 1; lane < LANES; lane++) best[lane] = best[0];
+}
+
+/* Add row p's share in a bound. */
+static void add_share(const Query *q, int64_t p, float similarity, float *out) {
+  *out = (is_first(q, p) ? 0.0f : *out) + q->weight[p] * probability(similarity, q->w, q->threshold, q->inflate);
+}
+
 static void scan_portable(const Codes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds,
                           int64_t apart, void (*row)(const Codes *, int64_t, const int8_t *, int32_t *)) {
   for (int64_t b = 0; b < n; b++) {
@@ -53,19 +60,15 @@ static void scan_portable(const Codes *c, const Query *q, const int64_t *blocks,
           if (s > best[lane]) best[lane] = s;
         }
       }
-      if (block >= c->first_wide)
-        for (int lane = 1; lane < LANES; lane++)
-          if (best[lane] > best[0]) best[0] = best[lane];
-      for (int lane = 0; lane < LANES; lane++)
-        out[lane] = (is_first(q, p) ? 0.0f : out[lane]) +
-                    q->weight[p] * probability(best[lane], q->w, q->threshold, q->inflate);
+      if (block >= c->first_wide) spread_best(best);
+      for (int lane = 0; lane < LANES; lane++) add_share(q, p, best[lane], out + lane);
     }
   }
 }
 
-static SCAN(scan8_portable) { scan_portable(ARGS, row8_portable); }
-static SCAN(scan4_portable) { scan_portable(ARGS, row4_portable); }
-static SCAN(scan44_portable) { scan_portable(ARGS, row44_portable); }
+SCAN(scan8_portable) { scan_portable(ARGS, row8_portable); }
+SCAN(scan4_portable) { scan_portable(ARGS, row4_portable); }
+SCAN(scan44_portable) { scan_portable(ARGS, row44_portable); }
 
 /* The sum that tables give for a code whose bytes lie `apart`. */
 static int32_t looked_up(const uint8_t *code, int64_t bytes, int64_t apart, const uint8_t *tables) {
@@ -77,13 +80,8 @@ static int32_t looked_up(const uint8_t *code, int64_t bytes, int64_t apart, cons
   return sum;
 }
 
-static void share(const Query *q, int64_t p, float similarity, float *out) {
-  *out = (is_first(q, p) ? 0.0f : *out) +
-         q->weight[p] * probability(similarity + q->shift[p], q->w, q->threshold, q->inflate);
-}
-
 /* One bit in lane order. */
-static SCAN(scan1_portable) {
+SCAN(scan1_portable) {
   for (int64_t b = 0; b < n; b++)
     for (int64_t p = 0; p < q->rows; p++) {
       const int64_t block = blocks[b];
@@ -100,59 +98,21 @@ static SCAN(scan1_portable) {
           float s = factor.value * (q->step[p] * (float)sum + q->slack[p]);
           if (s > best[lane]) best[lane] = s;
         }
-      for (int lane = 1; block >= c->first_wide && lane < LANES; lane++)
-        if (best[lane] > best[0]) best[0] = best[lane];
+      if (block >= c->first_wide) spread_best(best);
       for (int lane = 0; lane < LANES; lane++)
-        share(q, p, best[block >= c->first_wide ? 0 : lane], bounds + owner_of(q, p) * apart + block * LANES + lane);
+        add_share(q, p, best[lane] + q->shift[p], bounds + owner_of(q, p) * apart + block * LANES + lane);
     }
 }
 
 /* One bit row by row. */
-static SCAN(scan1_rows_portable) {
+SCAN(scan1_rows_portable) {
   for (int64_t b = 0; b < n; b++)
     for (int64_t i = blocks[b] * LANES; i < c->items && i < (blocks[b] + 1) * LANES; i++)
       for (int64_t p = 0; p < q->rows; p++) {
         int32_t sum = looked_up(c->codes + i * c->groups, c->groups, 1, (const uint8_t *)q->codes + p * q->stride);
         float s = ((const float *)c->scales)[i] * (q->step[p] * (float)sum + q->slack[p]);
-        share(q, p, s, bounds + owner_of(q, p) * apart + i);
+        add_share(q, p, s + q->shift[p], bounds + owner_of(q, p) * apart + i);
       }
 }
 
-static COLLECT(collect_portable) { return collect_rest(bounds, 0, n, low, out, 0, room); }
-
-int best_level(void) {
-#if HAVE_X86
-  __builtin_cpu_init();
-  int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (avx2 && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni"))
-    return LEVEL_AVX512;
-  if (avx2) return LEVEL_AVX2;
-#endif
-  return LEVEL_PORTABLE;
-}
-
-void use_level(int level) {
-  scan8 = scan8_portable;
-  scan4 = scan4_portable;
-  scan44 = scan44_portable;
-  scan1 = scan1_portable;
-  scan1_rows = scan1_rows_portable;
-  collect = collect_portable;
-#if HAVE_X86
-  if (level == LEVEL_AVX2) {
-    scan8 = scan8_avx2;
-    scan4 = scan4_avx2;
-    collect = collect_avx2;
-  } else if (level == LEVEL_AVX512) {
-    scan8 = scan8_avx512;
-    scan4 = scan4_avx512;
-    collect = collect_avx512;
-  }
-  if (level != LEVEL_PORTABLE) { /* these wait for the memory, also in 256 bits */
-    scan44 = scan44_avx2;
-    scan1 = scan1_avx2;
-    scan1_rows = scan1_rows_avx2;
-  }
-#endif
-}
+COLLECT(collect_portable) { return collect_rest(bounds, 0, n, low, out, 0, room); }

@@ -28,7 +28,12 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
     const int64_t last = by_row && (to + 1) * LANES > c.items ? c.items : (to + 1) * LANES;
     fits = block[i] >= 0 && to * LANES < last && offset + last <= apart;
   }
-  scan_function scan = low.len ? scan44 : bits == 8 ? scan8 : bits == 4 ? scan4 : by_row ? scan1_rows : scan1;
+  const Kernels *k = kernels;
+  scan_function scan = low.len     ? k->scan44
+                       : bits == 8 ? k->scan8
+                       : bits == 4 ? k->scan4
+                       : by_row    ? k->scan1_rows
+                                   : k->scan1;
   if (!fits) {
     PyErr_SetString(PyExc_ValueError, "scan: a block outside the bounds");
   } else {
@@ -143,20 +148,18 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   if (!PyArg_ParseTuple(args, "y*dw*", &bounds, &low, &out)) return NULL;
   int64_t found;
   Py_BEGIN_ALLOW_THREADS found =
-      collect(bounds.buf, bounds.len / 4, (float)low, out.buf, out.len / 8);
+      kernels->collect(bounds.buf, bounds.len / 4, (float)low, out.buf, out.len / 8);
   Py_END_ALLOW_THREADS
   PyBuffer_Release(&bounds), PyBuffer_Release(&out);
   return PyLong_FromLongLong(found);
 }
 
-static const char *const LEVELS[] = {"portable", "avx2", "avx512"};
-
 static PyObject *py_use_level(PyObject *self, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8(arg);
   if (!name) return NULL;
-  for (int level = 0; level <= best_level(); level++)
-    if (!strcmp(name, LEVELS[level])) {
-      use_level(level);
+  for (int level = 0; level < count_levels(); level++)
+    if (!strcmp(name, LEVELS[level].name)) {
+      kernels = &LEVELS[level];
       Py_RETURN_NONE;
     }
   return PyErr_Format(PyExc_ValueError, "this machine has no kernels of level '%s'", name);
@@ -164,8 +167,8 @@ static PyObject *py_use_level(PyObject *self, PyObject *arg) {
 
 static PyObject *py_levels(PyObject *self, PyObject *none) {
   PyObject *names = PyList_New(0);
-  for (int level = 0; names && level <= best_level(); level++) {
-    PyObject *name = PyUnicode_FromString(LEVELS[level]);
+  for (int level = 0; names && level < count_levels(); level++) {
+    PyObject *name = PyUnicode_FromString(LEVELS[level].name);
     if (!name || PyList_Append(names, name)) Py_CLEAR(names);
     Py_XDECREF(name);
   }
@@ -187,6 +190,6 @@ static PyMethodDef METHODS[] = {
 static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Hot kernels of the index.", -1, METHODS};
 
 PyMODINIT_FUNC PyInit__kernels(void) {
-  use_level(best_level());
+  kernels = &LEVELS[count_levels() - 1];
   return PyModule_Create(&MODULE);
 }

@@ -36,6 +36,12 @@ static inline int64_t collect_rest(const float *bounds, int64_t i, int64_t n, fl
 #define ARGS c, q, blocks, n, bounds, apart
 #define COLLECT(name) int64_t name(const float *bounds, int64_t n, float low, int64_t *out, int64_t room)
 
+SCAN(scan8_portable);
+SCAN(scan4_portable);
+SCAN(scan44_portable);
+SCAN(scan1_portable);
+SCAN(scan1_rows_portable);
+COLLECT(collect_portable);
 SCAN(scan8_avx2);
 SCAN(scan4_avx2);
 SCAN(scan44_avx2);
@@ -45,5 +51,14 @@ COLLECT(collect_avx2);
 SCAN(scan8_avx512);
 SCAN(scan4_avx512);
 COLLECT(collect_avx512);
+SCAN(scan8_neon);
+SCAN(scan4_neon);
+SCAN(scan44_neon);
+SCAN(scan1_neon);
+SCAN(scan1_rows_neon);
+COLLECT(collect_neon);
+SCAN(scan8_neon_dot);
+SCAN(scan4_neon_dot);
+SCAN(scan44_neon_dot);
 
 #endif

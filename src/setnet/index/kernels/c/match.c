@@ -14,6 +14,13 @@
 #define VECTOR_CLONES
 #endif
 
+#if HAVE_NEON
+static float half_to_float(uint16_t h) { /* one instruction, of which the compiler makes vectors */
+  __fp16 x;
+  memcpy(&x, &h, sizeof x);
+  return (float)x;
+}
+#else
 static float half_to_float(uint16_t h) {
   uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, fraction = h & 1023, bits;
   if (exponent == 0) return (sign ? -1.0f : 1.0f) * (float)fraction * 0x1p-24f;
@@ -22,6 +29,7 @@ static float half_to_float(uint16_t h) {
   memcpy(&f, &bits, 4);
   return f;
 }
+#endif
 
 typedef double double8 __attribute__((vector_size(64)));
 typedef float float8 __attribute__((vector_size(32)));

@@ -18,8 +18,12 @@
 #else
 #define HAVE_X86 0
 #endif
-
-enum { LEVEL_PORTABLE = 0, LEVEL_AVX2 = 1, LEVEL_AVX512 = 2 };
+#if defined(__aarch64__) && defined(__GNUC__) && !defined(__AARCH64EB__)
+#define HAVE_NEON 1
+#include <arm_neon.h>
+#else
+#define HAVE_NEON 0
+#endif
 
 typedef struct {
   const uint8_t *codes;     /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
@@ -53,15 +57,20 @@ typedef struct {
 typedef void (*scan_function)(const Codes *, const Query *, const int64_t *blocks, int64_t n, float *bounds,
                               int64_t apart);
 
-/* bytes, halves of bytes, bytes in two halves, bits, bits row by row */
-extern scan_function scan8, scan4, scan44, scan1, scan1_rows;
-int best_level(void);
-void use_level(int level);
-
 /* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
 typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
 
-extern collect_function collect;
+/* The kernels of an instruction set. */
+typedef struct {
+  const char *name;
+  scan_function scan8, scan4, scan44; /* bytes, halves of bytes, bytes in two halves */
+  scan_function scan1, scan1_rows;    /* bits, bits row by row */
+  collect_function collect;
+} Kernels;
+
+extern const Kernels LEVELS[];  /* slowest first */
+extern const Kernels *kernels;  /* those in use; one of LEVELS */
+int count_levels(void);         /* how many of LEVELS this processor has, from the first on */
 
 #define PAGES 64 /* items whose pages are looked up together */
 #define TOGETHER 8 /* items whose rows are loaded together */

@@ -1,0 +1,53 @@
+/* The one table of kernels, slowest first, and which of them this processor can run. */
+#include "scan.h"
+
+#if HAVE_NEON && defined(__linux__)
+#include <sys/auxv.h>
+#elif HAVE_NEON && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
+
+const Kernels LEVELS[] = {
+    {"portable", scan8_portable, scan4_portable, scan44_portable, scan1_portable, scan1_rows_portable,
+     collect_portable},
+#if HAVE_X86
+    {"avx2", scan8_avx2, scan4_avx2, scan44_avx2, scan1_avx2, scan1_rows_avx2, collect_avx2},
+    /* the last three scans wait for the memory, also in 256 bits */
+    {"avx512", scan8_avx512, scan4_avx512, scan44_avx2, scan1_avx2, scan1_rows_avx2, collect_avx512},
+#elif HAVE_NEON
+    {"neon", scan8_neon, scan4_neon, scan44_neon, scan1_neon, scan1_rows_neon, collect_neon},
+    {"neon_dot", scan8_neon_dot, scan4_neon_dot, scan44_neon_dot, scan1_neon, scan1_rows_neon, collect_neon},
+#endif
+};
+
+const Kernels *kernels = LEVELS;
+
+#if HAVE_NEON
+/* the dot product of four bytes, optional from ARMv8.2 on */
+static int has_dot(void) {
+#if defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
+#elif defined(__APPLE__)
+  int has = 0;
+  size_t size = sizeof has;
+  return !sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, NULL, 0) && has;
+#else
+  return 0;
+#endif
+}
+#endif
+
+int count_levels(void) {
+#if HAVE_X86
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 1;
+  return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")
+             ? 3
+             : 2;
+#elif HAVE_NEON
+  return has_dot() ? 3 : 2;
+#else
+  return 1;
+#endif
+}

@@ -1,0 +1,184 @@
+"""Cases for the kernels with what the NumPy reference answers, as a file that driver.c reads.
+
+Codes and queries are drawn at random over their whole range; in some of the cases all are at its ends, where
+sums are largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index.kernels import lanes, reference
+from setnet.sets import codec
+
+Arrays = list[NDArray[Any]]
+SIZES = [(dim, rows) for dim in (1, 4, 20, 100, 128, 200, 512) for rows in (1, 2, 3, 4)]
+SIZES += [(128, rows) for rows in (5, 6, 7, 8, 9, 70)]  # 70: more rows than a scan prepares at once
+LONG = [(8256, 1), (8256, 4)]  # sums of one-bit codes that no longer fit 16 bits
+
+
+class Kind(IntEnum):
+    """What a case tries."""
+
+    SCAN, COLLECT, PACK, EVALUATE, SET_SIMILARITIES = range(5)
+
+
+class Scan(IntEnum):
+    """Which of the scans."""
+
+    BYTES, HALVES, TWO_HALVES, BITS, BIT_ROWS = range(5)
+
+
+def write_cases(path: Path, query_peak: int) -> int:
+    """Write all cases, with codes of queries against bytes of at most ``query_peak``; return their number."""
+    rng = np.random.default_rng(12)
+    cases = list(_cases(rng, query_peak))
+    with path.open("wb") as file:
+        for kind, arrays in cases:
+            file.write(np.array([kind, len(arrays)], np.int64).tobytes())
+            for array in arrays:
+                file.write(np.int64(array.nbytes).tobytes() + array.tobytes())
+    return len(cases)
+
+
+def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Arrays]]:
+    for which in Scan:
+        peak = {Scan.BYTES: query_peak, Scan.TWO_HALVES: 64}.get(which, 127)
+        for dim, rows in SIZES + (LONG if which >= Scan.BITS else []):
+            for extreme in (False, True):
+                yield Kind.SCAN, _scan(rng, which, dim, rows, peak, extreme)
+    for n in (0, 1, 16, 67, 1003):
+        for low in (0.0, 0.5, 0.99, 2.0):
+            yield Kind.COLLECT, _collect(rng, n, low)
+    for half in (0, 1):
+        for dim in (1, 7, 64, 130):
+            for part in lanes.Part:
+                yield Kind.PACK, _pack(rng, half, dim, part)
+        for combine in (0, 1, 2):
+            for dim in (1, 10, 128):
+                yield Kind.EVALUATE, _evaluate(rng, half, dim, combine)
+    for bits in (32, 16, 8, 4, 1):
+        for dim in (1, 64, 100, 1024):
+            yield Kind.SET_SIMILARITIES, _set_similarities(rng, bits, dim)
+
+
+def _layout(rng: np.random.Generator) -> tuple[lanes.Layout, NDArray[np.int64]]:
+    """Return a layout of items of 1 to 6 elements and two wide ones, and the items' offsets."""
+    counts = np.concatenate([rng.integers(1, 7, 43), [40, 33]])
+    return lanes.layout_of(counts), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _drawn(rng: np.random.Generator, low: int, high: int, shape: Any, extreme: bool) -> NDArray[np.int64]:
+    """Return integers from low to high, or only these two, mostly the same in a row."""
+    if not extreme:
+        return rng.integers(low, high, shape, endpoint=True)
+    ends = rng.choice([low, high], (*shape[:-1], 1))
+    return np.where(rng.random(shape) < 0.95, ends, low + high - ends)
+
+
+def _scan(
+    rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int, extreme: bool
+) -> list[NDArray[Any]]:
+    layout, _ = _layout(rng)
+    blocks, row_start, first_wide, items = layout.blocks, layout.row_start, layout.first_wide, 0
+    code_rows = int(row_start[-1])
+    scales: NDArray[Any] = rng.random((code_rows, lanes.LANES), np.float32)
+    shift = rng.normal(scale=0.1, size=rows).astype(np.float32)
+    if which < Scan.BITS:
+        groups, shift = -(-dim // (4 if which == Scan.BYTES else 8)), np.zeros(rows, np.float32)
+        codes = _drawn(rng, 0, 255, (code_rows, groups, lanes.LANES, 4), extreme).astype(np.uint8)
+        query = _drawn(rng, -peak, peak, (rows, groups * (4 if which == Scan.BYTES else 8)), extreme)
+        middle, largest = (8, 15) if which == Scan.HALVES else (128, 255)
+        start = -middle * query.sum(axis=1)
+        step = 1 / (largest * peak * query.shape[1])
+    else:
+        groups = -(-dim // 64) * 8
+        codes = _drawn(rng, 0, 255, (code_rows, groups, lanes.LANES), extreme).astype(np.uint8)
+        query = _drawn(rng, 0, 63, (rows, groups * 32), extreme)
+        start, step = np.zeros(rows, np.int64), 1 / (63 * 2 * groups)
+        scales = (scales.view(np.uint32) >> 16).astype(np.uint16)
+    if which == Scan.BIT_ROWS:
+        items, blocks, first_wide, row_start = 67, 5, 5, np.empty(0, np.int64)
+        codes = _drawn(rng, 0, 255, (items, groups), extreme).astype(np.uint8)
+        scales = rng.random(items, np.float32)
+    low = _drawn(rng, 0, 255, codes.shape, extreme).astype(np.uint8)
+    low = low if which == Scan.TWO_HALVES else np.empty(0, np.uint8)
+    steps = (step * rng.uniform(0.5, 1.5, rows)).astype(np.float32)
+    slack = rng.normal(scale=0.1, size=rows).astype(np.float32)
+    weight = rng.uniform(0.5, 1, rows).astype(np.float32)
+    owner = np.sort(rng.integers(0, 3, rows))
+    owner = np.unique(owner, return_inverse=True)[1].astype(np.int64)  # queries without gaps
+    chosen = rng.permutation(blocks)[: blocks - 1].astype(np.int64)  # one block is left out
+    logistic = np.array([10.0, 0.25, 1e-5], np.float32)
+    apart = (items or blocks * lanes.LANES) + 5  # a query's bounds end before the next one's begin
+    expected = np.full((owner[-1] + 1, apart), np.nan, np.float32)
+    bits = {Scan.BYTES: 8, Scan.HALVES: 4, Scan.TWO_HALVES: 4}.get(which, 1)
+    integers = query.astype(np.int8), start.astype(np.int32)
+    reference.scan(bits, codes, low, scales, row_start, first_wide, groups, *integers, steps, slack, shift,
+                   weight, *map(float, logistic), owner, chosen, expected, 0, apart)  # fmt: skip
+    meta = np.array([which, rows, groups, first_wide, items, apart], np.int64)
+    return [meta, codes, low, scales, row_start, *integers, steps, slack, shift, weight, owner, chosen,
+            logistic, expected]  # fmt: skip
+
+
+def _collect(rng: np.random.Generator, n: int, low: float) -> Arrays:
+    bounds = rng.random(n, np.float32)
+    out = np.empty(n - n // 3, np.int64)
+    found = reference.collect(bounds, low, out)
+    meta = np.array([len(out), found], np.int64)
+    return [meta, bounds, np.float32([low]), out[: min(found, len(out))]]
+
+
+def _elements(rng: np.random.Generator, n: int, dim: int, half: int) -> NDArray[Any]:
+    precision = np.float16 if half else np.float32
+    elements: NDArray[Any] = (rng.normal(size=(n, dim)) / np.sqrt(dim)).astype(precision)
+    elements[0] = np.float32(3e-7)  # a float16 below the normal range
+    return elements
+
+
+def _pack(rng: np.random.Generator, half: int, dim: int, part: lanes.Part) -> Arrays:
+    layout, offsets = _layout(rng)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks)
+    elements = _elements(rng, int(offsets[-1]), dim, half)
+    codes = np.empty((len(slots), -(-dim // (8 if part else 4)), lanes.LANES, 4), np.uint8)
+    scales = np.empty(slots.shape, np.float32)
+    norms = reference.pack(elements, half, dim, slots, part, codes, scales)
+    meta = np.array([half, dim, part], np.int64)
+    return [meta, elements, slots, codes, scales, np.array(norms)]
+
+
+def _evaluate(rng: np.random.Generator, half: int, dim: int, combine: int) -> Arrays:
+    _, offsets = _layout(rng)
+    elements = _elements(rng, int(offsets[-1]), dim, half)
+    first_row = np.array([0, 2, 3, 6] if combine else [0, 1, 2, 3], np.int64)
+    rows = first_row[-1] + 1  # the last is not wanted
+    query = np.zeros((rows, -(-dim // 8) * 8))
+    query[:, :dim] = rng.normal(size=(rows, dim)) / np.sqrt(dim)
+    items = rng.permutation(len(offsets) - 1).astype(np.int64)
+    n, logistic = len(items), np.array([8.0, -1.0])
+    out = (np.empty(n), np.empty(n), np.empty((n, 3)), np.empty((n, 3), np.int32), np.empty(n, np.int32),
+           np.empty(n, np.uint8), np.empty(n, np.uint8))  # fmt: skip
+    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, *logistic, items, *out)
+    meta = np.array([half, dim, 3, combine, 1], np.int64)
+    return [meta, elements, offsets, query, first_row, items, logistic, *out]
+
+
+def _set_similarities(rng: np.random.Generator, bits: int, dim: int) -> Arrays:
+    n, count = 67, 3
+    vectors = rng.normal(size=(n, dim)).astype(np.float32)
+    codes: NDArray[Any] = codec.encode(vectors, bits) if bits < 16 else vectors
+    codes = codes.astype(np.float16) if bits == 16 else codes
+    scales = rng.random(n if bits < 16 else 0, np.float32)
+    query = np.zeros((count, -(-dim // 8) * 8))
+    query[:, :dim] = rng.normal(size=(count, dim))
+    items = rng.permutation(n).astype(np.int64)
+    width = codes.nbytes // n
+    out = np.empty((n, count))
+    reference.set_similarities(bits, codes, scales, dim, width, query, count, items, out)
+    return [np.array([bits, dim, width, count], np.int64), codes, scales, query, items, out]
