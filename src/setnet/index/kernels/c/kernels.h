@@ -24,6 +24,12 @@
 #else
 #define HAVE_NEON 0
 #endif
+/* an older clang knows the dot product only where it may use it everywhere */
+#if HAVE_NEON && (!defined(__clang__) || __clang_major__ >= 17 || defined(__ARM_FEATURE_DOTPROD))
+#define HAVE_NEON_DOT 1
+#else
+#define HAVE_NEON_DOT 0
+#endif
 
 typedef struct {
   const uint8_t *codes;     /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
@@ -68,9 +74,9 @@ typedef struct {
   collect_function collect;
 } Kernels;
 
-extern const Kernels LEVELS[];  /* slowest first */
-extern const Kernels *kernels;  /* those in use; one of LEVELS */
-int count_levels(void);         /* how many of LEVELS this processor has, from the first on */
+extern const Kernels LEVELS[]; /* slowest first */
+extern const Kernels *kernels; /* those in use; one of LEVELS */
+int count_levels(void);        /* how many of LEVELS this processor has, from the first on */
 
 #define PAGES 64 /* items whose pages are looked up together */
 #define TOGETHER 8 /* items whose rows are loaded together */

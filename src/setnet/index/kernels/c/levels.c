@@ -1,9 +1,12 @@
 /* The one table of kernels, slowest first, and which of them this processor can run. */
 #include "scan.h"
 
-#if HAVE_NEON && defined(__linux__)
+#if HAVE_NEON_DOT && defined(__linux__)
 #include <sys/auxv.h>
-#elif HAVE_NEON && defined(__APPLE__)
+#ifndef HWCAP_ASIMDDP /* not in the headers of old systems */
+#define HWCAP_ASIMDDP (1 << 20)
+#endif
+#elif HAVE_NEON_DOT && defined(__APPLE__)
 #include <sys/sysctl.h>
 #endif
 
@@ -16,18 +19,20 @@ const Kernels LEVELS[] = {
     {"avx512", scan8_avx512, scan4_avx512, scan44_avx2, scan1_avx2, scan1_rows_avx2, collect_avx512},
 #elif HAVE_NEON
     {"neon", scan8_neon, scan4_neon, scan44_neon, scan1_neon, scan1_rows_neon, collect_neon},
+#if HAVE_NEON_DOT
     {"neon_dot", scan8_neon_dot, scan4_neon_dot, scan44_neon_dot, scan1_neon, scan1_rows_neon, collect_neon},
+#endif
 #endif
 };
 
 const Kernels *kernels = LEVELS;
 
 #if HAVE_NEON
-/* the dot product of four bytes, optional from ARMv8.2 on */
+/* the dot product of four bytes, which some of the processors have */
 static int has_dot(void) {
-#if defined(__linux__)
+#if HAVE_NEON_DOT && defined(__linux__)
   return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
-#elif defined(__APPLE__)
+#elif HAVE_NEON_DOT && defined(__APPLE__)
   int has = 0;
   size_t size = sizeof has;
   return !sysctlbyname("hw.optional.arm.FEAT_DotProd", &has, &size, NULL, 0) && has;

@@ -1,7 +1,7 @@
 /* The scans in NEON with the dot product of four bytes as one instruction. */
 #include "neon.h"
 
-#if HAVE_NEON
+#if HAVE_NEON_DOT
 #if defined(__clang__)
 #define TARGET __attribute__((target("dotprod")))
 #else
