@@ -1,0 +1,115 @@
+"""How long each kernel takes at each instruction set that this machine has, beside reading the same bytes once.
+
+The kernels take turns with the reading in one process, on one thread and on random codes of 549,000 photos with
+1.5 million faces. Times are processor time, the least of the turns: other work on the machine shows in them least.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from setnet.evaluate.report import page
+from setnet.index.kernels import backend, lanes
+
+ITEMS, DIM, SET_BITS_DIM = 549_000, 128, 1024
+NOTHING, NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
+
+
+@dataclass(frozen=True)
+class Work:
+    """Codes that a kernel scans: what they are, and the arguments of the scan up to the query."""
+
+    name: str
+    bits: int
+    codes: Any
+    low: Any
+    scales: Any
+    row_start: Any
+    blocks: int
+    width: int  # bytes of a query row
+
+    @property
+    def bytes(self) -> int:
+        """What a scan reads of the codes."""
+        return int(self.codes.nbytes + self.low.nbytes + self.scales.nbytes)
+
+    def scan(self, rows: int) -> Callable[[], Any]:
+        """Return a scan for a query of so many rows by the kernels in use."""
+        rng = np.random.default_rng(1)
+        query = rng.integers(0, 64, (rows, self.width)).astype(np.int8)
+        zero, one = np.zeros(rows, np.float32), np.ones(rows, np.float32)
+        out = np.empty(self.blocks * lanes.LANES, np.float32)
+        args = (self.bits, self.codes, self.low, self.scales, self.row_start, self.blocks, self.codes.shape[1],
+                query, np.zeros(rows, np.int32), one * 1e-5, zero, zero, one, 20.0, 0.3, 0.0,
+                np.zeros(rows, np.int64), np.arange(self.blocks), out, 0, len(out))  # fmt: skip
+        return lambda: backend.kernels.scan(*args)
+
+
+def works(items: int) -> list[Work]:
+    """Return the codes of so many photos in all the forms that are scanned."""
+    rng = np.random.default_rng(0)
+    layout = lanes.layout_of(1 + rng.poisson(1.8, items))
+    rows, blocks = int(layout.row_start[-1]), layout.blocks
+    whole = -(-items // lanes.LANES)
+
+    def random(*shape: int) -> Any:
+        return np.frombuffer(rng.bytes(int(np.prod(shape))), np.uint8).reshape(shape)
+
+    scales = rng.random((rows, lanes.LANES), np.float32)
+    halves, low = random(rows, DIM // 8, lanes.LANES, 4), random(rows, DIM // 8, lanes.LANES, 4)
+    factors = (scales.view(np.uint32) >> 16).astype(np.uint16)
+    bits, start = random(rows, DIM // 8, lanes.LANES), layout.row_start
+    return [
+        Work("faces, 4 bits, 128-D", 4, halves, NOTHING, scales, start, blocks, DIM),
+        Work("faces, 4 + 4 bits, 128-D", 4, halves, low, scales, start, blocks, DIM),
+        Work("faces, 1 bit, 128-D", 1, bits, NOTHING, factors, start, blocks, DIM * 4),
+        Work("set vectors, 8 bits, 128-D", 8, random(whole, DIM // 4, lanes.LANES, 4), NOTHING,
+             scales[:whole], NO_ROWS, whole, DIM),
+        Work("set vectors, 1 bit, 1,024-D", 1, random(whole * lanes.LANES, SET_BITS_DIM // 8), NOTHING,
+             scales[:whole].reshape(-1), NO_ROWS, whole, SET_BITS_DIM * 4),
+    ]  # fmt: skip
+
+
+def least(turns: int, runs: dict[Any, Callable[[], Any]]) -> dict[Any, float]:
+    """Return the least processor time of each run in milliseconds; they take turns."""
+    times: dict[Any, list[float]] = {key: [] for key in runs}
+    for _ in range(turns):
+        for key, run in runs.items():
+            began = time.process_time()
+            run()
+            times[key].append((time.process_time() - began) * 1e3)
+    return {key: min(taken) for key, taken in times.items()}
+
+
+def at_level(level: str, run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the run with the kernels of a level."""
+
+    def chosen() -> None:
+        backend.use(level)
+        run()
+
+    return chosen
+
+
+def table(items: int, turns: int) -> str:
+    """Measure, and return a table with one row for each form of codes and level."""
+    levels = backend.kernels.levels()
+    lines = ["| codes | level | Q = 1 | Q = 2 | Q = 3 |", "|---|---|---|---|---|"]
+    for work in works(items):
+        read = np.ones(work.bytes // 8, np.uint64)
+        runs = {(level, q): at_level(level, work.scan(q)) for level in levels for q in (1, 2, 3)}
+        times = least(turns, {"read": read.max, **runs})
+        lines.append(f"| {work.name} | reading {work.bytes / 1e6:.0f} MB once | {times['read']:.2f} ms | | |")
+        for level in levels:
+            cells = [f"{times[level, q]:.2f} ms, {times[level, q] / times['read']:.1f} x" for q in (1, 2, 3)]
+            lines.append(f"| {work.name} | {level} | {' | '.join(cells)} |")
+        print("\n".join(lines[-1 - len(levels) :]), flush=True)
+    return "\n".join(lines)
