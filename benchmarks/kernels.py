@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,28 @@ from setnet.evaluate.report import page
 from setnet.index.kernels import backend, lanes
 
 ITEMS, DIM, SET_BITS_DIM = 549_000, 128, 1024
+SECTION = """## Kernels
+
+Each instruction set has its own kernels; the fastest that the processor has is chosen at start, and
+`SETNET_KERNELS=` with one of these names chooses another:
+
+| level | processors |
+|---|---|
+| `avx512` | x86 with AVX-512 VNNI: Intel from Ice Lake on, AMD from Zen 4 on |
+| `avx2` | nearly every x86 since 2013 |
+| `neon_dot` | 64-bit ARM with the dot product: Apple silicon, Graviton 2 and later, Raspberry Pi 5 |
+| `neon` | every other 64-bit ARM: Raspberry Pi 3 and 4, Graviton 1 |
+| `portable` | everything else with a C compiler |
+| `reference` | NumPy, where setnet was installed without a C compiler |
+
+Written by `python benchmarks/kernels.py --items {items} --repeats {repeats} --write docs/performance.md` on {machine}.
+The levels took turns in one process on one thread; milliseconds of processor time, the least of {repeats} turns, and the
+ratio to reading the same bytes once. Sigmoid and sum for each photo are included, ranking is not. Levels that this
+machine does not have are not in the table: those of ARM are checked against the reference under emulation
+(`make soak`), which says nothing about their speed.
+
+{table}
+"""
 NOTHING, NO_ROWS = np.empty(0, np.uint8), np.empty(0, np.int64)
 
 
@@ -113,3 +137,29 @@ def table(items: int, turns: int) -> str:
             lines.append(f"| {work.name} | {level} | {' | '.join(cells)} |")
         print("\n".join(lines[-1 - len(levels) :]), flush=True)
     return "\n".join(lines)
+
+
+def machine() -> str:
+    """Return what the figures were measured on."""
+    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
+    return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {date.today()}"
+
+
+def main() -> None:
+    """Measure, print and, if asked to, write the section of the page."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=549_000)
+    parser.add_argument("--repeats", type=int, default=21)
+    parser.add_argument("--write", type=Path, help="write the section into this Markdown file")
+    args = parser.parse_args()
+    measured_on = machine()
+    section = SECTION.format(items=args.items, repeats=args.repeats, machine=measured_on,
+                             table=table(args.items, args.repeats))  # fmt: skip
+    if args.write:
+        text = page.with_block(args.write.read_text(encoding="utf-8"), "kernels", section)
+        args.write.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ sums are largest.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from setnet.sets import codec
 Arrays = list[NDArray[Any]]
 SIZES = [(dim, rows) for dim in (1, 4, 20, 100, 128, 200, 512) for rows in (1, 2, 3, 4)]
 SIZES += [(128, rows) for rows in (5, 6, 7, 8, 9, 70)]  # 70: more rows than a scan prepares at once
+LOGISTIC = (10.0, 0.25, 2**-16)  # w, threshold, inflate: the same in float32
 LONG = [(8256, 1), (8256, 4)]  # sums of one-bit codes that no longer fit 16 bits
 
 
@@ -33,6 +35,16 @@ class Scan(IntEnum):
     """Which of the scans."""
 
     BYTES, HALVES, TWO_HALVES, BITS, BIT_ROWS = range(5)
+
+    @property
+    def bits(self) -> int:
+        """How `reference.scan` calls it."""
+        return (8, 4, 4, 1, 1)[self]
+
+    @property
+    def group(self) -> int:
+        """Dimensions to a line."""
+        return 4 if self == Scan.BYTES else 8
 
 
 def write_cases(path: Path, query_peak: int) -> int:
@@ -74,57 +86,80 @@ def _layout(rng: np.random.Generator) -> tuple[lanes.Layout, NDArray[np.int64]]:
     return lanes.layout_of(counts), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _drawn(rng: np.random.Generator, low: int, high: int, shape: Any, extreme: bool) -> NDArray[np.int64]:
+def _drawn(rng: np.random.Generator, low: int, high: int, shape: Any, extreme: bool) -> NDArray[Any]:
     """Return integers from low to high, or only these two, mostly the same in a row."""
     if not extreme:
-        return rng.integers(low, high, shape, endpoint=True)
+        return np.asarray(rng.integers(low, high, shape, endpoint=True))
     ends = rng.choice([low, high], (*shape[:-1], 1))
-    return np.where(rng.random(shape) < 0.95, ends, low + high - ends)
+    return np.asarray(np.where(rng.random(shape) < 0.95, ends, low + high - ends))
 
 
-def _scan(
-    rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int, extreme: bool
-) -> list[NDArray[Any]]:
-    layout, _ = _layout(rng)
-    blocks, row_start, first_wide, items = layout.blocks, layout.row_start, layout.first_wide, 0
-    code_rows = int(row_start[-1])
-    scales: NDArray[Any] = rng.random((code_rows, lanes.LANES), np.float32)
-    shift = rng.normal(scale=0.1, size=rows).astype(np.float32)
-    if which < Scan.BITS:
-        groups, shift = -(-dim // (4 if which == Scan.BYTES else 8)), np.zeros(rows, np.float32)
-        codes = _drawn(rng, 0, 255, (code_rows, groups, lanes.LANES, 4), extreme).astype(np.uint8)
-        query = _drawn(rng, -peak, peak, (rows, groups * (4 if which == Scan.BYTES else 8)), extreme)
-        middle, largest = (8, 15) if which == Scan.HALVES else (128, 255)
-        start = -middle * query.sum(axis=1)
-        step = 1 / (largest * peak * query.shape[1])
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """Codes as a scan reads them, with arrays in the order of its arguments."""
+
+    codes: NDArray[np.uint8]
+    low: NDArray[np.uint8]
+    scales: NDArray[Any]
+    row_start: NDArray[np.int64]
+    first_wide: int
+    blocks: int
+    items: int = 0
+
+    @classmethod
+    def of(cls, rng: np.random.Generator, which: Scan, dim: int, extreme: bool) -> _Stored:
+        def bytes_of(*shape: int) -> NDArray[np.uint8]:
+            return _drawn(rng, 0, 255, shape, extreme).astype(np.uint8)
+
+        nothing = np.empty(0, np.uint8)
+        width = -(-dim // 64) * 8  # of one-bit codes
+        if which == Scan.BIT_ROWS:
+            scales = rng.random(67, np.float32)
+            return cls(bytes_of(67, width), nothing, scales, np.empty(0, np.int64), 5, 5, 67)
+        layout, _ = _layout(rng)
+        rest = layout.row_start, layout.first_wide, layout.blocks
+        rows = int(layout.row_start[-1])
+        scales = rng.random((rows, lanes.LANES), np.float32)
+        if which == Scan.BITS:
+            halves = (scales.view(np.uint32) >> 16).astype(np.uint16)
+            return cls(bytes_of(rows, width, lanes.LANES), nothing, halves, *rest)
+        shape = rows, -(-dim // which.group), lanes.LANES, 4
+        low = bytes_of(*shape) if which == Scan.TWO_HALVES else nothing
+        return cls(bytes_of(*shape), low, scales, *rest)
+
+
+def _query(
+    rng: np.random.Generator, which: Scan, groups: int, rows: int, peak: int, extreme: bool
+) -> tuple[NDArray[np.int8], NDArray[np.int32], NDArray[np.float32]]:
+    """Return codes, first sums and steps; similarities without slack and shift are then at most about one."""
+    if which >= Scan.BITS:
+        codes = _drawn(rng, 0, 63, (rows, groups * 32), extreme)
+        start, largest = np.zeros(rows), 63 * 2 * groups
     else:
-        groups = -(-dim // 64) * 8
-        codes = _drawn(rng, 0, 255, (code_rows, groups, lanes.LANES), extreme).astype(np.uint8)
-        query = _drawn(rng, 0, 63, (rows, groups * 32), extreme)
-        start, step = np.zeros(rows, np.int64), 1 / (63 * 2 * groups)
-        scales = (scales.view(np.uint32) >> 16).astype(np.uint16)
-    if which == Scan.BIT_ROWS:
-        items, blocks, first_wide, row_start = 67, 5, 5, np.empty(0, np.int64)
-        codes = _drawn(rng, 0, 255, (items, groups), extreme).astype(np.uint8)
-        scales = rng.random(items, np.float32)
-    low = _drawn(rng, 0, 255, codes.shape, extreme).astype(np.uint8)
-    low = low if which == Scan.TWO_HALVES else np.empty(0, np.uint8)
-    steps = (step * rng.uniform(0.5, 1.5, rows)).astype(np.float32)
-    slack = rng.normal(scale=0.1, size=rows).astype(np.float32)
+        codes = _drawn(rng, -peak, peak, (rows, groups * which.group), extreme)
+        middle = 8 if which == Scan.HALVES else 128
+        start, largest = -middle * codes.sum(axis=1), middle * peak * codes.shape[1]
+    step = rng.uniform(0.5, 1, rows) / largest
+    return codes.astype(np.int8), start.astype(np.int32), step.astype(np.float32)
+
+
+def _scan(rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int, extreme: bool) -> Arrays:
+    stored = _Stored.of(rng, which, dim, extreme)
+    groups = stored.codes.shape[1]
+    query = _query(rng, which, groups, rows, peak, extreme)
+    slack, shift = rng.normal(scale=0.1, size=(2, rows)).astype(np.float32)
+    shift = shift if which >= Scan.BITS else np.zeros_like(shift)
     weight = rng.uniform(0.5, 1, rows).astype(np.float32)
-    owner = np.sort(rng.integers(0, 3, rows))
-    owner = np.unique(owner, return_inverse=True)[1].astype(np.int64)  # queries without gaps
-    chosen = rng.permutation(blocks)[: blocks - 1].astype(np.int64)  # one block is left out
-    logistic = np.array([10.0, 0.25, 1e-5], np.float32)
-    apart = (items or blocks * lanes.LANES) + 5  # a query's bounds end before the next one's begin
+    owner = np.unique(np.sort(rng.integers(0, 3, rows)), return_inverse=True)[1].astype(np.int64)
+    blocks = rng.permutation(stored.blocks)[1:].astype(np.int64)  # one is left out
+    apart = (stored.items or stored.blocks * lanes.LANES) + 5  # room after each query's bounds
     expected = np.full((owner[-1] + 1, apart), np.nan, np.float32)
-    bits = {Scan.BYTES: 8, Scan.HALVES: 4, Scan.TWO_HALVES: 4}.get(which, 1)
-    integers = query.astype(np.int8), start.astype(np.int32)
-    reference.scan(bits, codes, low, scales, row_start, first_wide, groups, *integers, steps, slack, shift,
-                   weight, *map(float, logistic), owner, chosen, expected, 0, apart)  # fmt: skip
-    meta = np.array([which, rows, groups, first_wide, items, apart], np.int64)
-    return [meta, codes, low, scales, row_start, *integers, steps, slack, shift, weight, owner, chosen,
-            logistic, expected]  # fmt: skip
+    reference.scan(which.bits, stored.codes, stored.low, stored.scales, stored.row_start, stored.first_wide,
+                   groups, *query, slack, shift, weight, *LOGISTIC, owner, blocks, expected, 0,
+                   apart)  # fmt: skip
+    meta = np.array([which, rows, groups, stored.first_wide, stored.items, apart], np.int64)
+    return [meta, stored.codes, stored.low, stored.scales, stored.row_start, *query, slack, shift, weight,
+            owner, blocks, np.array(LOGISTIC, np.float32), expected]  # fmt: skip
 
 
 def _collect(rng: np.random.Generator, n: int, low: float) -> Arrays:
@@ -132,7 +167,7 @@ def _collect(rng: np.random.Generator, n: int, low: float) -> Arrays:
     out = np.empty(n - n // 3, np.int64)
     found = reference.collect(bounds, low, out)
     meta = np.array([len(out), found], np.int64)
-    return [meta, bounds, np.float32([low]), out[: min(found, len(out))]]
+    return [meta, bounds, np.array([low], np.float32), out[: min(found, len(out))]]
 
 
 def _elements(rng: np.random.Generator, n: int, dim: int, half: int) -> NDArray[Any]:
@@ -164,7 +199,7 @@ def _evaluate(rng: np.random.Generator, half: int, dim: int, combine: int) -> Ar
     n, logistic = len(items), np.array([8.0, -1.0])
     out = (np.empty(n), np.empty(n), np.empty((n, 3)), np.empty((n, 3), np.int32), np.empty(n, np.int32),
            np.empty(n, np.uint8), np.empty(n, np.uint8))  # fmt: skip
-    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, *logistic, items, *out)
+    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, 8.0, -1.0, items, *out)
     meta = np.array([half, dim, 3, combine, 1], np.int64)
     return [meta, elements, offsets, query, first_row, items, logistic, *out]
 

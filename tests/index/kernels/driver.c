@@ -125,7 +125,8 @@ static int64_t set_similarities_off(const Case *c) {
 }
 
 int main(int argc, char **argv) {
-  static int64_t (*const off_by[])(const Case *) = {scan_off, collect_off, pack_off, evaluate_off, set_similarities_off};
+  static int64_t (*const off_by[])(const Case *) = {scan_off, collect_off, pack_off, evaluate_off,
+                                                    set_similarities_off};
   static const char *const names[] = {"scan", "collect", "pack", "evaluate", "set_similarities"};
   int wrong = 0;
   for (int level = 0; level < count_levels(); level++) {

@@ -1,6 +1,6 @@
 """The kernels answer like the reference on processors that this machine is not.
 
-A driver without Python is compiled with the kernels, for this machine in every run of the tests and for 64-bit
+A driver without Python is compiled with the kernels: for this machine in every run of the tests, for 64-bit
 ARM, emulated by qemu, in `make soak`.
 """
 
@@ -12,9 +12,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from tests.index.kernels.cases import write_cases
 
 from setnet.index.kernels import backend, reference
-from tests.index.kernels.cases import write_cases
 
 DRIVER = Path(__file__).with_name("driver.c")
 SOURCES = sorted((Path(backend.__file__).parent / "c").glob("*.c"))

@@ -9,7 +9,7 @@
 #define AVX2_ENTRY __attribute__((target("avx2,fma,f16c")))
 
 #define AT_ONCE 3 /* query rows whose sums fit the registers */
-#define TILE 8    /* blocks between two turns of the sigmoid: it takes long, but many can be under way together */
+#define TILE 4    /* blocks between two turns of the sigmoid: it takes long, but many can be under way together */
 
 /* Keeps a running sum running: the compiler would rather add up all terms at the end, and run out of registers. */
 #define KEEP_SUM(x) __asm__("" : "+x"(x))

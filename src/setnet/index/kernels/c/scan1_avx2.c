@@ -1,7 +1,7 @@
 /* One-bit codes in AVX2: four bits of 16 lanes at a time are looked up in tables of the query's sums.
  *
- * A table's 16 entries are the sums that four dimensions can have, as numbers below 64, so that four of them fit a byte.
- * The two halves of a register hold two bytes of the same 16 lanes. */
+ * A table's 16 entries are the sums that four dimensions can have, as numbers below 64: four of them fit a byte. The two
+ * halves of a register hold two bytes of the same 16 lanes. */
 #include "avx2.h"
 
 #if HAVE_X86
@@ -12,7 +12,7 @@ typedef struct {
   __m256i first, second;
 } Quad;
 
-/* 16 sums, of odd lanes and of all: those of even lanes plus 256 x those of odd ones. Register halves are still apart. */
+/* Sums of odd lanes and of all: those of even lanes plus 256 x those of odd ones. Halves of registers are still apart. */
 typedef struct {
   __m256i all, odd;
 } Sums;
@@ -121,7 +121,7 @@ AVX2 void store_lanes(__m256 even, __m256 odd, float shift, int wide, float *bes
   store_best(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31), wide, best);
 }
 
-/* elements in lane order */
+/* elements in lane order, of so many bytes */
 AVX2 void similarities(const Codes *c, const Query *q, int64_t block, int64_t p, int count, float *best,
                        int64_t bytes) {
   const uint8_t *tables = (const uint8_t *)q->codes + p * q->stride;

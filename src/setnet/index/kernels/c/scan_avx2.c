@@ -33,10 +33,9 @@ AVX2 void add_bytes(const Codes *c, int64_t r, const int8_t *code, int64_t strid
 
 /* the same for bytes in two halves */
 AVX2 void add_two_halves(const Codes *c, int64_t r, const int8_t *code, int64_t stride, int count,
-                          __m256i (*sum)[2]) {
-  const int64_t start = r * c->groups * LINE;
-  for (int64_t g = 0; g < c->groups; g++) {
-    const uint8_t *line = c->codes + start + g * LINE, *low = c->low + start + g * LINE;
+                         __m256i (*sum)[2]) {
+  const uint8_t *line = c->codes + r * c->groups * LINE, *low = c->low + r * c->groups * LINE;
+  for (int64_t g = 0; g < c->groups; g++, line += LINE, low += LINE) {
     _mm_prefetch((const char *)(line + PREFETCH), _MM_HINT_T0);
     _mm_prefetch((const char *)(low + PREFETCH), _MM_HINT_T0);
     for (int half = 0; half < 2; half++) {
@@ -54,9 +53,9 @@ AVX2 void add_two_halves(const Codes *c, int64_t r, const int8_t *code, int64_t 
 
 /* sum[i] += halves of `lines` (1..4) lines . query row i: four lines' products fit 16 bits, as 15 x 127 x 16 does */
 AVX2 void add_lines(const uint8_t *line, int lines, const int8_t *code, int64_t stride, int count,
-                     __m256i (*sum)[2]) {
+                    __m256i (*sum)[2]) {
   const __m256i low = _mm256_set1_epi8(15);
-  __m256i pairs[3][2];
+  __m256i pairs[AT_ONCE][2];
   for (int i = 0; i < count; i++) pairs[i][0] = pairs[i][1] = _mm256_setzero_si256();
   for (int k = 0; k < lines; k++) {
     __m256i x[2], y[2];
@@ -66,7 +65,8 @@ AVX2 void add_lines(const uint8_t *line, int lines, const int8_t *code, int64_t 
       x[half] = _mm256_and_si256(x[half], low);
     }
     for (int i = 0; i < count; i++) {
-      const __m256i first = broadcast4(code + i * stride + k * 8), second = broadcast4(code + i * stride + k * 8 + 4);
+      const int8_t *at = code + i * stride + k * 8;
+      const __m256i first = broadcast4(at), second = broadcast4(at + 4);
       for (int half = 0; half < 2; half++) {
         pairs[i][half] = _mm256_add_epi16(pairs[i][half], _mm256_maddubs_epi16(x[half], first));
         pairs[i][half] = _mm256_add_epi16(pairs[i][half], _mm256_maddubs_epi16(y[half], second));
