@@ -4,11 +4,12 @@ BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile \
          $(wildcard src/setnet/index/kernels/c/*.[ch])
+ARM := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 # On macOS a browser is an application, not a command.
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)
 
-.PHONY: bench browser check clean coverage demo docs fuzz install soak test
+.PHONY: bench browser check clean coverage demo docs emulator fuzz install soak test
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
@@ -39,9 +40,16 @@ docs: .venv/.test
 	$(BIN)/mkdocs build --quiet --strict
 	@echo "written to site/index.html"
 
+# The kernels for ARM are tested in an emulator; where none can be had those tests are skipped, and say so.
+emulator:
+	@{ command -v qemu-aarch64 && command -v aarch64-linux-gnu-gcc; } >/dev/null \
+	|| { echo "installing $(ARM) for the tests of the kernels (apt-get)"; \
+	     apt-get update -qq >/dev/null 2>&1 && apt-get install -y -qq $(ARM) >/dev/null 2>&1; } \
+	|| echo "no emulator can be installed here: the tests of the kernels for ARM will be skipped"
+
 # Faults are injected into files; a disk in memory does not wait for each fsync.
-soak: install
-	SETNET_SOAK=1 $(BIN)/pytest -m soak --timeout 7200
+soak: install emulator
+	SETNET_SOAK=1 $(BIN)/pytest -m soak -rs --timeout 7200
 	SETNET_SOAK=1 $(BIN)/pytest tests/faults --timeout 7200 $(if $(wildcard /dev/shm),--basetemp /dev/shm/setnet-soak)
 
 # Guided by coverage for a minute per target, then a million inputs from seeds (which `make soak` tries too).

@@ -29,7 +29,7 @@ Each instruction set has its own kernels; the fastest that the processor has is 
 
 | level | processors |
 |---|---|
-| `avx512` | x86 with AVX-512 VNNI: Intel from Ice Lake on, AMD from Zen 4 on |
+| `avx512` | x86 with AVX-512 VNNI: Intel servers from Cascade Lake on, AMD from Zen 4 on |
 | `avx2` | nearly every x86 since 2013 |
 | `neon_dot` | 64-bit ARM with the dot product: Apple silicon, Graviton 2 and later, Raspberry Pi 5 |
 | `neon` | every other 64-bit ARM: Raspberry Pi 3 and 4, Graviton 1 |

@@ -6,6 +6,7 @@ ARM, emulated by qemu, in `make soak`.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -84,3 +85,11 @@ def test_the_whole_extension_compiles_for_arm(source: Path, tmp_path: Path) -> N
          "-o", str(tmp_path / "object")],
         check=True,
     )  # fmt: skip
+
+
+def test_the_docs_name_every_level() -> None:
+    table = (SOURCES[0].parent / "levels.c").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "performance.md").read_text(encoding="utf-8")
+    names = re.findall(r'\{"(\w+)", scan8_', table)
+    assert set(backend.kernels.levels()) <= {*names, "reference"}
+    assert [name for name in [*names, "reference"] if f"| `{name}` |" not in page] == []
