@@ -10,8 +10,8 @@ setup(
     ext_modules=[
         Extension(
             "setnet.index.kernels._kernels",
-            sources=sorted(glob(f"{KERNELS}/*.c")),
-            depends=sorted(glob(f"{KERNELS}/*.h")),
+            sources=sorted(glob(f"{KERNELS}/**/*.c", recursive=True)),
+            depends=sorted(glob(f"{KERNELS}/**/*.h", recursive=True)),
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],
             optional=True,  # without a compiler the NumPy reference answers, slower
         )

@@ -25,7 +25,7 @@ def sanitized(folder: Path) -> dict[str, str]:
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-g", "-O1", "-fsanitize=address,undefined",
          "-fno-sanitize-recover=all",
-         f"-I{sysconfig.get_path('include')}", *map(str, sorted((kernels / "c").glob("*.c"))),
+         f"-I{sysconfig.get_path('include')}", *map(str, sorted((kernels / "c").rglob("*.c"))),
          "-o", str(kernels / f"_kernels{sysconfig.get_config_var('EXT_SUFFIX')}")],
         check=True,
     )  # fmt: skip

@@ -18,7 +18,8 @@ from tests.index.kernels.cases import write_cases
 from setnet.index.kernels import backend, reference
 
 DRIVER = Path(__file__).with_name("driver.c")
-SOURCES = sorted((Path(backend.__file__).parent / "c").glob("*.c"))
+C = Path(backend.__file__).parent / "c"
+SOURCES = sorted(C.rglob("*.c"))
 STRICT = ["-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wextra", "-Werror"]
 ARM_COMPILER, ARM = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
@@ -34,7 +35,7 @@ needs_arm = needs("gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user", ARM_C
 def compiled(compiler: str, folder: Path, *options: str) -> Path:
     program = folder / "driver"
     sources = [str(path) for path in SOURCES if path.name != "module.c"]
-    command = [compiler, *STRICT, *options, f"-I{SOURCES[0].parent}", str(DRIVER), *sources, "-lm"]
+    command = [compiler, *STRICT, *options, f"-I{C}", str(DRIVER), *sources, "-lm"]
     subprocess.run([*command, "-o", str(program)], check=True)
     return program
 
@@ -88,7 +89,7 @@ def test_the_whole_extension_compiles_for_arm(source: Path, tmp_path: Path) -> N
 
 
 def test_the_docs_name_every_level() -> None:
-    table = (SOURCES[0].parent / "levels.c").read_text(encoding="utf-8")
+    table = (C / "levels.c").read_text(encoding="utf-8")
     page = (Path(__file__).parents[3] / "docs" / "performance.md").read_text(encoding="utf-8")
     names = re.findall(r'\{"(\w+)", scan8_', table)
     assert set(backend.kernels.levels()) <= {*names, "reference"}

@@ -2,7 +2,7 @@
 #ifndef SETNET_AVX2_H
 #define SETNET_AVX2_H
 
-#include "scan.h"
+#include "../scan.h"
 
 #if HAVE_X86
 #define AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) static inline

@@ -2,7 +2,7 @@
 #ifndef SETNET_NEON_H
 #define SETNET_NEON_H
 
-#include "scan.h"
+#include "../scan.h"
 
 #if HAVE_NEON
 #define NEON __attribute__((always_inline)) static inline

@@ -1,5 +1,5 @@
 /* The scans in AVX-512 with VNNI: a register is a line, and a dot over four dimensions one instruction. */
-#include "scan.h"
+#include "../scan.h"
 
 #if HAVE_X86
 #define TARGET512 "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c"
