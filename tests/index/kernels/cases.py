@@ -115,7 +115,7 @@ class _Stored:
         width = -(-dim // 64) * 8  # of one-bit codes
         if which == Scan.BIT_ROWS:
             scales = rng.random(67, np.float32)
-            return cls(bytes_of(67, width), nothing, scales, np.empty(0, np.int64), 5, 5, 67)
+            return cls(bytes_of(67, width), nothing, scales, np.empty(0, np.int64), -1, 5, 67)
         layout, _ = _layout(rng)
         rest = layout.row_start, layout.first_wide, layout.blocks
         rows = int(layout.row_start[-1])
