@@ -92,14 +92,10 @@ class IndexEditor:
                 self.writer.delete(seqs, self._reader.snapshot())
 
     def compact(self, lists: bool | None) -> None:
-        """Merge all segments into one and drop deleted items from the disk, for good."""
+        """Merge segments into as few as can be and drop deleted items from the disk, for good."""
         with self._one_at_a_time:
-            snapshot = self._reader.snapshot()
-            lacking = not snapshot.bit_coded or any(
-                lists not in (None, segment.listed) for segment in snapshot.segments if segment.coded
-            )
-            if len(snapshot.segments) > 1 or lacking or any(dead is not None for dead in snapshot.dead):
-                self.writer.merge(snapshot, range(len(snapshot.segments)), lists)
+            while runs := self.writer.compactable(self._reader.snapshot(), lists):
+                self.writer.merge(self._reader.snapshot(), runs[0], lists)
             self._reader.snapshot()
             self.writer.shrink()
 

@@ -243,13 +243,15 @@ class SetIndex:
 
     @own_errors
     def compact(self, lists: bool | None = None) -> None:
-        """Merge all segments into one and drop deleted items from the disk, for good.
+        """Merge segments, up to four million items into one, and take deleted items off the disk for good.
+
+        It needs as much free disk as the segments that become the largest one take.
 
         Parameters
         ----------
         lists
-            Whether to make the inverted lists that ``fast`` search with ``probes`` reads (24 bytes per
-            element of 128 dimensions); from two million items on by default.
+            Whether to make the inverted lists that ``fast`` search with ``probes`` reads (22 bytes per
+            element of 128 dimensions); by default in segments of two million items.
         """
         self._writable().compact(lists)
 

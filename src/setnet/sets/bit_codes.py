@@ -22,6 +22,12 @@ ROUNDS = 4
 DENSE = 1024  # dimensions up to which a matrix product is faster than additions
 
 
+def _signs(bits: int) -> NDArray[np.float64]:
+    """Return the signs that each round of a rotation flips by."""
+    raw = np.random.PCG64(bits).random_raw(ROUNDS * bits)
+    return 1.0 - 2.0 * (raw >> np.uint64(63)).astype(np.float64).reshape(ROUNDS, bits)
+
+
 def _turn(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """Rotate columns: flip signs at random and mix the first and the last 2^k dimensions, by turns.
 
@@ -29,10 +35,8 @@ def _turn(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     bits, n = columns.shape
     window = 1 << bits.bit_length() - 1
-    raw = np.random.PCG64(bits).random_raw(ROUNDS * bits)
-    signs = 1.0 - 2.0 * (raw >> np.uint64(63)).astype(np.float64).reshape(ROUNDS, bits, 1)
-    for turn in range(ROUNDS):
-        columns *= signs[turn]
+    for turn, signs in enumerate(_signs(bits)):
+        columns *= signs[:, None]
         part = columns[:window] if turn % 2 == 0 else columns[bits - window :]
         half = 1
         while half < window:
@@ -78,6 +82,21 @@ class BitCodec:
         squared = np.einsum("nd,nd->n", rotated, rotated)
         factors = np.divide(squared, length, out=np.zeros_like(length), where=length > 0)
         return codes, ((factors.view(np.uint32) + 0x8000) >> 16).astype(np.uint16)
+
+    @staticmethod
+    @cache
+    def steps(dim: int) -> Floats:
+        """Return what a compiled rotation multiplies by before each round and after the last.
+
+        That is a row of signs, and in the next row what scales the dimensions that were mixed in between.
+        """
+        bits = code_bits(dim)
+        window = 1 << bits.bit_length() - 1
+        factors = np.concatenate([_signs(bits), np.ones((1, bits))])
+        for turn in range(ROUNDS):
+            mixed = slice(window) if turn % 2 == 0 else slice(bits - window, bits)
+            factors[turn + 1, mixed] /= np.sqrt(window)
+        return factors.astype(np.float32)
 
     @staticmethod
     def rotated(vectors: Floats) -> Floats:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from setnet import SetIndex
@@ -18,7 +21,8 @@ from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
 from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
-from setnet.sets import BitCodec, codec
+from setnet.index.storage.segments.segment_file import crc32
+from setnet.sets import BitCodec, code_bits, codec
 from setnet.sets.logistic import Logistic
 
 NOTHING = np.empty(0, np.uint8)
@@ -222,6 +226,35 @@ def test_greedy_matches_of_nothing_and_of_what_is_no_table() -> None:
     assert greedy_matches(np.empty((0, 2, 4))).shape == (0, 2)
     with pytest.raises(InvalidInputError, match=r"\(5,\)"):
         greedy_matches(np.ones(5))
+
+
+@compiled
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("dim", [3, 64, 100, 128, 200, 1500])
+def test_pack_bits(precision: str, dim: int) -> None:
+    """The compiled rotation and the codec's agree in every sign that rounding does not decide."""
+    rng = np.random.default_rng(dim)
+    rows = rng.normal(size=(300, dim)).astype(precision)
+    rows[7, : dim // 2] *= np.asarray(1e-6, precision)  # subnormal halves
+    centre = rows.astype(np.float32).mean(axis=0)
+    slots = rng.integers(-1, 300, (25, 16))
+    width = code_bits(dim) // 8
+    codes, factors = np.empty((2, 25, width, 16), np.uint8), np.empty((2, 25, 16), np.uint16)
+    for kernels, c, f in zip((reference, backend.kernels), codes, factors, strict=True):
+        half = int(precision == "float16")
+        kernels.pack_bits(rows, half, dim, slots, centre, BitCodec.steps(dim), c, f)
+    rotated = BitCodec.rotated(rows[np.maximum(slots, 0).reshape(-1)].astype(np.float32) - centre)
+    undecided = (np.abs(rotated) < 1e-5).reshape(25, 16, -1).swapaxes(1, 2)
+    differ = np.unpackbits(codes[0] ^ codes[1], axis=1, bitorder="little").astype(bool)
+    assert not (differ & ~undecided).any()
+    np.testing.assert_allclose(factors[1].astype(int), factors[0].astype(int), atol=1)  # of 1 / 128
+    assert not codes[1].swapaxes(1, 2)[slots < 0].any()
+    assert not factors[1][slots < 0].any()
+
+
+@given(st.binary(max_size=400), st.integers(0, 2**32 - 1), st.integers(0, 15))
+def test_checksums_are_those_of_zlib(data: bytes, crc: int, start: int) -> None:
+    assert crc32(memoryview(data)[start:], crc) == zlib.crc32(data[start:], crc)
 
 
 @compiled

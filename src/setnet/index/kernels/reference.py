@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels.lanes import LANES, Part, interleave
-from setnet.sets import codec
+from setnet.sets import BitCodec, codec
 
 
 def levels() -> list[str]:
@@ -191,6 +191,18 @@ def _quantised(
     levels = np.rint(scaled)
     kept = np.floor(levels / 16) * 16 + 7.5 if high else levels
     return scale, levels, ((scaled - kept) ** 2).sum(axis=-1), (kept**2).sum(axis=-1)
+
+
+def pack_bits(
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], centre: NDArray[np.float32],
+    steps: NDArray[np.float32], codes: NDArray[np.uint8], factors: NDArray[np.uint16],
+) -> None:  # fmt: skip
+    """Write the one-bit codes and factors of the elements named by slots in lane order; 0 in empty lanes."""
+    used = (slots >= 0).reshape(-1)
+    bits, scales = BitCodec(centre).encode(rows[np.maximum(slots, 0).reshape(-1)].astype(np.float32))
+    bits[~used], scales[~used] = 0, 0
+    codes[:] = bits.reshape(*slots.shape, -1).swapaxes(1, 2)
+    factors[:] = scales.reshape(slots.shape)
 
 
 def set_similarities(

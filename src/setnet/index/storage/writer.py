@@ -17,13 +17,17 @@ from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.commit_log import CommitLog
 from setnet.index.storage.permissions import restrict_with_notice
+from setnet.index.storage.segments.batch import Batch
 from setnet.index.storage.segments.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
-from setnet.index.storage.segments.segment_writer import Batch, Source, write_segment
+from setnet.index.storage.segments.segment_writer import Source, write_segment
 from setnet.index.storage.snapshot import Snapshot
 from setnet.system import FileLock, sync_folder
 
-MERGE = 8  # segments of one tier that are merged into one of the next
-LARGEST_MERGED = 32768  # items: larger segments are merged by `compact` only
+MERGE = 8  # segments of one tier that are merged into one of the next; a tier spans a factor of eight
+BATCHES = 3  # the tier from 512 items on: from here on segments wait until they add up to a large one
+BELOW = (16_384, 1 << 20)  # items: the ends of these tiers; larger segments are merged by `compact` only
+FILLED = (32_768, 1 << 20)  # items: what they must add up to
+LARGEST = 1 << 22  # items: `compact` makes no larger segment, as a merge needs as much disk again
 
 
 class Writer:
@@ -195,12 +199,41 @@ class Writer:
                 self.catalog.set(key, value)
 
     def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
-        """Return segments of like size that are due for a merge, smallest tier first."""
+        """Return segments of like size that are due for a merge, smallest tier first.
+
+        Each merge writes all of them again. Many small ones slow searches down and are merged eight by eight;
+        larger ones, as whole batches make them, twice at most.
+        """
         tiers: dict[int, list[int]] = {}
         for s, segment in enumerate(snapshot.segments):
-            if len(segment) < LARGEST_MERGED:
-                tiers.setdefault(int(np.log2(max(len(segment), 1)) // 3), []).append(s)
-        return next((tiers[t] for t in sorted(tiers) if len(tiers[t]) >= MERGE), None)
+            tier = min(int(np.log2(max(len(segment), 1)) // 3), BATCHES)
+            tiers.setdefault(tier + sum(len(segment) >= size for size in BELOW), []).append(s)
+        for tier in sorted(tiers):
+            items = sum(len(snapshot.segments[s]) for s in tiers[tier])
+            filled = BATCHES <= tier < BATCHES + len(FILLED) and items >= FILLED[tier - BATCHES]
+            if filled or (tier < BATCHES and len(tiers[tier]) >= MERGE):
+                return tiers[tier]
+        return None
+
+    def compactable(self, snapshot: Snapshot, lists: bool | None) -> list[list[int]]:
+        """Return runs of segments that become one each when all are merged, where that changes anything."""
+        runs: list[list[int]] = []
+        items = 0
+        for s in range(len(snapshot.segments)):
+            living = len(snapshot.alive(s))
+            if not runs or items + living > LARGEST:
+                runs.append([])
+                items = 0
+            runs[-1].append(s)
+            items += living
+        return [run for run in runs if len(run) > 1 or self._is_stale(snapshot, run[0], lists)]
+
+    @staticmethod
+    def _is_stale(snapshot: Snapshot, s: int, lists: bool | None) -> bool:
+        """Whether a segment holds deleted items, or lacks codes or lists that it should have."""
+        segment = snapshot.segments[s]
+        other = not segment.bit_coded or lists not in (None, segment.listed)
+        return (segment.coded and other) or snapshot.dead[s] is not None
 
     def shrink(self) -> None:
         """Give free pages back and delete what was put aside, so that nothing deleted stays on the disk."""

@@ -247,6 +247,17 @@ VECTOR_CLONES static float quantise(const float *x, int64_t dim, int high, uint8
   return scale;
 }
 
+/* One half of each byte, those of eight dimensions in four bytes. */
+static void interleave_halves(const uint8_t *code, int64_t groups, int high, uint8_t *out) {
+  const uint32_t halves = 0x0f0f0f0f;
+  for (int64_t g = 0; g < groups; g++) {
+    uint32_t first, second, both;
+    memcpy(&first, code + g * 8, 4), memcpy(&second, code + g * 8 + 4, 4);
+    both = high ? (first >> 4 & halves) | (second & ~halves) : (first & halves) | (second & halves) << 4;
+    memcpy(out + g * LINE, &both, 4);
+  }
+}
+
 int pack(const Elements *e, const int64_t *slots, int64_t rows, int part, uint8_t *codes, float *scales,
          double *norms) {
   int64_t groups = part ? (e->dim + 7) / 8 : (e->dim + 3) / 4;
@@ -257,12 +268,10 @@ int pack(const Elements *e, const int64_t *slots, int64_t rows, int part, uint8_
     memset(code, 128, (size_t)groups * 8);
     scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, part == PART_HIGH, code, norms);
     uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
-    for (int64_t g = 0; g < groups; g++, out += LINE) {
-      const uint8_t *first = code + g * 8, *second = first + 4;
-      if (part == PART_WHOLE) memcpy(out, code + g * 4, 4);
-      for (int j = 0; part == PART_HIGH && j < 4; j++) out[j] = (uint8_t)(first[j] >> 4 | (second[j] & 0xf0));
-      for (int j = 0; part == PART_LOW && j < 4; j++) out[j] = (uint8_t)((first[j] & 15) | second[j] << 4);
-    }
+    if (part == PART_WHOLE)
+      for (int64_t g = 0; g < groups; g++) memcpy(out + g * LINE, code + g * 4, 4);
+    else
+      interleave_halves(code, groups, part == PART_HIGH, out);
   }
   free(x), free(code);
   return failed ? -1 : 0;

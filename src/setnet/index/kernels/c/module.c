@@ -2,8 +2,10 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "checksum.h"
 #include "kernels.h"
 #include "match.h"
+#include "pack.h"
 
 static PyObject *py_scan(PyObject *self, PyObject *args) {
   int bits;
@@ -120,6 +122,27 @@ static PyObject *py_pack(PyObject *self, PyObject *args) {
   return Py_BuildValue("dd", norms[0], norms[1]);
 }
 
+static PyObject *py_pack_bits(PyObject *self, PyObject *args) {
+  Py_buffer rows, slots, centre, steps, codes, factors;
+  int half, failed = 0;
+  long long dim;
+  if (!PyArg_ParseTuple(args, "y*iLy*y*y*w*w*", &rows, &half, &dim, &slots, &centre, &steps, &codes, &factors))
+    return NULL;
+  Elements e = {rows.buf, half, dim, NULL};
+  const int64_t n = slots.len / 8 / LANES, bits = steps.len / 4 / (ROUNDS + 1);
+  if (bits < dim || bits % 8 || centre.len / 4 < dim || codes.len < n * bits / 8 * LANES || factors.len < n * LANES * 2) {
+    PyErr_SetString(PyExc_ValueError, "pack_bits: arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = pack_bits(&e, slots.buf, n, centre.buf, steps.buf, bits, codes.buf, factors.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&centre), PyBuffer_Release(&steps);
+  PyBuffer_Release(&codes), PyBuffer_Release(&factors);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_set_similarities(PyObject *self, PyObject *args) {
   Py_buffer codes, scales, query, items, out;
   int bits, failed = 0;
@@ -154,6 +177,21 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   return PyLong_FromLongLong(found);
 }
 
+static PyObject *py_crc32(PyObject *self, PyObject *args) {
+  Py_buffer data;
+  unsigned int crc = 0;
+  if (!PyArg_ParseTuple(args, "y*|I", &data, &crc)) return NULL;
+  Py_BEGIN_ALLOW_THREADS crc = checksum(data.buf, data.len, crc);
+  Py_END_ALLOW_THREADS
+  PyBuffer_Release(&data);
+  return PyLong_FromUnsignedLong(crc);
+}
+
+static PyMethodDef FASTER[] = {
+    {"crc32", py_crc32, METH_VARARGS, "CRC-32 like zlib's."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyObject *py_use_level(PyObject *self, PyObject *arg) {
   const char *name = PyUnicode_AsUTF8(arg);
   if (!name) return NULL;
@@ -181,6 +219,7 @@ static PyMethodDef METHODS[] = {
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
+    {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},
     {"use_level", py_use_level, METH_O, "Choose an instruction set by name."},
@@ -191,5 +230,7 @@ static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_kernels", "Hot kern
 
 PyMODINIT_FUNC PyInit__kernels(void) {
   kernels = &LEVELS[count_levels() - 1];
-  return PyModule_Create(&MODULE);
+  PyObject *module = PyModule_Create(&MODULE);
+  if (module && has_checksum() && PyModule_AddFunctions(module, FASTER)) Py_CLEAR(module);
+  return module;
 }

@@ -25,6 +25,7 @@ CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales")
 BIT_ARRAYS = ("low_codes", "bit_centre", "bit_codes", "bit_factors")
 LIST_ARRAYS = ("list_centres", "list_start", "list_codes", "list_factors", "list_lanes")
 ROWS = 65536  # elements looked at together by `problems`
+Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
 
 
 def ragged(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -153,6 +154,12 @@ class Segment:
         if self.coded:
             return self.array("lane_rows")
         return np.where(self.counts > 0, np.arange(len(self)), -1).astype(np.int32)
+
+    def texts(self, name: str) -> Texts | None:
+        """Return all ids, or attributes as JSON, one after another in UTF-8; None when no row has any."""
+        if name == "attribute" and "attribute_bytes" not in self.file:
+            return None
+        return self.array(f"{name}_offsets"), self.array(f"{name}_bytes")
 
     def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
         """Return the ids of rows."""

@@ -9,87 +9,94 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend, lanes
+from setnet.index.storage.segments.ahead import Ahead
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
 from setnet.index.storage.shape import SetSpec
 from setnet.sets import ROTATION, BitCodec, code_bits, codec
 
 CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
-CENTRE_ROWS = 65536  # elements whose mean stands for that of all
+CENTRE_ROWS = 4096  # elements whose mean stands for that of all: a hundredth off it costs nothing
 
 
-def write_codes(
-    writer: SegmentFileWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
-) -> dict[str, Any]:
-    """Write the codes of all elements, and return the norms their bounds need.
+class ElementCodes:
+    """The codes of all elements in lane order, computed by other threads while a file is written.
 
-    All are in lane order. Fast search reads one bit per dimension; exact search the high four bits of each
-    byte, and the low ones where those leave too many items.
+    Fast search reads one bit per dimension; exact search the high four bits of each byte, and the low ones
+    where those leave too many items.
     """
-    writer.array("lane_rows", np.int32, (), [layout.lane_rows])
-    writer.array("row_start", np.int64, (), [layout.row_start])
 
-    def slots() -> Iterator[NDArray[np.int64]]:
-        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
-            yield lanes.slots(layout, offsets, first, last)
+    def __init__(self, elements: NDArray[Any], offsets: NDArray[np.int64]) -> None:
+        self._elements, self._offsets = elements, offsets
+        self.layout = lanes.layout_of(np.diff(offsets))
+        self._high = _Packed(elements, self._slots(), lanes.Part.HIGH)
+        self._low = _Packed(elements, self._slots(), lanes.Part.LOW)
+        sample = elements[:: max(1, -(-len(elements) // CENTRE_ROWS))].astype(np.float32)
+        self._centre = sample.sum(axis=0) / np.float32(max(1, len(sample)))
+        self._factors: list[NDArray[np.uint16]] = []
+        self._bits = Ahead(self._signs())
 
-    high, scales = _write_packed(writer, "elements", slots(), dim, lanes.Part.HIGH, "high_codes")
-    writer.array("scales", np.float32, (lanes.LANES,), scales)
-    whole, _ = _write_packed(writer, "elements", slots(), dim, lanes.Part.LOW, "low_codes")
-    _write_bits(writer, layout, offsets, dim)
-    return {"first_wide": layout.first_wide, "high_norms": high, "norms": whole, "rotation": ROTATION}
+    def write(self, writer: SegmentFileWriter) -> dict[str, Any]:
+        """Write the codes, and return the norms their bounds need."""
+        writer.array("lane_rows", np.int32, (), [self.layout.lane_rows])
+        writer.array("row_start", np.int64, (), [self.layout.row_start])
+        high = self._high.write(writer, "high_codes", "scales")
+        whole = self._low.write(writer, "low_codes")
+        writer.array("bit_centre", np.float32, (), [self._centre])
+        width = code_bits(self._elements.shape[1]) // 8
+        writer.array("bit_codes", np.uint8, (width, lanes.LANES), self._bits)
+        writer.array("bit_factors", np.uint16, (lanes.LANES,), self._factors)
+        return {
+            "first_wide": self.layout.first_wide,
+            "high_norms": high,
+            "norms": whole,
+            "rotation": ROTATION,
+        }
 
+    def _slots(self, *, repeat: bool = False) -> Iterator[NDArray[np.int64]]:
+        for first, last in lanes.block_ranges(self.layout.row_start, CODE_ROWS):
+            yield lanes.slots(self.layout, self._offsets, first, last, repeat=repeat)
 
-def _write_bits(
-    writer: SegmentFileWriter, layout: lanes.Layout, offsets: NDArray[np.int64], dim: int
-) -> None:
-    """Write one bit per dimension of all elements in lane order, around their mean."""
-    stored = writer.read_back("elements")
-    sample = stored[:: -(-len(stored) // CENTRE_ROWS)].astype(np.float32)
-    codec = BitCodec(sample.mean(axis=0))
-    factors: list[NDArray[np.uint16]] = []
-
-    def rows() -> Iterator[NDArray[np.uint8]]:
-        for first, last in lanes.block_ranges(layout.row_start, CODE_ROWS):
-            slots = lanes.slots(layout, offsets, first, last, repeat=True)
-            codes, scales = codec.encode(stored[slots.reshape(-1)].astype(np.float32))
-            factors.append(scales.reshape(slots.shape))
-            yield np.ascontiguousarray(codes.reshape(*slots.shape, -1).swapaxes(1, 2))
-
-    writer.array("bit_centre", np.float32, (), [codec.centre])
-    writer.array("bit_codes", np.uint8, (code_bits(dim) // 8, lanes.LANES), rows())
-    writer.array("bit_factors", np.uint16, (lanes.LANES,), factors)
-
-
-def _norms(squares: NDArray[np.float64]) -> list[float]:
-    """Return the norms behind squares of residual and code, a hair more: they promise upper bounds."""
-    return [float(norm) * 1.0001 + 1e-4 for norm in np.sqrt(squares)]
-
-
-def _write_packed(
-    writer: SegmentFileWriter,
-    source: str,
-    slots: Iterator[NDArray[np.int64]],
-    dim: int,
-    part: lanes.Part,
-    codes: str,
-) -> tuple[list[float], list[NDArray[np.float32]]]:
-    """Quantise rows of an array already written, in lane order; return their largest norms and scales."""
-    stored = writer.read_back(source)
-    groups = -(-dim // 4) if part is lanes.Part.WHOLE else -(-dim // 8)
-    all_scales: list[NDArray[np.float32]] = []
-    largest = np.zeros(2)
-
-    def parts() -> Iterator[NDArray[np.uint8]]:
-        for rows in slots:
-            out = np.empty((len(rows), groups, lanes.LANES, 4), np.uint8)
-            all_scales.append(np.empty(rows.shape, np.float32))
-            half = int(stored.dtype.itemsize == 2)
-            found = backend.kernels.pack(stored, half, dim, rows, part, out, all_scales[-1])
-            np.maximum(largest, found, out=largest)
+    def _signs(self) -> Iterator[NDArray[np.uint8]]:
+        """Yield one bit per dimension of all elements, around their mean."""
+        dim, half = self._elements.shape[1], int(self._elements.dtype.itemsize == 2)
+        for slots in self._slots(repeat=True):
+            out = np.empty((len(slots), code_bits(dim) // 8, lanes.LANES), np.uint8)
+            factors = np.empty(slots.shape, np.uint16)
+            steps = BitCodec.steps(dim)
+            backend.kernels.pack_bits(self._elements, half, dim, slots, self._centre, steps, out, factors)
+            self._factors.append(factors)
             yield out
 
-    writer.array(codes, np.uint8, (groups, lanes.LANES, 4), parts())
-    return _norms(largest), all_scales
+
+class _Packed:
+    """Rows of an array quantised to bytes, or to halves of them, and interleaved."""
+
+    def __init__(self, rows: NDArray[Any], slots: Iterator[NDArray[np.int64]], part: lanes.Part) -> None:
+        self._rows, self._slots, self._part = rows, slots, part
+        self._groups = -(-rows.shape[1] // (4 if part is lanes.Part.WHOLE else 8))
+        self._scales: list[NDArray[np.float32]] = []
+        self._squares = np.zeros(2)
+        self._codes = Ahead(self._quantised())
+
+    def _quantised(self) -> Iterator[NDArray[np.uint8]]:
+        dim, half = self._rows.shape[1], int(self._rows.dtype.itemsize == 2)
+        for slots in self._slots:
+            out = np.empty((len(slots), self._groups, lanes.LANES, 4), np.uint8)
+            scales = np.empty(slots.shape, np.float32)
+            found = backend.kernels.pack(self._rows, half, dim, slots, self._part, out, scales)
+            np.maximum(self._squares, found, out=self._squares)
+            self._scales.append(scales)
+            yield out
+
+    def write(self, writer: SegmentFileWriter, codes: str, scales: str | None = None) -> list[float]:
+        """Write codes and scales; return the largest norms of residual and code.
+
+        They are a hair more than computed: they promise upper bounds.
+        """
+        writer.array(codes, np.uint8, (self._groups, lanes.LANES, 4), self._codes)
+        if scales:
+            writer.array(scales, np.float32, (lanes.LANES,), self._scales)
+        return [float(norm) * 1.0001 + 1e-4 for norm in np.sqrt(self._squares)]
 
 
 def write_sets(
@@ -129,10 +136,8 @@ def write_sets(
         slots[:n] = np.arange(n)
         rows_of = slots.reshape(-1, lanes.LANES)
         cut = [rows_of[at : at + CODE_ROWS] for at in range(0, len(rows_of), CODE_ROWS)]
-        whole = lanes.Part.WHOLE
-        norms, packed = _write_packed(writer, "set_rows", iter(cut), sets.dim, whole, "set_codes")
-        writer.array("set_scales", np.float32, (lanes.LANES,), packed)
-        return {"set_norms": norms}
+        packed = _Packed(writer.read_back("set_rows"), iter(cut), lanes.Part.WHOLE)
+        return {"set_norms": packed.write(writer, "set_codes", "set_scales")}
     if sets.bits == 1:
         writer.array("set_codes", np.uint8, (sets.row_bytes,), rows())
     else:

@@ -14,7 +14,7 @@ import os
 import struct
 import weakref
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from setnet.errors import StorageError, VersionError
+from setnet.index.kernels import backend
 from setnet.index.storage.segments.segment_footer import ALIGN, ArrayEntry, parsed_footer
 from setnet.system import total_memory
 
@@ -31,6 +32,9 @@ HUGE = 1 << 21  # whole blocks of this size, written at once, let the system kee
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
 TAIL = b"snetend\n"
+crc32: Callable[..., int] = getattr(
+    backend.kernels, "crc32", zlib.crc32
+)  # the same numbers, faster where the machine can
 MADV_HUGEPAGE, MADV_POPULATE_READ = 14, 22  # of Linux; elsewhere the calls fail and pages come one by one
 
 
@@ -43,10 +47,11 @@ class SegmentFileWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._arrays: dict[str, dict[str, Any]] = {}
+        self._at_once: dict[str, NDArray[Any]] = {}
         with _disk_errors(path):
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         self._file = open(handle, "wb", buffering=0)  # noqa: SIM115 - closed in __exit__
-        self._at, self._block = 0, bytearray()
+        self._at, self._held, self._block = 0, 0, np.empty(HUGE, np.uint8).data
         self._write(HEAD)
 
     def __enter__(self) -> SegmentFileWriter:
@@ -61,18 +66,24 @@ class SegmentFileWriter:
         view = memoryview(data).cast("B")
         while view:
             taken = view[: HUGE - self._at % HUGE]
-            self._block += taken
+            if len(taken) == HUGE:
+                self._to_disk(taken)
+            else:
+                self._block[self._held : self._held + len(taken)] = taken
+                self._held += len(taken)
             self._at += len(taken)
             view = view[len(taken) :]
             if self._at % HUGE == 0:
                 self._flush()
 
     def _flush(self) -> None:
-        view = memoryview(self._block)
+        held, self._held = self._held, 0
+        self._to_disk(self._block[:held])
+
+    def _to_disk(self, view: memoryview) -> None:
         with _disk_errors(self.path):
             while view:
                 view = view[self._file.write(view) :]
-        self._block = bytearray()
 
     def array(
         self, name: str, dtype: DTypeLike, width: tuple[int, ...], chunks: Iterable[NDArray[Any]]
@@ -81,14 +92,15 @@ class SegmentFileWriter:
         start, crc, rows = self._at, 0, 0
         for chunk in chunks:
             data = np.ascontiguousarray(chunk, dtype=dtype)
+            self._at_once = {name: data} if not rows else {}
             if data.size:
                 self._write(data)
-                crc = zlib.crc32(data.data, crc)
+                crc = crc32(data.data, crc)
             rows += len(data)
         padding = b"\0" * (-self._at % ALIGN)
         if padding:
             self._write(padding)
-            crc = zlib.crc32(padding, crc)
+            crc = crc32(padding, crc)
         self._arrays[name] = {
             "dtype": np.dtype(dtype).str,
             "shape": [rows, *width],
@@ -99,6 +111,8 @@ class SegmentFileWriter:
 
     def read_back(self, name: str) -> NDArray[Any]:
         """Return an array already written, mapped from the file: derived arrays are made from it."""
+        if name in self._at_once:  # the latest one, and it came in one chunk
+            return self._at_once[name]
         self._flush()
         entry = self._arrays[name]
         if 0 in entry["shape"]:
@@ -108,7 +122,7 @@ class SegmentFileWriter:
     def finish(self, info: dict[str, Any]) -> int:
         """Write the footer, force everything to disk, and return the footer's checksum."""
         footer = json.dumps({"format": FORMAT, "arrays": self._arrays, "info": info}).encode()
-        crc = zlib.crc32(footer)
+        crc = crc32(footer)
         self._write(footer)
         self._write(TRAILER.pack(len(footer), crc, FORMAT, TAIL))
         self._flush()
@@ -144,7 +158,7 @@ class SegmentFile:
                 f"{path} has format {version}, this setnet reads up to {FORMAT}: upgrade setnet to open it"
             )
         footer = self._read(self._end, length)
-        if zlib.crc32(footer) != self.crc:
+        if crc32(footer) != self.crc:
             raise StorageError(f"{path} is damaged: the checksum of its footer does not fit")
         self.info, self._arrays = parsed_footer(path, footer, self._end)
         self._ready: set[str] = set()
@@ -218,7 +232,7 @@ class SegmentFile:
         copy = mmap.mmap(-1, max(entry.bytes, 1))
         with memoryview(copy) as whole, whole[: entry.bytes] as data:
             self._fill(data, entry.offset)
-            if zlib.crc32(data) != entry.crc:
+            if crc32(data) != entry.crc:
                 raise StorageError(self._unfit(name))
         return copy
 
@@ -259,7 +273,12 @@ class SegmentFile:
     def _checksum(self, entry: ArrayEntry) -> int:
         crc = 0
         for at in range(entry.offset, entry.offset + entry.bytes, HUGE):
-            crc = zlib.crc32(self._read(at, min(HUGE, entry.offset + entry.bytes - at)), crc)
+            size = min(HUGE, entry.offset + entry.bytes - at)
+            if self._map is None:
+                crc = crc32(self._read(at, size), crc)
+            else:
+                self.ensure_whole()
+                crc = crc32(np.frombuffer(self._map, np.uint8, size, at), crc)
         return crc
 
 
