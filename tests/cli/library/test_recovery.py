@@ -90,7 +90,7 @@ def test_a_damaged_library_is_repaired_and_its_photos_are_found_again(
     assert setnet(library, "index", made.photos, "--workers", 0).returncode in (0, 1)  # one file is broken
     assert setnet(library, "check").returncode == 0
     assert answered(library, "status")["photos"] == 5
-    if report["people"]:
+    if report["people"] and not any("example faces" in text for text in report["lost"]):
         assert sorted(found(library)) == sorted(found(kept / "library"))
 
 

@@ -86,7 +86,7 @@ def test_a_lost_database_is_made_again_from_what_the_index_tells(path: Path) -> 
     assert contents(path) == {"photos": {}, "people": {}, "folders": []}
 
 
-@pytest.mark.parametrize("size", [0, 1, 99, 4096, 20480, 0.45, 0.9])
+@pytest.mark.parametrize("size", [0, 1, 99, 4096, 20480, 0.45, 0.5, 0.55, 0.7, 0.9])
 def test_a_database_cut_short_is_repaired(path: Path, size: float) -> None:
     before = contents(path)
     whole = (path / "library.db").stat().st_size

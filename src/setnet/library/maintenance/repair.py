@@ -49,10 +49,11 @@ _LOST_ROWS = {
 
 
 class Staged(NamedTuple):
-    """What a staged database was written with, and a hash of its rows."""
+    """What a staged database was written with, what it lacks, and a hash of its rows."""
 
     settings: FaceSettings
     dim: int
+    lost: tuple[str, ...]
     rows: str
 
 
@@ -156,7 +157,7 @@ class _Repair:
 
     def _rebuild(self, scratch: Path, commits: int, dim: int | None) -> None:
         """Put a database in place with the rows that are good, and a new index where it is lost."""
-        settings, dim_of_rows, _ = self._stage_rows(scratch, commits, dim)
+        settings, dim_of_rows, *_ = self._stage_rows(scratch, commits, dim)
         if dim is None:
             creation.create_index(self.library / NEXT_INDEX, settings, dim_of_rows)
         replacement.complete(self.library)
@@ -188,7 +189,7 @@ class _Repair:
                 self._save_rows(db, old, dim_of_rows)
                 db.execute("UPDATE sums SET value = ? WHERE name = 'commits'", (commits,))
             rows = db.execute("SELECT name, key, value FROM row_sums ORDER BY name, key")
-            return Staged(settings, dim_of_rows, _hash_of(rows))
+            return Staged(settings, dim_of_rows, tuple(self.lost), _hash_of(rows))
 
     def _save_settings(
         self, db: sqlite3.Connection, old: Salvage, dim: int | None
@@ -233,6 +234,10 @@ class _Repair:
         if not old.has("people") or not old.has("examples"):
             self.lost.append(
                 "all saved people and their example faces: save them again (`setnet people add`)"
+            )
+        if old.has_gaps:
+            self.lost.append(
+                "parts of the database: people, example faces or photos that stood there alone may be missing"
             )
 
 

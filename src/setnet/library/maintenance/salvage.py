@@ -43,6 +43,7 @@ def copy_database(library: Path, to: Path) -> Path:
 @contextmanager
 def salvage(path: Path) -> Iterator[Salvage]:
     """Open a damaged database, which may be changed by that; yield its readable rows."""
+    is_cut = False
     if not path.exists():
         path.touch()
     elif path.stat().st_size:
@@ -52,10 +53,11 @@ def salvage(path: Path) -> Iterator[Salvage]:
             file.write(_MAGIC)
             # A file cut short: with pages of zeros at its end SQLite reads those that are left.
             size = int.from_bytes(header[16:18], "big") * int.from_bytes(header[28:32], "big")
+            is_cut = size > path.stat().st_size
             file.truncate(max(path.stat().st_size, min(size, _LARGEST_FILE)))
     _replace_lost_schema(path)
     with closing(_connected(path)) as db:
-        yield Salvage(db)
+        yield Salvage(db, is_cut)
 
 
 def _pass_over_damage(error: sqlite3.DatabaseError) -> None:
@@ -109,10 +111,13 @@ def _first_page(is_vacuumed: bool) -> bytes:
 
 
 class Salvage:
-    """The readable rows of a damaged database; `lost` counts the others that are known of, by table."""
+    """The readable rows of a damaged database.
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    `lost` counts the others that are known of, by table. Where `has_gaps`, there may have been more.
+    """
+
+    def __init__(self, db: sqlite3.Connection, has_gaps: bool) -> None:
+        self._db, self.has_gaps = db, has_gaps
         names = self._from_both_ends("SELECT name FROM sqlite_master ORDER BY rowid")
         self._tables = {name for (name,) in names}
         self.lost = dict.fromkeys(COLUMNS, 0)
@@ -178,6 +183,7 @@ class Salvage:
             return self._db.execute(statement, keys).fetchall()
         except sqlite3.DatabaseError as error:
             _pass_over_damage(error)
+            self.has_gaps = True
             return None
 
     def _between(self, statement: str, low: int, high: int) -> list[Row]:
@@ -202,4 +208,5 @@ class Salvage:
                     found[row[0]] = row
             except sqlite3.DatabaseError as error:
                 _pass_over_damage(error)
+                self.has_gaps = True
         return list(found.values())

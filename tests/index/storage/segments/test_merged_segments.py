@@ -113,7 +113,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     write = segment_writer.write_segment
 
-    def counted(path: Path, parts: Any, shape: Any) -> int:
+    def counted(path: Path, parts: Any, shape: Any, *rest: Any) -> int:
         sizes.append(sum(len(rows) for _, rows in parts))
         return write(path, parts, shape)
 
