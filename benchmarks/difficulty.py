@@ -26,9 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import peers
-from page import write_section
 from race import Book, machine, reader
 from setnet import SetIndex
+from setnet.evaluate.report.page import with_block
+from setnet.index import kernel_level
 
 DIM = 128
 PEOPLE = 30_000
@@ -189,7 +190,9 @@ def main() -> None:
     for kind in args.worlds:
         race(book, World(kind, args.items), args.folder)
     if args.write:
-        write_section(args.write, "worlds", section(book, "python " + " ".join(sys.argv)))
+        page = args.write.read_text(encoding="utf-8")
+        text = section(book, "python " + " ".join(sys.argv))
+        args.write.write_text(with_block(page, f"worlds {kernel_level()}", text), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ import world as worlds
 from race import Book, Row, machine, markdown, milliseconds, reader
 from setnet import SetIndex
 from setnet.evaluate import ndcg
-from setnet.index import SearchOptions
+from setnet.evaluate.report.page import with_block
+from setnet.index import SearchOptions, kernel_level
 from setnet.index.search import modes
 from setnet.index.search.query import Query, query_elements
 from setnet.index.search.ranking import score_elements
@@ -387,7 +388,9 @@ def main() -> None:
             json.dumps({"machine": text, "rows": [asdict(r) for r in bench.book.rows]}, indent=1)
         )
     if args.write:
-        args.write.write_text(markdown(bench.book, text, "python " + " ".join(sys.argv)))
+        page = args.write.read_text(encoding="utf-8")
+        tables = markdown(bench.book, text, "python " + " ".join(sys.argv))
+        args.write.write_text(with_block(page, f"engine {kernel_level()}", tables), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -97,7 +97,8 @@ def draw(rows: Sequence[Time], title: str, picture: Path) -> None:
 
 
 def read_page(text: str) -> list[Time]:
-    """Return the rows of the page's tables."""
+    """Return the rows of the engine's tables, of the first kernels on the page."""
+    text = text.split("<!-- begin generated: engine ", 1)[-1].split("<!-- end generated: engine ", 1)[0]
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in text.splitlines()

@@ -105,9 +105,9 @@ def machine() -> str:
 
 
 def markdown(book: Book, machine_text: str, command: str) -> str:
-    """Return the rows as a page."""
+    """Return the rows as a section of the page."""
     lines = [
-        "# Performance",
+        f"# The engine, kernels {kernel_level()}",
         "",
         f"Written by `{command}` on {machine_text}.",
         "Contenders took turns in one run on the same data; times are milliseconds, minimum and median over "

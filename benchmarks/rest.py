@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from setnet.evaluate.report.page import with_block
 from setnet.index import SearchOptions, SetIndex, kernel_level
 from web import Client, K, Vectors, bodies, build, cpu_seconds, queries, serving
 
 PAGES = 400  # of 50 photos: all that an answer has
-BEGIN, END = "<!-- begin generated: server -->", "<!-- end generated: server -->"
 
 
 class Times:
@@ -191,10 +191,8 @@ def table(columns: dict[int, Rows]) -> str:
 
 def write(file: Path, text: str) -> None:
     """Put the text between its marks, or at the end of a file without them."""
-    before = file.read_text(encoding="utf-8")
-    section = f"{BEGIN}\n{text}\n{END}"
-    found = re.sub(f"{BEGIN}.*{END}", lambda _: section, before, count=1, flags=re.DOTALL)
-    file.write_text(found if BEGIN in before else f"{before.rstrip()}\n\n{section}\n", encoding="utf-8")
+    page = file.read_text(encoding="utf-8")
+    file.write_text(with_block(page, "server", text), encoding="utf-8")
 
 
 def main() -> None:
