@@ -16,7 +16,7 @@ from setnet.library import Library
 # A user's script, without the guard that multiprocessing needs; small batches, so that a kill finds the
 # run between two of them. With a fourth word it says so and waits there, until a signal comes.
 RUN = """
-import signal, sys
+import sys, time
 from setnet.library import Library
 from setnet.library.indexing import run
 run._BATCH_PHOTOS = 3
@@ -24,7 +24,8 @@ run._BATCH_PHOTOS = 3
 def wait(now):
     if now.done == 7 and len(sys.argv) > 4:
         print("waits", flush=True)
-        signal.pause()
+        while True:
+            time.sleep(0.01)  # pause() would miss a signal that came just before it
 
 with Library.open_or_create(sys.argv[1]) as library:
     report = library.index([sys.argv[2]], workers=int(sys.argv[3]), progress=wait)
