@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.search import scan
+from setnet.index.search.passes import Estimates
 from setnet.index.search.probing import probed
 from setnet.index.search.query import Query
 from setnet.index.search.ranking import Rows, Scored, Top, score_elements, score_sets
@@ -73,8 +74,8 @@ def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
     least = [scope.least_score(query) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(scan.ElementScan):
-        look.read_estimates()
-        ranking.finish(look, at, keep=max(scope.options.k, scope.options.candidates))
+        look.read(Estimates)
+        ranking.finish(look, at, candidates=max(scope.options.k, scope.options.candidates))
     return ranking.best
 
 
@@ -143,15 +144,16 @@ class _Ranking:
                 at,
             )
 
-    def finish(self, look: scan.Scan, at: int, keep: int | None = None) -> None:
-        """Score the lanes of a scan best first, of each query those whose bounds are the ``keep`` highest."""
+    def finish(self, look: scan.Scan, at: int, candidates: int | None = None) -> None:
+        """Score the lanes of a scan best first, or so many candidates where it has estimates only."""
         if self._lanes is not None:
             closed = np.ones(self._field.lanes, bool)
             closed[self._lanes] = False
             look.bounds[:, closed] = -1.0
         for i, top in enumerate(self._tops[at : at + len(look.queries)]):
-            if keep is not None:
-                look.keep_best(i, keep)
+            if candidates is not None:
+                self._offer(at + i, look.best(i, candidates))
+                continue
             for found in scan.best_first(look, i, _some(self._scope.options.k), top.floor):
                 self._offer(at + i, found)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from setnet.index.kernels import backend
 from setnet.index.kernels.lanes import LANES
-from setnet.index.search.passes import Estimates, High, Pass, SetVectors, Whole
+from setnet.index.search.passes import High, Pass, SetVectors, Whole
 from setnet.index.search.query import Query
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
@@ -85,10 +85,9 @@ class Scan:
         self._bound(self.finer, [self.queries[i]], self.bounds[i : i + 1], blocks)
         self.bounds[i, lanes] = np.minimum(before, self.bounds[i, lanes])
 
-    def keep_best(self, i: int, wanted: int) -> None:
-        """Close all lanes of query ``i`` but those of the highest estimates."""
-        bounds = self.bounds[i]
-        reach = wanted
+    def best(self, i: int, wanted: int) -> NDArray[np.int64]:
+        """Return the lanes of the highest bounds of query ``i``, in order."""
+        bounds, reach = self.bounds[i], wanted
         while True:
             low = reached_by(bounds, reach + reach // 4)
             found = collect(bounds, low)
@@ -96,9 +95,8 @@ class Scan:
                 break
             reach *= 2
         if len(found) > wanted:
-            found = found[np.argpartition(-bounds[found], wanted - 1)[:wanted]]
-        bounds[:] = -1.0
-        bounds[found] = self.queries[i].size + 1.0
+            found = np.sort(found[np.argpartition(-bounds[found], wanted - 1)[:wanted]])
+        return found
 
     def _lanes(self, blocks: list[Blocks]) -> NDArray[np.int64]:
         """Return the lanes of blocks of each segment."""
@@ -154,11 +152,6 @@ class ElementScan(Scan):
             found.append(self.bounds[:, lanes])
         high, whole = found
         return bool((high >= whole.max(axis=1, keepdims=True)).mean() > CROWDED)
-
-    def read_estimates(self) -> None:
-        """Estimate the scores of all lanes."""
-        self.finer = High
-        self.read(Estimates)
 
 
 class SetScan(Scan):
