@@ -16,7 +16,8 @@ from setnet.library import Library
 # A user's script, without the guard that multiprocessing needs; small batches, so that a kill finds the
 # run between two of them. With a fourth word it says so and waits there, until a signal comes.
 RUN = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from setnet.library import Library
 from setnet.library.indexing import run
 run._BATCH_PHOTOS = 3

@@ -117,7 +117,7 @@ def test_an_answer_that_is_not_kept_is_searched_for_again(client: TestClient, se
     searches.clear()
     third = ask(client, k=20, cursor=second["cursor"])
     assert ids(first) + ids(second) + ids(third) == whole[:60]
-    assert searches[0] == 61  # down to the end of this page, and one more
+    assert 61 in searches  # down to the end of this page, and one more; others are ranked ahead meanwhile
 
 
 def test_it_is_gone_when_the_library_has_changed_as_well(client: TestClient, library: Library) -> None:
