@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -150,3 +151,27 @@ def test_kernels_release_the_gil(
         for thread in threads:
             thread.join()
     assert found == expected
+
+
+FORKED = """
+import os, sys, numpy as np
+from setnet import SetIndex
+from setnet.index.search import scan
+scan.TASK = 1024  # several pieces of work
+query = np.eye(2, 8, dtype=np.float32)
+with SetIndex.open(sys.argv[1], read_only=True) as index:
+    before = index.search(query, k=5, threads=2)
+    child = os.fork()
+    if not child:
+        os._exit(index.search(query, k=5, threads=2) != before)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_searches_with_threads_of_its_own(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(20_000, 8))
+    with SetIndex.create(tmp_path / "i", 8) as index:
+        index.add([str(i) for i in range(len(rows))], rows, [1] * len(rows))
+    done = subprocess.run([sys.executable, "-c", FORKED, str(tmp_path / "i")], timeout=60)
+    assert done.returncode == 0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from setnet.index.search.passes import High, Pass, SetVectors, Whole
 from setnet.index.search.query import Query
 from setnet.index.storage.segments.segment import Segment
 from setnet.index.storage.snapshot import Field, Snapshot
+from setnet.index.threads import threads as kept_threads
 from setnet.system import usable_cores
 
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
@@ -26,11 +26,6 @@ Bounds = NDArray[np.float32]
 Blocks = NDArray[np.int64]
 Task = Callable[[], None]
 _local = threading.local()
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=usable_cores(), thread_name_prefix="setnet-scan")
 
 
 def _buffer(queries: int, lanes: int) -> Bounds:
@@ -174,7 +169,7 @@ def _drain(work: list[Task], threads: int | None) -> None:
         for task in shared:
             task()
 
-    helpers = [_pool().submit(drain) for _ in range(workers - 1)]
+    helpers = [kept_threads("scan").submit(drain) for _ in range(workers - 1)]
     drain()
     for helper in helpers:
         helper.result()

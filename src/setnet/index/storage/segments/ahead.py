@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Generic, TypeVar
 
-from setnet.system import usable_cores
+from setnet.index.threads import threads
 
 T = TypeVar("T")
-
-
-@cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(usable_cores(), thread_name_prefix="setnet-write")
-
-
-os.register_at_fork(after_in_child=_threads.cache_clear)  # threads stay behind in the parent
 
 
 class Ahead(Generic[T]):
@@ -30,7 +19,7 @@ class Ahead(Generic[T]):
 
     def __init__(self, values: Iterable[T]) -> None:
         self._values = iter(values)
-        self._next = _threads().submit(self._step)
+        self._next = threads("write").submit(self._step)
 
     def _step(self) -> list[T]:
         for value in self._values:
@@ -39,5 +28,5 @@ class Ahead(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         while found := self._next.result():
-            self._next = _threads().submit(self._step)
+            self._next = threads("write").submit(self._step)
             yield found[0]
