@@ -58,14 +58,21 @@ class ElementCodes:
 
     def _signs(self) -> Iterator[NDArray[np.uint8]]:
         """Yield one bit per dimension of all elements, around their mean."""
-        dim, half = self._elements.shape[1], int(self._elements.dtype.itemsize == 2)
         for slots in self._slots(repeat=True):
-            out = np.empty((len(slots), code_bits(dim) // 8, lanes.LANES), np.uint8)
-            factors = np.empty(slots.shape, np.uint16)
-            steps = BitCodec.steps(dim)
-            backend.kernels.pack_bits(self._elements, half, dim, slots, self._centre, steps, out, factors)
+            out, factors = packed_bits(self._elements, slots, self._centre)
             self._factors.append(factors)
             yield out
+
+
+def packed_bits(
+    elements: NDArray[Any], slots: NDArray[np.int64], centre: NDArray[np.float32]
+) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
+    """Return one bit per dimension of the elements in (rows, 16) slots, in lane order, and their factors."""
+    dim, half = elements.shape[1], int(elements.dtype.itemsize == 2)
+    codes = np.empty((len(slots), code_bits(dim) // 8, lanes.LANES), np.uint8)
+    factors = np.empty(slots.shape, np.uint16)
+    backend.kernels.pack_bits(elements, half, dim, slots, centre, BitCodec.steps(dim), codes, factors)
+    return codes, factors
 
 
 class _Packed:

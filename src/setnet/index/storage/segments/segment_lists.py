@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels.lanes import LANES, Layout
+from setnet.index.storage.segments.segment_codes import packed_bits
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
-from setnet.sets import BitCodec, code_bits
+from setnet.sets import code_bits
 
 SMALLEST_LISTED = 2_000_000  # items: below, reading all codes takes a few milliseconds
 LISTS = 4096  # at most
@@ -24,7 +25,7 @@ Floats = NDArray[np.float32]
 
 def write_lists(writer: SegmentFileWriter, layout: Layout, offsets: NDArray[np.int64]) -> None:
     """Write the one-bit codes of all elements list by list, 16 to a block, and the lane of each."""
-    stored, codec = writer.read_back("elements"), BitCodec(np.array(writer.read_back("bit_centre")))
+    stored, centre = writer.read_back("elements"), np.array(writer.read_back("bit_centre"))
     count = max(1, min(LISTS, len(stored) // LIST))
     centres = _means(stored[:: -(-len(stored) // (SAMPLE * count))].astype(np.float32), count)
     slots, starts = _slots(_nearest(stored, centres), count)
@@ -36,10 +37,9 @@ def write_lists(writer: SegmentFileWriter, layout: Layout, offsets: NDArray[np.i
 
     def blocks() -> Iterator[NDArray[np.uint8]]:
         for at in range(0, len(slots), CHUNK):
-            part = slots[at : at + CHUNK]
-            codes, scales = codec.encode(stored[part].astype(np.float32))
-            factors.append(scales.reshape(-1, LANES))
-            yield codes.reshape(len(scales) // LANES, LANES, -1).swapaxes(1, 2)
+            codes, scales = packed_bits(stored, slots[at : at + CHUNK].reshape(-1, LANES), centre)
+            factors.append(scales)
+            yield codes
 
     writer.array("list_centres", np.float32, (stored.shape[1],), [centres])
     writer.array("list_start", np.int64, (), [starts])
