@@ -28,16 +28,7 @@ AnyScan = TypeVar("AnyScan", scan.ElementScan, scan.SetScan)
 
 def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
-
-    def second_look(i: int, rows: Rows) -> Scored:
-        return scope.score(rows, queries[i])
-
-    least = [scope.least_score(query) for query in queries]
-    ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
-    for look, at in ranking.scans(scan.ElementScan):
-        look.read_bounds()
-        ranking.finish(look, at)
-    return ranking.best
+    return _by_elements(scope, queries, scan.ElementScan.read_bounds)
 
 
 def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
@@ -67,6 +58,17 @@ def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
     """
     if scope.options.probes != 0 and any(segment.listed for segment in scope.snapshot.segments):
         return [probed(scope, query) for query in queries]
+    candidates = max(scope.options.k, scope.options.candidates)
+    return _by_elements(scope, queries, lambda look: look.read(Estimates), candidates)
+
+
+def _by_elements(
+    scope: Scope,
+    queries: list[Query],
+    read: Callable[[scan.ElementScan], None],
+    candidates: int | None = None,
+) -> list[Scored]:
+    """Rank items by the matching of their elements after a pass that ``read`` makes over these."""
 
     def second_look(i: int, rows: Rows) -> Scored:
         return scope.score(rows, queries[i])
@@ -74,8 +76,8 @@ def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
     least = [scope.least_score(query) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(scan.ElementScan):
-        look.read(Estimates)
-        ranking.finish(look, at, candidates=max(scope.options.k, scope.options.candidates))
+        read(look)
+        ranking.finish(look, at, candidates)
     return ranking.best
 
 
