@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,3 +114,19 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many items each call of the engine was asked for, in the order of calls."""
+    from setnet.index import SetIndex
+
+    asked: list[int] = []
+    ranked = SetIndex.ranked
+
+    def counted(self: SetIndex, query: Any, options: Any) -> Any:
+        asked.append(options.k)
+        return ranked(self, query, options)
+
+    monkeypatch.setattr(SetIndex, "ranked", counted)
+    return asked

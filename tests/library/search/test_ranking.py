@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from invented_photos import face_of, remove, store
-from setnet.index import SetIndex
 from setnet.library import Conditions, Example, GroupTotal, Library, PhotoQuery, Ranking
 
 ANN, BEN, CLEO, OTHER = 1, 2, 3, 100
@@ -33,20 +32,6 @@ def invented(tmp_path: Path) -> Iterator[Library]:
     with Library.create(tmp_path / "library") as library:
         store(library, album(150))
         yield library
-
-
-@pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many items each call of the engine was asked for, in the order of calls."""
-    asked: list[int] = []
-    ranked = SetIndex.ranked
-
-    def counted(self: SetIndex, query: Any, options: Any) -> Any:
-        asked.append(options.k)
-        return ranked(self, query, options)
-
-    monkeypatch.setattr(SetIndex, "ranked", counted)
-    return asked
 
 
 def read(ranking: Ranking, k: int, start: int = 0) -> list[str]:

@@ -11,7 +11,6 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from invented_photos import face_of, remove, store
-from setnet.index import SetIndex
 from setnet.library import Library
 from setnet.web.state.server_state import ServerState
 
@@ -32,20 +31,6 @@ def library(tmp_path: Path) -> Iterator[Library]:
 def client(library: Library, tmp_path: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
     with open_client(library.path, tmp_path / "sets") as client:
         yield client
-
-
-@pytest.fixture
-def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many items each call of the engine was asked for."""
-    asked: list[int] = []
-    ranked = SetIndex.ranked
-
-    def counted(self: SetIndex, query: Any, options: Any) -> Any:
-        asked.append(options.k)
-        return ranked(self, query, options)
-
-    monkeypatch.setattr(SetIndex, "ranked", counted)
-    return asked
 
 
 def state_of(client: TestClient) -> ServerState:
