@@ -104,6 +104,16 @@ def test_index_again_finds_nothing_new_and_prune_removes(place: Path, tmp_path: 
     assert "--detector yunet, not mtcnn" in done.stderr
 
 
+def test_a_quick_library_stays_quick(place: Path, tmp_path: Path) -> None:
+    quick = ("index", place / "photos" / "trip", "--library", tmp_path / "library", "--workers", 0)
+    assert answered(*quick, "--quick")["faces"] > 0
+    assert answered(*quick)["unchanged"] > 0
+    assert answered("status", "--library", tmp_path / "library")["settings"]["detector"] == "cascade"
+    done = inside("index", "--quick", "--library", place / "library")
+    assert done.returncode == 2
+    assert "--detector mtcnn, not cascade" in done.stderr
+
+
 def test_search_ranks_the_photo_with_both_first(place: Path) -> None:
     answer = answered("search", place / "P001.jpg", place / "P003.jpg", "--library", place / "library")
     first = answer["hits"][0]
@@ -289,9 +299,9 @@ def test_check_leaves_with_1_when_a_byte_is_wrong(place: Path, tmp_path: Path) -
 
 def test_models_lists_what_is_here(tmp_path: Path) -> None:
     models = {model["name"]: model for model in answered("models")["models"]}
-    assert {"mtcnn", "yunet", "sface"} <= set(models)
+    assert {"cascade", "mtcnn", "yunet", "sface"} <= set(models)
     assert models["sface"]["dim"] == 128
-    assert all(models[name]["hash_ok"] for name in ("mtcnn", "yunet", "sface"))
+    assert all(models[name]["hash_ok"] for name in ("cascade", "mtcnn", "yunet", "sface"))
     assert "Apache-2.0" in setnet("models").stdout
 
 

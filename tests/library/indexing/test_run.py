@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
+from setnet.faces import PRESETS, FaceSettings, faces_of
 from setnet.library import IndexProgress, IndexReport, Library
 from setnet.library.store.location import INDEX
 
@@ -187,12 +188,25 @@ def test_other_settings_and_other_models_are_refused_with_a_way_out(library: Lib
         InvalidInputError, match=r"--detector mtcnn, not yunet.*--library DIR --detector yunet"
     ):
         Library.open_or_create(library.path, detector="yunet")
+    with pytest.raises(InvalidInputError, match="--detector mtcnn, not cascade"):
+        Library.open_or_create(library.path, **PRESETS["quick"])
     with Library.open_or_create(library.path, detector="mtcnn", min_face=40):
         pass
     with library._database.writing() as db:
         db.execute("UPDATE meta SET value = 'sface another-hash' WHERE key = 'model'")
     with pytest.raises(ModelError, match="setnet forget --everything"):
         run(library)
+
+
+def test_a_library_goes_on_with_the_detector_it_was_made_with(photos: Path, tmp_path: Path) -> None:
+    with Library.create(tmp_path / "old", FaceSettings.preset("quick")) as old:
+        run(old, photos / "2016")
+    with Library.open_or_create(tmp_path / "old") as old:
+        assert old.settings.detector == "cascade"
+        run(old, photos)
+        found = {photo.path: photo.faces for photo in old.catalog.all_photos()}
+        ours = faces_of(photos / "2016" / "pair.jpg", old.settings)
+    assert [face.box for face in found[photos / "2016" / "pair.jpg"]] == [face.box for face in ours]
 
 
 def test_a_folder_that_is_not_there_is_wrong_use(library: Library, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def faces(
         Path | None, typer.Option(metavar="FILE", help="Draw the photo with its faces numbered.")
     ] = None,
     detector: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="mtcnn or yunet [default: the library's].")
+        str | None, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet [default: the library's].")
     ] = None,
     min_face: Annotated[
         int | None,

@@ -32,7 +32,7 @@ def index(
     detector: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="mtcnn (default) or yunet (faster, misses more); fixed per library."
+            metavar="MODEL", help="mtcnn (default), cascade or yunet (misses more); fixed per library."
         ),
     ] = None,
     descriptor: Annotated[
@@ -43,6 +43,10 @@ def index(
         int | None,
         typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels; fixed per library."),
     ] = None,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="The same as --detector cascade: in half the time, nearly all faces."),
+    ] = False,
     workers: Annotated[
         int | None,
         typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
@@ -65,12 +69,14 @@ def index(
     it; the next run goes on from there.
     """
     from setnet.cli.library.index_progress import IndexProgressBar
+    from setnet.faces import PRESETS
     from setnet.library import Library, default_library, existing
 
     existing(photos or ())  # a mistyped folder must not leave an empty library behind
     place = library or default_library()
-    chosen = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
-    with Library.open_or_create(place, **{k: v for k, v in chosen.items() if v is not None}) as opened:
+    options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
+    chosen = {name: value for name, value in options.items() if value is not None}
+    with Library.open_or_create(place, **{**(PRESETS["quick"] if quick else {}), **chosen}) as opened:
         if group_readable is not None:
             opened.set_group_readable(group_readable)
         with IndexProgressBar(silent=json) as bar:

@@ -19,7 +19,7 @@ def describe(
     all_faces: Annotated[
         bool, typer.Option("--all-faces", help="Also write the other faces of each photo, without a label.")
     ] = False,
-    detector: Annotated[str, typer.Option(metavar="MODEL", help="mtcnn or yunet.")] = "mtcnn",
+    detector: Annotated[str, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet.")] = "mtcnn",
     descriptor: Annotated[
         str, typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`.")
     ] = "sface",

@@ -33,6 +33,12 @@ def similarity_transform(source: npt.ArrayLike, target: npt.ArrayLike) -> npt.ND
     return np.array([[factor.real, -factor.imag, shift.real], [factor.imag, factor.real, shift.imag]])
 
 
+def five_point_scale(landmarks: npt.ArrayLike, size: int = 112) -> float:
+    """Return the length in a `five_point_crop` of what is one pixel long in the photo."""
+    matrix = similarity_transform(landmarks, TEMPLATE * (size / 112))
+    return math.hypot(matrix[0, 0], matrix[1, 0])
+
+
 def five_point_crop(pixels: Pixels, landmarks: npt.ArrayLike, size: int = 112) -> Pixels:
     """Return the face turned upright in a `size` x `size` crop, its five points on the template."""
     import cv2

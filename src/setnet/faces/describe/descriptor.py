@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.errors import ModelError
-from setnet.faces.describe.align import box_crop, five_point_crop
+from setnet.faces.describe.align import box_crop, five_point_crop, five_point_scale
 from setnet.faces.detect.detector import Detections
 from setnet.faces.photo.resample import Pixels
 from setnet.faces.registry.entry import ModelEntry
@@ -40,6 +40,14 @@ class Descriptor:
         if self._entry.align == "box":
             return [box_crop(pixels, tuple(box), size, self._entry.extend) for box in found.boxes.tolist()]
         return [five_point_crop(pixels, points, size) for points in found.landmarks]
+
+    def enlarges(self, found: Detections) -> npt.NDArray[np.float64]:
+        """Return how many times larger than in the photo each face is in its crop; below 1 it is smaller."""
+        size = self._entry.size
+        if self._entry.align == "box":
+            sides = np.minimum(*(found.boxes[:, 2:] - found.boxes[:, :2]).T) * (1 + self._entry.extend)
+            return np.asarray(size / np.maximum(sides, 1.0), np.float64)
+        return np.array([five_point_scale(points, size) for points in found.landmarks], np.float64)
 
     def describe(self, crops: Sequence[Pixels]) -> Floats:
         """Return the descriptors of square crops of the entry's size, (n, dim), each of length 1."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from setnet.faces.photo.resample import Pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,18 +37,43 @@ class Detections:
     def __len__(self) -> int:
         return len(self.boxes)
 
+    def only(self, rows: npt.ArrayLike) -> Detections:
+        """Return some of the faces, by number or by a mask."""
+        chosen = np.asarray(rows)
+        chosen = chosen if chosen.size else np.zeros(0, np.intp)
+        return Detections(self.boxes[chosen], self.scores[chosen], self.landmarks[chosen])
 
-class Detector(Protocol):
-    """Finds faces; safe to call from several threads, and deterministic."""
+    def scaled(self, factor: float) -> Detections:
+        """Return the faces in the pixels of a copy of the photo that is `factor` times larger."""
+        return Detections(self.boxes * np.float32(factor), self.scores, self.landmarks * np.float32(factor))
+
+
+class Detector(ABC):
+    """Finds faces in two steps; safe to call from several threads, and deterministic.
+
+    The first step searches the whole photo, which it may do on a smaller copy. The second looks at what was
+    found, for which it may be given a larger copy.
+    """
 
     name: str
     default_threshold: float
+    perhaps: float = 1.0
+    """Share of the threshold from which a candidate may be a face when it is looked at in more pixels."""
 
-    def detect(
-        self, pixels: npt.NDArray[np.uint8], *, min_face: float, threshold: float, longest_side: int
+    @abstractmethod
+    def candidates(
+        self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int
     ) -> Detections:
+        """Return what may be faces of at least `min_face` pixels; see `detect`."""
+
+    @abstractmethod
+    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+        """Return the candidates that are faces, placed exactly in these pixels."""
+
+    def detect(self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int) -> Detections:
         """Return the faces of at least `min_face` pixels and `threshold` score.
 
         Photos longer than `longest_side` are searched at that length; results are in the pixels given.
         """
-        ...
+        found = self.candidates(pixels, min_face=min_face, threshold=threshold, longest_side=longest_side)
+        return self.confirmed(pixels, found, threshold)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.detect.detector import Detections
+from setnet.faces.detect.detector import Detections, Detector
 from setnet.faces.detect.non_maximum import non_maximum
 from setnet.faces.photo.resample import Pixels, cut, resized
 
@@ -21,25 +21,31 @@ _PORTION = 128  # boxes looked at in one run
 _PROPOSE, _REFINE = 0.6, 0.7  # published score thresholds of P-Net and R-Net
 
 
-class Mtcnn:
+class Mtcnn(Detector):
     """MTCNN over three onnxruntime sessions (P-Net, R-Net, O-Net)."""
 
     name = "mtcnn"
     default_threshold = 0.7
+    perhaps = 0.75
 
     def __init__(self, pnet: Any, rnet: Any, onet: Any) -> None:
         self._pnet, self._rnet, self._onet = pnet, rnet, onet
 
-    def detect(self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int) -> Detections:
-        """Return the faces found; see `Detector.detect`."""
+    def candidates(
+        self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int
+    ) -> Detections:
+        """Return what the first two networks take for faces; see `Detector.candidates`."""
         rows, columns = pixels.shape[:2]
         shrink = min(1.0, longest_side / max(rows, columns))
         searched = resized(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
         boxes = self._proposals(searched, max(_SMALLEST, min_face * shrink))
         boxes = self._refined(searched, boxes)
-        # The last stage looks at the photo itself: small faces keep the detail the search gave up.
         boxes[:, :4] /= np.float32(shrink)
-        return self._confirmed(pixels, boxes, threshold)
+        return without_landmarks(boxes)
+
+    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+        """Return the faces by the last network, which looks at the photo itself and not at a smaller copy."""
+        return confirmed_by_onet(self._onet, pixels, candidates, threshold)
 
     def _proposals(self, pixels: Pixels, min_face: float) -> Floats:
         rows, columns = pixels.shape[:2]
@@ -52,30 +58,38 @@ class Mtcnn:
             found.append(boxes[non_maximum(boxes, 0.5)])
             scale *= _FACTOR
         boxes = np.concatenate(found)
-        return _square(boxes[non_maximum(boxes, 0.7)])
+        return square(boxes[non_maximum(boxes, 0.7)])
 
     def _refined(self, pixels: Pixels, boxes: Floats) -> Floats:
         if len(boxes) == 0:
             return boxes
-        offsets, scores = _run(self._rnet, pixels, boxes, 24)
+        offsets, scores = run_on_boxes(self._rnet, pixels, boxes, 24)
         boxes[:, 4] = scores[:, 1]
         keep = np.flatnonzero(boxes[:, 4] > _REFINE)
-        boxes = _moved(boxes[keep], offsets[keep])
-        return _square(boxes[non_maximum(boxes, 0.7)])
+        boxes = moved(boxes[keep], offsets[keep])
+        return square(boxes[non_maximum(boxes, 0.7)])
 
-    def _confirmed(self, pixels: Pixels, boxes: Floats, threshold: float) -> Detections:
-        if len(boxes) == 0:
-            return Detections.none()
-        points, offsets, scores = _run(self._onet, pixels, boxes, 48)
-        boxes[:, 4] = scores[:, 1]
-        keep = np.flatnonzero(boxes[:, 4] > threshold)
-        boxes, points = boxes[keep], points[keep]
-        # Landmarks come as x1..x5, y1..y5, as fractions of the box before its last move.
-        sides = boxes[:, 2:4] - boxes[:, :2]
-        landmarks = boxes[:, None, :2] + points.reshape(-1, 2, 5).transpose(0, 2, 1) * sides[:, None]
-        boxes = _moved(boxes, offsets[keep])
-        keep = non_maximum(boxes, 0.7, of_smaller=True)
-        return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
+
+def without_landmarks(boxes: Floats) -> Detections:
+    """Return rows x0, y0, x1, y1, score as detections whose landmarks are not known yet."""
+    return Detections(boxes[:, :4], boxes[:, 4], np.zeros((len(boxes), 5, 2), np.float32))
+
+
+def confirmed_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+    """Return the candidates that O-Net takes for faces, with its boxes, scores and landmarks."""
+    if len(candidates) == 0:
+        return Detections.none()
+    boxes = np.concatenate([candidates.boxes, candidates.scores[:, None]], axis=1)
+    points, offsets, scores = run_on_boxes(onet, pixels, boxes, 48)
+    boxes[:, 4] = scores[:, 1]
+    keep = np.flatnonzero(boxes[:, 4] > threshold)
+    boxes, points = boxes[keep], points[keep]
+    # Landmarks come as x1..x5, y1..y5, as fractions of the box before its last move.
+    sides = boxes[:, 2:4] - boxes[:, :2]
+    landmarks = boxes[:, None, :2] + points.reshape(-1, 2, 5).transpose(0, 2, 1) * sides[:, None]
+    boxes = moved(boxes, offsets[keep])
+    keep = non_maximum(boxes, 0.7, of_smaller=True)
+    return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
 
 
 def _windows(scores: Floats, offsets: Floats, scale: float) -> Floats:
@@ -84,10 +98,10 @@ def _windows(scores: Floats, offsets: Floats, scale: float) -> Floats:
     corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
     corners[:, 2:] += _CELL
     boxes = np.concatenate([corners / scale, scores[y, x][:, None]], axis=1).astype(np.float32)
-    return _moved(boxes, offsets[:, y, x].T)
+    return moved(boxes, offsets[:, y, x].T)
 
 
-def _moved(boxes: Floats, offsets: Floats) -> Floats:
+def moved(boxes: Floats, offsets: Floats) -> Floats:
     """Return the boxes with their corners shifted by `offsets`, fractions of the box's sides."""
     sides = boxes[:, 2:4] - boxes[:, :2]
     moved = boxes.copy()
@@ -95,13 +109,14 @@ def _moved(boxes: Floats, offsets: Floats) -> Floats:
     return moved
 
 
-def _square(boxes: Floats) -> Floats:
+def square(boxes: Floats) -> Floats:
+    """Return the boxes as squares around the same centre, as wide as their longer side."""
     centre = (boxes[:, :2] + boxes[:, 2:4]) / 2
     half = (boxes[:, 2:4] - boxes[:, :2]).max(axis=1, keepdims=True, initial=1) / 2
     return np.concatenate([centre - half, centre + half, boxes[:, 4:]], axis=1)
 
 
-def _run(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
+def run_on_boxes(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
     """Return the network's answers for all boxes; a crowd goes in portions, which bounds the memory."""
     parts = [boxes[at : at + _PORTION] for at in range(0, len(boxes), _PORTION)]
     answers = [network.run(None, {"input": _normalised(_crops(pixels, part, size))}) for part in parts]

@@ -1,68 +1,85 @@
-"""YuNet (Wu et al. 2023), a fast one-stage face detector, run by OpenCV."""
+"""YuNet (Wu et al. 2023), a very small face detector: one network, which also places the landmarks."""
 
 from __future__ import annotations
 
-import threading
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from setnet.errors import ModelError
-from setnet.faces.detect.detector import Detections
-from setnet.faces.photo.resample import resized
+from setnet.faces.detect.detector import Detections, Detector
+from setnet.faces.detect.non_maximum import non_maximum
+from setnet.faces.photo.resample import Pixels, resized
+
+Floats = npt.NDArray[np.float32]
 
 _SMALLEST = 10.0  # pixels in the searched image, the limit its authors state
-_OVERLAP, _MOST = 0.3, 5000  # OpenCV's own defaults
+_OVERLAP = 0.3  # OpenCV's default, as is the threshold below
+_STRIDES = (8, 16, 32)  # it answers on three grids of so many pixels a cell
+_OUTPUTS = [f"{part}_{stride}" for stride in _STRIDES for part in ("cls", "obj", "bbox", "kps")]
 
 
-class YuNet:
-    """YuNet through `cv2.FaceDetectorYN`, which keeps state: each thread has its own."""
+class YuNet(Detector):
+    """YuNet over an onnxruntime session that takes images of any size."""
 
     name = "yunet"
     default_threshold = 0.7
 
-    def __init__(self, path: Path) -> None:
-        self._path = str(path)
-        self._threads = threading.local()
-        self._network()
+    def __init__(self, session: Any) -> None:
+        self._session = session
 
-    def detect(
-        self, pixels: npt.NDArray[np.uint8], *, min_face: float, threshold: float, longest_side: int
+    def candidates(
+        self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int
     ) -> Detections:
-        """Return the faces found; see `Detector.detect`."""
-        rows, columns = pixels.shape[:2]
+        """Return the faces found; see `Detector.candidates`."""
         # Twice the smallest face it can see is enough for `min_face`; more would cost time for nothing.
-        shrink = min(1.0, longest_side / max(rows, columns), 2 * _SMALLEST / min_face)
-        size = (max(1, round(columns * shrink)), max(1, round(rows * shrink)))
-        if min(size) < _SMALLEST:
-            return Detections.none()
-        network = self._network()
-        network.setInputSize(size)
-        network.setScoreThreshold(threshold)
-        _, found = network.detect(np.ascontiguousarray(resized(pixels, *size)[..., ::-1]))
-        if found is None:
-            return Detections.none()
-        found = found.astype(np.float32)
-        scale = np.array([columns / size[0], rows / size[1]], np.float32)
-        corner, sides = found[:, :2] * scale, found[:, 2:4] * scale
-        landmarks = found[:, 4:14].reshape(-1, 5, 2) * scale
-        order = np.argsort(-found[:, 14], kind="stable")
-        boxes = np.concatenate([corner, corner + sides], axis=1)
-        return Detections(boxes[order], found[order, 14], landmarks[order])
+        shrink = min(1.0, longest_side / max(pixels.shape[:2]), 2 * _SMALLEST / min_face)
+        return self.found_at(shrink, pixels, threshold)
 
-    def _network(self) -> Any:
-        network = getattr(self._threads, "network", None)
-        if network is None:
-            import cv2
+    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+        """Return the candidates: there is no second network."""
+        return candidates.only(candidates.scores >= threshold)
 
-            loudness = cv2.utils.logging.setLogLevel(2)  # OpenCV 5 warns here of its own defaults
-            try:
-                network = cv2.FaceDetectorYN.create(self._path, "", (320, 320), 0.7, _OVERLAP, _MOST)
-            except cv2.error as error:
-                raise ModelError(f"{self._path}: OpenCV cannot run this model: {error}") from error
-            finally:
-                cv2.utils.logging.setLogLevel(loudness)
-            self._threads.network = network
-        return network
+    def found_at(self, shrink: float, pixels: Pixels, threshold: float) -> Detections:
+        """Return the faces in a photo searched at `shrink` times its size, in the pixels given."""
+        rows, columns = pixels.shape[:2]
+        width, height = max(1, round(columns * shrink)), max(1, round(rows * shrink))
+        if min(width, height) < _SMALLEST:
+            return Detections.none()
+        image = _padded(resized(pixels, width, height))
+        answers = self._session.run(_OUTPUTS, {"input": image})
+        grids = [
+            _above(threshold, stride, image.shape[3] // stride, *(a[0] for a in answers[4 * i : 4 * i + 4]))
+            for i, stride in enumerate(_STRIDES)
+        ]
+        boxes, landmarks = (np.concatenate(parts) for parts in zip(*grids, strict=True))
+        keep = non_maximum(boxes, _OVERLAP)
+        scale = np.array([columns / width, rows / height], np.float32)
+        return Detections(boxes[keep, :4] * np.tile(scale, 2), boxes[keep, 4], landmarks[keep] * scale)
+
+
+def _padded(pixels: Pixels) -> Floats:
+    """Return the image as a batch of one, blue first, black below and to the right up to whole cells."""
+    rows, columns = (-(-side // _STRIDES[-1]) * _STRIDES[-1] for side in pixels.shape[:2])
+    image = np.zeros((1, 3, rows, columns), np.float32)
+    image[0, :, : pixels.shape[0], : pixels.shape[1]] = pixels[..., ::-1].transpose(2, 0, 1)
+    return image
+
+
+def _above(
+    threshold: float,
+    stride: int,
+    columns: int,
+    face: Floats,
+    objectness: Floats,
+    sides: Floats,
+    points: Floats,
+) -> tuple[Floats, Floats]:
+    """Return the rows x0, y0, x1, y1, score of a grid's cells above the threshold, and their landmarks."""
+    scores = np.sqrt(np.clip(face[:, 0], 0, 1) * np.clip(objectness[:, 0], 0, 1))
+    cells = np.flatnonzero(scores >= threshold)
+    corners = np.stack([cells % columns, cells // columns], axis=1).astype(np.float32)
+    centres, halves = corners + sides[cells, :2], np.exp(sides[cells, 2:]) / 2
+    boxes = np.concatenate([centres - halves, centres + halves], axis=1) * stride
+    landmarks = (corners[:, None] + points[cells].reshape(-1, 5, 2)) * stride
+    return np.concatenate([boxes, scores[cells, None]], axis=1), landmarks.astype(np.float32)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import stat
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels 
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
 # Only photo formats: the fewer decoders an untrusted file can reach, the better.
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
+_FIRST_ON_ITS_SIDE = 5  # EXIF orientations from here on swap width and height
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
 
 
@@ -37,13 +40,15 @@ class Photo:
     Attributes
     ----------
     pixels
-        (height, width, 3) uint8, RGB, turned upright as its EXIF orientation says.
+        (rows, columns, 3) uint8, RGB, turned upright as its EXIF orientation says.
     taken
         The camera's local time, without time zone, where EXIF has it.
     width, height
-        Of the upright photo.
+        Of the upright photo in full.
     format
         "JPEG", "PNG", "HEIF" and so on.
+    reduction
+        How many times smaller than the photo `pixels` are: 1, or 2, 4 or 8 if few were enough.
     """
 
     pixels: npt.NDArray[np.uint8]
@@ -51,10 +56,28 @@ class Photo:
     width: int
     height: int
     format: str
+    reduction: int = 1
+    _decode_in_full: Callable[[], Photo] | None = field(default=None, repr=False)
+
+    def in_full(self) -> Photo:
+        """Return the photo with all its pixels; a reduced one is decoded again."""
+        return self if self._decode_in_full is None else self._decode_in_full()
 
 
-def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS) -> Photo:
+def open_photo(
+    source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXELS, enough: int | None = None
+) -> Photo:
     """Return the photo in a file or in its bytes; of an animation, the first picture.
+
+    Parameters
+    ----------
+    source
+        A file's path, or its contents.
+    max_pixels
+        Photos that hold more are refused, also if fewer of them would be decoded.
+    enough
+        The longest side that is needed: a JPEG is decoded at a half, a quarter or an eighth of its size, in
+        less time, where that leaves so many pixels or more. By default all pixels are decoded.
 
     Raises
     ------
@@ -74,11 +97,25 @@ def open_photo(source: str | Path | bytes, *, max_pixels: int = DEFAULT_MAX_PIXE
         )
     kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
     try:
+        reduction = _reduced(image, enough) if enough is not None and kind == "JPEG" else 1
         image.load()
-        pixels = rgb_pixels(image, orientation_of(image, data))
+        orientation = orientation_of(image, data)
+        pixels = rgb_pixels(image, orientation)
     except Exception as error:  # decoders raise whatever they like on damaged data
         raise PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})") from error
-    return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
+    if reduction == 1:
+        return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
+    width, height = (rows, columns) if orientation >= _FIRST_ON_ITS_SIDE else (columns, rows)
+    in_full = partial(open_photo, data, max_pixels=max_pixels)
+    return Photo(pixels, taken_at(image), width, height, kind, reduction, in_full)
+
+
+def _reduced(image: Image, enough: int) -> int:
+    """Let a JPEG be decoded at the smallest size that has `enough` pixels on its longer side."""
+    columns, rows = image.size
+    share = min(1.0, enough / max(columns, rows))
+    drafted = image.draft(None, (math.ceil(columns * share), math.ceil(rows * share)))
+    return 1 if drafted is None else round(columns / drafted[1][2])
 
 
 def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
@@ -112,6 +149,7 @@ def _opened(data: bytes, name: str, max_pixels: int) -> Image:
     if data[4:8] == b"ftyp":
         import pillow_heif
 
+        pillow_heif.options.DECODE_THREADS = 1  # photos are spread over processes instead
         pillow_heif.register_heif_opener()
         formats = [name for name in _FORMATS_IN_BOXES if Image.init() or name in Image.OPEN]
     _quieten_pillow()

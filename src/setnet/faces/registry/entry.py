@@ -9,7 +9,7 @@ from typing import Any
 
 from setnet.errors import ModelError
 
-_KINDS = {"detector": ("mtcnn", "yunet"), "descriptor": ("onnx",)}
+_KINDS = {"detector": ("cascade", "mtcnn", "yunet"), "descriptor": ("onnx",)}
 _ALIGNMENTS = ("five-point", "box")
 _COLOURS = ("rgb", "bgr")
 _SINGLE = "model"  # the role of a model's only file
@@ -121,6 +121,7 @@ class _Table:
 
     def _file(self, role: str, part: dict[str, Any], package: str | None) -> ModelFile:
         inner = _Table(self._name, part, self._source)
+        package = inner.take("package", str, "") or package
         url = inner.take("url", str, "") or None
         sha256 = inner.take("sha256", str, "").lower() or None
         file = inner.take("file", str, "") or inner.take("path", str, "")

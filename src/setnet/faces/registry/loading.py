@@ -7,6 +7,7 @@ from functools import cache
 
 from setnet.errors import ModelError
 from setnet.faces.describe.descriptor import Descriptor
+from setnet.faces.detect.cascade import Cascade
 from setnet.faces.detect.detector import Detector
 from setnet.faces.detect.mtcnn import Mtcnn
 from setnet.faces.detect.yunet import YuNet
@@ -15,6 +16,11 @@ from setnet.faces.registry.models import model_entry, model_paths, registry_stat
 from setnet.faces.registry.sessions import open_session
 
 _LOCK = threading.Lock()
+_ROLES = {  # the files each kind of detector needs
+    "cascade": ("yunet", "rnet", "onet"),
+    "mtcnn": ("pnet", "rnet", "onet"),
+    "yunet": ("model",),
+}
 
 
 def load_detector(name: str) -> Detector:
@@ -44,14 +50,16 @@ def _entry(name: str, kind: str, state: str) -> ModelEntry:
 def _detector(entry: ModelEntry) -> Detector:
     _one_opencv_thread()
     paths = model_paths(entry)
-    needed = {"mtcnn": {"pnet", "rnet", "onet"}, "yunet": {"model"}}[entry.runs]
-    if set(paths) != needed:
+    needed = _ROLES[entry.runs]
+    if set(paths) != set(needed):
         raise ModelError(
             f"model {entry.name!r} needs the files {sorted(needed)}, its entry has {sorted(paths)}"
         )
-    if entry.runs == "yunet":
-        return YuNet(paths["model"])
-    return Mtcnn(*(open_session(paths[role]) for role in ("pnet", "rnet", "onet")))
+    # YuNet's weights come with a fixed size of image and large tensors; P-Net's have neither.
+    first, *others = (open_session(paths[role], whole_photos=role in ("yunet", "model")) for role in needed)
+    if entry.runs == "mtcnn":
+        return Mtcnn(first, *others)
+    return Cascade(YuNet(first), *others) if entry.runs == "cascade" else YuNet(first)
 
 
 @cache

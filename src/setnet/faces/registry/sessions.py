@@ -14,14 +14,35 @@ from setnet.faces.registry.onnx_graph import ready_to_run
 _LOCK = threading.Lock()
 
 
-def open_session(path: Path) -> Any:
-    """Return the onnxruntime session of a model file, with one thread: photos are spread over processes."""
+def open_session(path: Path, *, whole_photos: bool = False) -> Any:
+    """Return the onnxruntime session of a model file, with one thread: photos are spread over processes.
+
+    A model that looks at `whole_photos` takes images of any size.
+    """
     with _LOCK:
-        return _session(str(path), path.stat().st_mtime_ns)
+        return _session(str(path), path.stat().st_mtime_ns, whole_photos)
+
+
+class _PooledSession:
+    """A session with a memory pool, which each run empties again.
+
+    Without a pool a run gets its large tensors from the system anew, which takes a third of its time; a pool
+    that is never emptied keeps what the largest photo needed.
+    """
+
+    def __init__(self, session: Any) -> None:
+        import onnxruntime
+
+        self._session, self._options = session, onnxruntime.RunOptions()
+        self._options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+
+    def run(self, outputs: list[str] | None, inputs: dict[str, Any]) -> list[Any]:
+        """Return the outputs named, all if none are; see `onnxruntime.InferenceSession.run`."""
+        return list(self._session.run(outputs, inputs, self._options))
 
 
 @cache
-def _session(path: str, changed: int) -> Any:
+def _session(path: str, changed: int, whole_photos: bool) -> Any:
     # Some releases send usage data to their maker unless this is set before the import.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
@@ -29,15 +50,15 @@ def _session(path: str, changed: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    # Its own memory pool never gives back what the largest photo needed, and is no faster here.
-    options.enable_cpu_mem_arena = False
+    options.enable_cpu_mem_arena = whole_photos  # it is no faster with small images
     options.enable_mem_pattern = False
     options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
     # Weight-only quantised files: expand the weights at load, not again in each run.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
     try:
-        model = ready_to_run(Path(path).read_bytes())
-        return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        model = ready_to_run(Path(path).read_bytes(), any_size=whole_photos)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return _PooledSession(session) if whole_photos else session
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from error
     except Exception as error:  # onnxruntime has no common base of its errors

@@ -62,7 +62,7 @@ def _faces_in(data: bytes, settings: FaceSettings, fields: dict[str, Any], array
     from setnet.faces import StageTimes, faces_of, load_descriptor, open_photo
     from setnet.library.store.photo_catalog import taken_number
 
-    photo = open_photo(data, max_pixels=settings.max_pixels)
+    photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
     times = StageTimes()
     faces = faces_of(photo, settings, times=times)
     fields |= {
