@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import peers
-from race import Book, machine, reader
+from performance_page import machine, write_section
+from race import Book, reader
 from setnet import SetIndex
-from setnet.evaluate.report.page import with_block
 from setnet.index import kernel_level
 
 DIM = 128
@@ -161,7 +161,7 @@ def section(book: Book, command: str) -> str:
     lines = [
         "## Worlds: easy, hard and random",
         "",
-        f"Written by `{command}` on {machine()}.",
+        f"Written by `{command}` on {machine('numpy', 'faiss-cpu')}.",
         "Top 10, one thread; minimum and median over the turns; *read*: against one pass over a byte per dimension.",
         "",
         "| world | who | min ms | median ms | read | |",
@@ -190,9 +190,7 @@ def main() -> None:
     for kind in args.worlds:
         race(book, World(kind, args.items), args.folder)
     if args.write:
-        page = args.write.read_text(encoding="utf-8")
-        text = section(book, "python " + " ".join(sys.argv))
-        args.write.write_text(with_block(page, f"worlds {kernel_level()}", text), encoding="utf-8")
+        write_section(args.write, f"worlds {kernel_level()}", section(book, "python " + " ".join(sys.argv)))
 
 
 if __name__ == "__main__":

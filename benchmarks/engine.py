@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 import ingest
 import peers
 import world as worlds
-from race import Book, Row, machine, markdown, milliseconds, reader
+from performance_page import machine, write_section
+from race import Book, Row, markdown, milliseconds, reader
 from setnet import SetIndex
 from setnet.evaluate import ndcg
-from setnet.evaluate.report.page import with_block
 from setnet.index import SearchOptions, kernel_level
 from setnet.index.search import modes
 from setnet.index.search.query import Query, query_elements
@@ -375,7 +375,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--write", type=Path, help="write the tables to this Markdown file")
     args = parser.parse_args()
-    text = machine()
+    text = machine("numpy", "faiss-cpu", "scann")
     print(text)
     bench = Bench(args)
     for part in args.only:
@@ -388,9 +388,8 @@ def main() -> None:
             json.dumps({"machine": text, "rows": [asdict(r) for r in bench.book.rows]}, indent=1)
         )
     if args.write:
-        page = args.write.read_text(encoding="utf-8")
         tables = markdown(bench.book, text, "python " + " ".join(sys.argv))
-        args.write.write_text(with_block(page, f"engine {kernel_level()}", tables), encoding="utf-8")
+        write_section(args.write, f"engine {kernel_level()}", tables)
 
 
 if __name__ == "__main__":

@@ -7,18 +7,15 @@ The kernels take turns with the reading in one process, on one thread and on ran
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from setnet.evaluate.report import page
+from performance_page import machine, write_section
 from setnet.index.kernels import backend, lanes
 
 ITEMS, DIM, SET_BITS_DIM = 549_000, 128, 1024
@@ -139,13 +136,6 @@ def table(items: int, turns: int) -> str:
     return "\n".join(lines)
 
 
-def machine() -> str:
-    """Return what the figures were measured on."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
-    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.processor())
-    return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {date.today()}"
-
-
 def main() -> None:
     """Measure, print and, if asked to, write the section of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -157,8 +147,7 @@ def main() -> None:
     section = SECTION.format(items=args.items, repeats=args.repeats, machine=measured_on,
                              table=table(args.items, args.repeats))  # fmt: skip
     if args.write:
-        text = page.with_block(args.write.read_text(encoding="utf-8"), "kernels", section)
-        args.write.write_text(text, encoding="utf-8")
+        write_section(args.write, "kernels", section)
 
 
 if __name__ == "__main__":

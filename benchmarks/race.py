@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -94,14 +92,6 @@ def reader(size: int) -> Callable[[], Any]:
     """A pass over ``size`` bytes of memory at the speed NumPy's vectorised maximum reads them."""
     block = np.ones(size // 8, np.uint64)
     return block.max
-
-
-def machine() -> str:
-    """What the figures were measured on."""
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if "model name" in line), "?")
-    versions = f"numpy {np.__version__}, faiss {faiss.__version__}"
-    load = os.getloadavg()[0]
-    return f"{model}, {os.cpu_count()} cores, kernels {kernel_level()}, Python {platform.python_version()}, {versions}, load {load:.1f}"
 
 
 def markdown(book: Book, machine_text: str, command: str) -> str:

@@ -14,18 +14,15 @@ import argparse
 import http.client
 import json
 import os
-import platform
-import re
 import statistics
 import time
 from collections.abc import Callable
-from datetime import date
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from setnet.evaluate.report.page import with_block
-from setnet.index import SearchOptions, SetIndex, kernel_level
+from performance_page import machine, write_section
+from setnet.index import SearchOptions, SetIndex
 from web import Client, K, Vectors, bodies, build, cpu_seconds, queries, serving
 
 PAGES = 400  # of 50 photos: all that an answer has
@@ -189,12 +186,6 @@ def table(columns: dict[int, Rows]) -> str:
     return "\n".join(lines)
 
 
-def write(file: Path, text: str) -> None:
-    """Put the text between its marks, or at the end of a file without them."""
-    page = file.read_text(encoding="utf-8")
-    file.write_text(with_block(page, "server", text), encoding="utf-8")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -214,14 +205,7 @@ def main() -> None:
     )
     print(text)
     if options.write:
-        write(options.write, text)
-
-
-def machine() -> str:
-    found = re.search(r"model name\s*: (.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    cores = len(os.sched_getaffinity(0))
-    name = found[1] if found else platform.processor()
-    return f"{name}, {cores} cores, kernels {kernel_level()}, load {os.getloadavg()[0]:.1f}, {date.today()}"
+        write_section(options.write, "server", text)
 
 
 _WHAT = (

@@ -210,7 +210,7 @@ def _machine(seconds: float, cpu: float) -> dict[str, Any]:
     return {
         "versions": versions,
         "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
+        "processor": processor(),
         "cores": usable_cores(),
         "kernels": kernel_level(),
         "load": round(load, 1),
@@ -221,7 +221,8 @@ def _machine(seconds: float, cpu: float) -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def processor() -> str:
+    """Return the name of this machine's processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
