@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from setnet.faces import Detections, Face, FaceSettings, Photo, faces_of, load_detector, open_photo
+from setnet.faces.detect import mtcnn
 from setnet.faces.detect.non_maximum import non_maximum
 
 ALL = ["cascade", "mtcnn", "yunet"]
@@ -46,6 +47,21 @@ def test_the_detectors_agree(portrait: Photo) -> None:
     cascade, mtcnn, yunet = (found(detector, portrait.pixels).landmarks[0] for detector in ALL)
     assert np.abs(mtcnn - yunet).max() < 40
     assert np.abs(cascade - mtcnn).max() < 20, "the same network places them"
+
+
+@pytest.mark.parametrize("rows", [12, 13, 43, 44, 75, 106, 333])
+def test_strips_hold_the_windows_of_the_whole_level(
+    rows: int, portrait: Photo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    detector = load_detector("mtcnn")
+    assert isinstance(detector, mtcnn.Mtcnn)
+    level = cv2.resize(portrait.pixels, (97, rows)).astype(np.uint8)
+    monkeypatch.setattr(mtcnn, "_PROPOSE", 0.01)
+    in_strips = detector._windows(level, 0.6)
+    monkeypatch.setattr(mtcnn, "_STRIP", 10_000)
+    at_once = detector._windows(level, 0.6)
+    assert len(at_once) > rows // 12
+    np.testing.assert_allclose(in_strips, at_once, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("detector", ALL)

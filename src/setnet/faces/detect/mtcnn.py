@@ -18,6 +18,7 @@ _CELL, _STRIDE = 12, 2  # P-Net sees 12 x 12 pixels and moves by 2
 _FACTOR = 0.709  # between pyramid levels: half the area each, as published
 _SMALLEST = 20.0  # in the searched image; below it P-Net finds mostly noise
 _PORTION = 128  # boxes looked at in one run
+_STRIP = 32  # rows of a level that P-Net answers in one run: what it computes then stays in the cache
 _PROPOSE, _REFINE = 0.6, 0.7  # published score thresholds of P-Net and R-Net
 
 
@@ -53,12 +54,21 @@ class Mtcnn(Detector):
         scale = _CELL / min_face
         while min(rows, columns) * scale >= _CELL:
             level = resized(pixels, math.ceil(columns * scale), math.ceil(rows * scale))
-            offsets, scores = self._pnet.run(None, {"input": _normalised(level[None])})
-            boxes = _windows(scores[0, 1], offsets[0], scale)
+            boxes = self._windows(level, scale)
             found.append(boxes[non_maximum(boxes, 0.5)])
             scale *= _FACTOR
         boxes = np.concatenate(found)
         return square(boxes[non_maximum(boxes, 0.7)])
+
+    def _windows(self, level: Pixels, scale: float) -> Floats:
+        """Return P-Net's windows above its threshold as rows x0, y0, x1, y1, score in image pixels."""
+        parts = [np.zeros((0, 5), np.float32)]
+        shared = _CELL - _STRIDE  # rows of two strips; one more makes a row of windows
+        for top in range(0, len(level) - shared, _STRIP):
+            strip = level[None, top : top + _STRIP + shared]
+            offsets, scores = self._pnet.run(None, {"input": _normalised(strip)})
+            parts.append(_above_threshold(scores[0, 1], offsets[0], top, scale))
+        return np.concatenate(parts)
 
     def _refined(self, pixels: Pixels, boxes: Floats) -> Floats:
         if len(boxes) == 0:
@@ -92,10 +102,11 @@ def confirmed_by_onet(onet: Any, pixels: Pixels, candidates: Detections, thresho
     return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
 
 
-def _windows(scores: Floats, offsets: Floats, scale: float) -> Floats:
-    """Return P-Net's windows above its threshold as rows x0, y0, x1, y1, score in image pixels."""
+def _above_threshold(scores: Floats, offsets: Floats, top: int, scale: float) -> Floats:
+    """Return the windows of a strip that begins at row `top` of its level."""
     y, x = np.nonzero(scores > _PROPOSE)
     corners = np.stack([x, y, x, y], axis=1) * float(_STRIDE)
+    corners[:, 1::2] += top
     corners[:, 2:] += _CELL
     boxes = np.concatenate([corners / scale, scores[y, x][:, None]], axis=1).astype(np.float32)
     return moved(boxes, offsets[:, y, x].T)
