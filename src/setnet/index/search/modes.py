@@ -28,7 +28,7 @@ AnyScan = TypeVar("AnyScan", scan.ElementScan, scan.SetScan)
 
 def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
-    return _by_elements(scope, queries, scan.ElementScan.read_bounds)
+    return _by_elements(scope, queries, lambda look, scores: look.read_bounds(scope.options.k, scores))
 
 
 def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
@@ -59,13 +59,13 @@ def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
     if scope.options.probes != 0 and any(segment.listed for segment in scope.snapshot.segments):
         return [probed(scope, query) for query in queries]
     candidates = max(scope.options.k, scope.options.candidates)
-    return _by_elements(scope, queries, lambda look: look.read(Estimates), candidates)
+    return _by_elements(scope, queries, lambda look, _: look.read(Estimates), candidates)
 
 
 def _by_elements(
     scope: Scope,
     queries: list[Query],
-    read: Callable[[scan.ElementScan], None],
+    read: Callable[[scan.ElementScan, scan.Scores], None],
     candidates: int | None = None,
 ) -> list[Scored]:
     """Rank items by the matching of their elements after a pass that ``read`` makes over these."""
@@ -76,7 +76,7 @@ def _by_elements(
     least = [scope.least_score(query) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(scan.ElementScan):
-        read(look)
+        read(look, lambda i, lanes, at=at: ranking.scores(at + i, lanes))  # type: ignore[misc]
         ranking.finish(look, at, candidates)
     return ranking.best
 
@@ -158,6 +158,10 @@ class _Ranking:
                 continue
             for found in scan.best_first(look, i, _some(self._scope.options.k), top.floor):
                 self._offer(at + i, found)
+
+    def scores(self, i: int, lanes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the exact scores of lanes for query ``i``."""
+        return self._second_look(i, [(s, rows) for s, rows, _ in self._field.split(lanes)]).score
 
     def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
         for at in range(0, len(lanes), AT_ONCE):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,12 +19,15 @@ from setnet.index.threads import threads as kept_threads
 from setnet.system import usable_cores
 
 TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
-SAMPLED = 64  # one block in so many tells how crowded an index is
-CROWDED = 1 / 64  # of the lanes: when more pass the bounds of four bits, reading all eight at once is faster
+SAMPLED = 16  # one block in so many tells how crowded an index is
+RUNS = 32  # of blocks that the sample consists of
+LEAST_SAMPLE = 1024  # lanes; a smaller index is soon read
+CROWDED = 1 / 64  # of the lanes: when more pass the bounds of four bits, reading all eight is faster
 
 Bounds = NDArray[np.float32]
 Blocks = NDArray[np.int64]
 Task = Callable[[], None]
+Scores = Callable[[int, NDArray[np.int64]], NDArray[np.float64]]  # of lanes, for the query at a position
 _local = threading.local()
 
 
@@ -39,13 +42,12 @@ def _buffer(queries: int, lanes: int) -> Bounds:
 class Scan:
     """Bounds of every lane's score for several queries."""
 
-    reach = 1  # lanes to look at again for each one wanted in the first batch
     finer: type[Pass] | None = None  # what tightens bounds
 
     def __init__(self, snapshot: Snapshot, field: Field, queries: list[Query], threads: int | None) -> None:
         self.snapshot, self.field, self.queries, self.threads = snapshot, field, queries, threads
         self.bounds = _buffer(len(queries), field.lanes)
-        self._fine: dict[int, list[NDArray[np.bool_]]] = {}  # by query: blocks whose bounds are tight already
+        self._fine: set[int] = set()  # queries whose bounds are tight already
         self._spread = (threads or usable_cores()) > 1
         self._blocks = [
             -(-len(rows) // LANES) * self._has_codes(segment)
@@ -57,28 +59,26 @@ class Scan:
 
     def read(self, kind: type[Pass]) -> None:
         """Bound all lanes but those of deleted and empty items, which are closed."""
-        self._fine.clear()
         self._bound(kind, self.queries, self.bounds, [np.arange(count) for count in self._blocks])
+        self._close()
+
+    def _close(self) -> None:
+        """Open all lanes of segments without codes; close those of deleted and of empty items."""
         for count, start, end in zip(self._blocks, self.field.start, self.field.start[1:], strict=False):
             if not count:  # a small segment: every row deserves the second look
                 self.bounds[:, start:end] = np.array([[query.size + 1.0] for query in self.queries])
         self.bounds[:, self.field.excluded] = -1.0
 
-    def refine(self, i: int, which: NDArray[np.int64]) -> None:
-        """Tighten the bounds of query ``i`` for these lanes, and of those that share their blocks, once."""
-        if self.finer is None:
-            return
-        cuts = np.searchsorted(which, self.field.start)
-        fine = self._fine.setdefault(i, [np.zeros(count, bool) for count in self._blocks])
-        blocks = []
-        for s, done in enumerate(fine):
-            found = np.unique((which[cuts[s] : cuts[s + 1]] - self.field.start[s]) // LANES)[: len(done)]
-            blocks.append(found[~done[found]])
-            done[found] = True
-        lanes = self._lanes(blocks)
-        before = self.bounds[i, lanes]
+    def tighten(self, i: int, lanes: int) -> bool:
+        """Read the finer bounds of query ``i``, once, if scoring so many lanes takes longer; tell whether."""
+        if self.finer is None or i in self._fine or lanes <= CROWDED * self.field.lanes:
+            return False
+        self._fine.add(i)
+        before = self.bounds[i].copy()
+        blocks = [np.arange(count) for count in self._blocks]
         self._bound(self.finer, [self.queries[i]], self.bounds[i : i + 1], blocks)
-        self.bounds[i, lanes] = np.minimum(before, self.bounds[i, lanes])
+        np.minimum(before, self.bounds[i], out=self.bounds[i])  # lanes that are closed stay so
+        return True
 
     def best(self, i: int, wanted: int) -> NDArray[np.int64]:
         """Return the lanes of the highest bounds of query ``i``, in order."""
@@ -119,34 +119,44 @@ class Scan:
 class ElementScan(Scan):
     """Bounds of the elements' scores: from four bits per dimension, and from eight where it matters."""
 
-    reach = 4
-
     def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
         super().__init__(snapshot, snapshot.elements, queries, threads)
 
     def _has_codes(self, segment: Segment) -> bool:
         return segment.coded
 
-    def read_bounds(self) -> None:
-        """Bound all lanes, from as many bits as tell most of them from the best."""
-        if self._crowded():
+    def read_bounds(self, k: int, scores: Scores) -> None:
+        """Bound all lanes for the best ``k``, from as many bits as tell most of them from the best.
+
+        Four bits are read of a sample. Where they leave too many lanes that might be among the best, to judge
+        by the exact ``scores`` of its first, all eight are read of everything at once.
+        """
+        runs = [_some_runs(count) for count in self._blocks]
+        lanes = self._lanes([some for some, _ in runs])
+        if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, scores, [some for some, _ in runs]):
             self.read(Whole)
         else:
             self.finer = Whole
-            self.read(High)
+            self._bound(High, self.queries, self.bounds, [others for _, others in runs])
+            self._close()
 
-    def _crowded(self) -> bool:
-        """Return whether four bits leave too many lanes that might be among the best, by a sample."""
-        blocks = [np.arange(0, count, SAMPLED) for count in self._blocks]
-        lanes = self._lanes(blocks)
-        if len(lanes) < SAMPLED * LANES // 8:
-            return True  # too few to tell, and soon read
-        found = []
-        for kind in (High, Whole):
-            self._bound(kind, self.queries, self.bounds, blocks)
-            found.append(self.bounds[:, lanes])
-        high, whole = found
-        return bool((high >= whole.max(axis=1, keepdims=True)).mean() > CROWDED)
+    def _is_crowded(self, lanes: NDArray[np.int64], k: int, scores: Scores, blocks: list[Blocks]) -> bool:
+        """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
+        self._bound(High, self.queries, self.bounds, blocks)
+        self._close()
+        bounds = self.bounds[0, lanes]
+        wanted = max(2, k // SAMPLED)
+        best = np.sort(lanes[np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]])
+        floor = np.sort(scores(0, best))[-wanted]
+        return bool((bounds >= floor).mean() > CROWDED)
+
+
+@cache
+def _some_runs(blocks: int) -> tuple[Blocks, Blocks]:
+    """Return one block in ``SAMPLED``, and the others; in runs, since scattered blocks are slow to read."""
+    run = max(1, blocks // (SAMPLED * RUNS))
+    chosen = np.arange(blocks) // run % SAMPLED == 0
+    return np.flatnonzero(chosen), np.flatnonzero(~chosen)
 
 
 class SetScan(Scan):
@@ -183,16 +193,13 @@ def best_first(look: Scan, i: int, wanted: int, floor: Callable[[], float]) -> I
     below the floor: no item that belongs to the answer is left out.
     """
     bounds = look.bounds[i]
-    reach, done = look.reach * wanted, 0
+    reach, done = wanted, 0
     while True:
-        enough = floor()
-        low = max(enough, reached_by(bounds, reach))
+        low = max(floor(), reached_by(bounds, reach))
         found = collect(bounds, low)
-        look.refine(i, found)
+        if look.tighten(i, len(found)):
+            continue
         values = bounds[found]
-        if enough > 0:
-            high = values >= np.float32(enough)
-            found, values = found[high], values[high]
         most = max(wanted, 4 * done)
         if len(found) > most:  # take the best of them and see how far the floor rises
             cut = np.partition(values, len(values) - most)[len(values) - most]

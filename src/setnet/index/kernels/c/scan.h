@@ -50,6 +50,7 @@ SCAN(scan1_rows_avx2);
 COLLECT(collect_avx2);
 SCAN(scan8_avx512);
 SCAN(scan4_avx512);
+SCAN(scan44_avx512);
 COLLECT(collect_avx512);
 SCAN(scan8_neon);
 SCAN(scan4_neon);

@@ -68,7 +68,26 @@ AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
   for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-/* the shares of `count` (1..4) query rows starting at p in the bounds of a block; bits is 8 or 4 */
+/* the same for bytes in two halves, which are joined first: dimensions 0..3 and 4..7 of a line each; no prefetching */
+AVX512 void two_halves_avx512(const uint8_t *row, const uint8_t *low, int64_t groups, const int8_t *code,
+                              int64_t stride, int count, __m512i *sum) {
+  const __m512i upper = _mm512_set1_epi8((char)0xf0);
+  __m512i odd[4];
+  for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
+  for (int64_t g = 0; g < groups; g++) {
+    __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(low + g * LINE);
+    /* 0xca: the second where the first has a one, else the third */
+    __m512i a = _mm512_ternarylogic_epi32(upper, _mm512_slli_epi16(x, 4), y, 0xca);
+    __m512i b = _mm512_ternarylogic_epi32(upper, x, _mm512_srli_epi16(y, 4), 0xca);
+    for (int i = 0; i < count; i++) {
+      sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + g * 8));
+      odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + g * 8 + 4));
+    }
+  }
+  for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
+}
+
+/* the shares of `count` (1..4) query rows starting at p in the bounds of a block; bits is 8, 4, or 44 for two halves */
 AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int count, int bits, float *bounds,
                          int64_t apart) {
   __m512 best[4];
@@ -79,11 +98,9 @@ AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t 
     const int8_t *code = q->codes + p * q->stride;
     __m512i sum[4];
     for (int i = 0; i < count; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
-    if (bits == 8) {
-      bytes_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
-    } else {
-      nibbles_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
-    }
+    if (bits == 8) bytes_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
+    if (bits == 4) nibbles_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
+    if (bits == 44) two_halves_avx512(c->codes + at, c->low + at, c->groups, code, q->stride, count, sum);
     __m512 scale = _mm512_loadu_ps(scales_of(c, r));
     for (int i = 0; i < count; i++) {
       __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
@@ -112,6 +129,7 @@ AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, i
 
 AVX512_ENTRY SCAN(scan8_avx512) { scan_avx512(ARGS, 8); }
 AVX512_ENTRY SCAN(scan4_avx512) { scan_avx512(ARGS, 4); }
+AVX512_ENTRY SCAN(scan44_avx512) { scan_avx512(ARGS, 44); }
 
 AVX512_ENTRY COLLECT(collect_avx512) {
   const __m512 floor = _mm512_set1_ps(low);
