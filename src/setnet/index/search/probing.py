@@ -14,8 +14,8 @@ from setnet.index.search.scan import collect, reached_by
 from setnet.index.search.scope import Scope
 from setnet.index.storage.segments.segment import Segment
 
-PROBES = 128  # lists read for each row of a query, unless the options say another number
-MORE = 4  # elements taken from the lists for each candidate wanted
+PROBES = 256  # lists read for each row of a query, unless the options say another number
+MORE = 2  # elements taken from the lists for each candidate wanted
 
 Floats = NDArray[np.float32]
 Found = tuple[NDArray[np.int64], Floats]  # rows and their estimated scores
@@ -67,16 +67,16 @@ def _from_lists(scope: Scope, segment: Segment, query: Query, wanted: int) -> Fo
     starts = segment.array("list_start")
     blocks = np.concatenate([np.arange(a, z) for a, z in zip(starts[near], starts[near + 1], strict=True)])
     listed = Listed(scope.snapshot, [query])
-    lanes = segment.array("list_lanes").reshape(-1, LANES)[blocks].reshape(-1)
     # one row of shares for each row of the query: which of them an element serves is known only per item
-    shares = np.empty((len(query.wanted), len(lanes)), np.float32)
+    shares = np.empty((len(query.wanted), len(blocks) * LANES), np.float32)
     listed.read(segment, blocks, shares)
-    shares[:, lanes < 0] = -1.0
     best = [collect(row, reached_by(row, MORE * wanted)) for row in shares]
-    rows, place = np.unique(segment.lane_rows[lanes[np.concatenate(best)]], return_inverse=True)
-    total, at = np.zeros(len(rows), np.float32), 0
-    for row, chosen in zip(shares, best, strict=True):
-        most = np.zeros(len(rows), np.float32)
-        np.maximum.at(most, place[at : at + len(chosen)], row[chosen])
-        total, at = total + most, at + len(chosen)
-    return rows.astype(np.int64), total
+    slot, row = np.concatenate(best), np.repeat(np.arange(len(best)), [len(found) for found in best])
+    lanes = segment.array("list_lanes").reshape(-1, LANES)[blocks[slot // LANES], slot % LANES]
+    slot, row, lanes = (
+        each[lanes >= 0] for each in (slot, row, lanes)
+    )  # the last block of a list may have gaps
+    rows, place = np.unique(segment.lane_rows[lanes], return_inverse=True)
+    most = np.zeros((len(shares), len(rows)), np.float32)
+    np.maximum.at(most, (row, place), shares[row, slot])
+    return rows.astype(np.int64), most.sum(axis=0)
