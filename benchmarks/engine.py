@@ -80,7 +80,7 @@ def ways_of_searching(index: SetIndex) -> dict[str, dict[str, Any]]:
         "fast": {"mode": "fast", "probes": 0},
     }
     if any(segment.listed for segment in index._reader.snapshot().segments):
-        ways |= {f"fast, {probes} probes": {"mode": "fast", "probes": probes} for probes in (32, 128)}
+        ways |= {f"fast, {probes} probes": {"mode": "fast", "probes": probes} for probes in (64, 256)}
     return ways
 
 
@@ -416,9 +416,10 @@ def main() -> None:
         args.json.write_text(
             json.dumps({"machine": text, "rows": [asdict(r) for r in bench.book.rows]}, indent=1)
         )
-    if args.write:
-        tables = markdown(bench.book, text, "python " + " ".join(sys.argv))
-        write_section(args.write, f"engine {kernel_level()}", tables)
+    origin = f"Written by `python {' '.join(sys.argv)}` on {text}; {args.repeats} turns."
+    for part in args.only if args.write else ():
+        rows = [row for row in bench.book.rows if row.part == part]
+        write_section(args.write, f"{part} {kernel_level()}", markdown(rows, origin))
 
 
 if __name__ == "__main__":

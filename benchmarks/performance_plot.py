@@ -48,7 +48,7 @@ def opening(rows: Sequence[Time], picture: Path) -> str:
             f"The straightforward way ({slowest}) takes {others[slowest]:.0f} ms for two people; {fastest}, which is not "
             f"exact, {verb} with {others[fastest]:.1f} ms.",
             "The tables below have all contenders, set vectors, re-ranking, batches, opening an index and growth to "
-            "two million photos.",
+            "ten million photos; easier and harder worlds, and people who are not there.",
             "",
             f"![Milliseconds per query of each contender, one thread]({picture.parent.name}/{picture.name})",
         ]
@@ -97,8 +97,8 @@ def draw(rows: Sequence[Time], title: str, picture: Path) -> None:
 
 
 def read_page(text: str) -> list[Time]:
-    """Return the rows of the engine's tables, of the first kernels on the page."""
-    text = text.split("<!-- begin generated: engine ", 1)[-1].split("<!-- end generated: engine ", 1)[0]
+    """Return the rows of the table of exact search, of the first kernels on the page."""
+    text = text.split("<!-- begin generated: exact ", 1)[-1].split("<!-- end generated: exact ", 1)[0]
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]]
         for line in text.splitlines()

@@ -94,29 +94,20 @@ def reader(size: int) -> Callable[[], Any]:
     return block.max
 
 
-def markdown(book: Book, machine_text: str, command: str) -> str:
-    """Return the rows as a section of the page."""
+def markdown(rows: list[Row], origin: str) -> str:
+    """Return the rows of one part as a section of the page."""
+    part = rows[0].part
     lines = [
-        f"# The engine, kernels {kernel_level()}",
+        f"### {part.capitalize()}, kernels {kernel_level()}",
         "",
-        f"Written by `{command}` on {machine_text}.",
-        "Contenders took turns in one run on the same data; times are milliseconds, minimum and median over "
-        f"{book.repeats} turns; *read* is the ratio of the minimum to one pass over the same bytes in memory.",
+        origin,
         "",
+        "| work | who | threads | min ms | median ms | read | |",
+        "|---|---|---|---|---|---|---|",
     ]
-    part = ""
-    for row in book.rows:
-        if row.part != part:
-            part = row.part
-            lines += [
-                "",
-                f"## {part}",
-                "",
-                "| work | who | threads | min ms | median ms | read | |",
-                "|---|---|---|---|---|---|---|",
-            ]
+    for row in rows:
         ratio = f"{row.read_ratio:.2f} x" if row.read_ratio is not None else ""
         lines.append(
             f"| {row.work} | {row.who} | {row.threads} | {row.minimum_ms:.2f} | {row.median_ms:.2f} | {ratio} | {row.quality} |"
         )
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)

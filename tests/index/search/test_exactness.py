@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.index.kernels import backend
+from setnet.index.search import scan
 from setnet.index.storage.segments import segment_writer
 
 
@@ -46,6 +47,16 @@ def adversarial(rng: np.random.Generator, kind: str, n: int, dim: int) -> Any:
     return -np.abs(rng.normal(size=(n, dim))) / np.sqrt(dim)
 
 
+def read_in(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let even tiny indexes be sampled, and fix what follows: four bits, all eight, or eight after four."""
+    monkeypatch.setattr(scan, "LEAST_SAMPLE", 16)
+    monkeypatch.setattr(scan, "CROWDED", {"four bits": 1.0, "by the sample": 1 / 64}.get(way, -1.0))
+    if way == "eight after four":
+        sampled = scan.ElementScan._is_crowded
+        monkeypatch.setattr(scan.ElementScan, "_is_crowded", lambda *given: bool(sampled(*given) and False))
+
+
+WAYS = ["four bits", "by the sample", "eight after four", "eight bits"]
 KINDS = ["unit", "duplicates", "tiny", "unnormalised", "spiky", "signs", "negative"]
 
 
@@ -58,8 +69,26 @@ KINDS = ["unit", "duplicates", "tiny", "unnormalised", "spiky", "signs", "negati
     kind=st.sampled_from(KINDS),
     precision=st.sampled_from(["float32", "float16"]),
     w=st.sampled_from([0.5, 20.0, 5000.0]),
+    way=st.sampled_from(WAYS),
 )
 def test_exact_search_equals_the_plain_computation(
+    tmp_path_factory: pytest.TempPathFactory,
+    empty_world: Callable[[int], Any],
+    seed: int,
+    dim: int,
+    size: int,
+    k: int,
+    kind: str,
+    precision: str,
+    w: float,
+    way: str,
+) -> None:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        read_in(way, monkeypatch)
+        exact_equals_plain(tmp_path_factory, empty_world, seed, dim, size, k, kind, precision, w)
+
+
+def exact_equals_plain(
     tmp_path_factory: pytest.TempPathFactory,
     empty_world: Callable[[int], Any],
     seed: int,
@@ -96,6 +125,40 @@ def test_exact_search_equals_the_plain_computation(
         for name in gone:
             del world.items[name]
         world.agrees(index.search(query, k=k), query, k)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_reading_is_taken_and_exact(
+    way: str, tmp_path: Path, empty_world: Callable[[int], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    world = empty_world(24)
+    for i, part in enumerate(np.split(adversarial(rng, "unit", 2400, 24).astype(np.float32), 1200)):
+        world.items[str(i)] = part
+    read: list[tuple[str, int]] = []
+    bound = scan.Scan._bound
+
+    def noted(self: Any, kind: Any, queries: Any, bounds: Any, blocks: list[Any]) -> None:
+        read.append((kind.__name__, sum(map(len, blocks))))
+        bound(self, kind, queries, bounds, blocks)
+
+    read_in(way, monkeypatch)
+    monkeypatch.setattr(scan.Scan, "_bound", noted)
+    with SetIndex.create(tmp_path / "i", 24) as index:
+        index.add(list(world.items), *world.stack(list(world.items)))
+        for query in (world.items["700"], adversarial(rng, "unit", 3, 24).astype(np.float32)):
+            read.clear()
+            world.agrees(index.search(query, k=10, threads=1), query, 10)
+            kinds, blocks = [kind for kind, _ in read], dict(read)
+            assert kinds[0] == "High", "the sample"
+            if way == "four bits":
+                assert kinds == ["High", "High"]
+                assert sum(count for _, count in read) == 75, "each block once"
+            elif way == "eight bits":
+                assert kinds == ["High", "Whole"]
+                assert read[0][1] < blocks["Whole"] == 75
+            elif way == "eight after four":
+                assert kinds == ["High", "High", "Whole"]
 
 
 def test_items_of_a_thousand_elements_and_of_one(

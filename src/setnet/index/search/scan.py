@@ -145,7 +145,7 @@ class ElementScan(Scan):
         self._bound(High, self.queries, self.bounds, blocks)
         self._close()
         bounds = self.bounds[0, lanes]
-        wanted = max(2, k // SAMPLED)
+        wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
         best = np.sort(lanes[np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]])
         floor = np.sort(scores(0, best))[-wanted]
         return bool((bounds >= floor).mean() > CROWDED)
