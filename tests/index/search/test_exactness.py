@@ -161,6 +161,33 @@ def test_each_way_of_reading_is_taken_and_exact(
                 assert kinds == ["High", "High", "Whole"]
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"at_least": 1},
+        {"at_least": 2},
+        {"only": True},
+        {"where": {"kind": "even"}},
+        {"at_least": 3, "k": 1100},
+    ],
+)
+def test_conditions_are_met_in_each_way_of_reading(
+    way: str, conditions: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(9)
+    rows = adversarial(rng, "unit", 2400, 24).astype(np.float32)
+    kinds = [{"kind": "even" if i % 2 == 0 else "odd"} for i in range(1200)]
+    with SetIndex.create(tmp_path / "i", 24, logistic=(20.0, -10.0)) as index:
+        index.add([str(i) for i in range(1200)], rows, [2] * 1200, attributes=kinds)
+        index.delete([str(i) for i in range(0, 1200, 7)])
+        for query in (rows[40:43], adversarial(rng, "unit", 3, 24).astype(np.float32)):
+            monkeypatch.setattr(scan, "LEAST_SAMPLE", 10**9)
+            plain = index.search(query, **{"k": 10} | conditions)
+            read_in(way, monkeypatch)
+            assert index.search(query, **{"k": 10} | conditions) == plain
+
+
 def test_items_of_a_thousand_elements_and_of_one(
     level: str, tmp_path: Path, empty_world: Callable[[int], Any]
 ) -> None:

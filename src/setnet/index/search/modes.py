@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -28,7 +29,7 @@ AnyScan = TypeVar("AnyScan", scan.ElementScan, scan.SetScan)
 
 def exact(scope: Scope, queries: list[Query]) -> list[Scored]:
     """Rank all items by the matching of their elements; identical to scoring every one of them."""
-    return _by_elements(scope, queries, lambda look, scores: look.read_bounds(scope.options.k, scores))
+    return _by_elements(scope, queries, lambda look, floor: look.read_bounds(scope.options.k, floor))
 
 
 def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = ()) -> list[Scored]:
@@ -65,7 +66,7 @@ def fast(scope: Scope, queries: list[Query]) -> list[Scored]:
 def _by_elements(
     scope: Scope,
     queries: list[Query],
-    read: Callable[[scan.ElementScan, scan.Scores], None],
+    read: Callable[[scan.ElementScan, scan.Floor], None],
     candidates: int | None = None,
 ) -> list[Scored]:
     """Rank items by the matching of their elements after a pass that ``read`` makes over these."""
@@ -76,7 +77,7 @@ def _by_elements(
     least = [scope.least_score(query) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(scan.ElementScan):
-        read(look, lambda i, lanes, at=at: ranking.scores(at + i, lanes))  # type: ignore[misc]
+        read(look, partial(ranking.floor_among, at))
         ranking.finish(look, at, candidates)
     return ranking.best
 
@@ -159,9 +160,10 @@ class _Ranking:
             for found in scan.best_first(look, i, _some(self._scope.options.k), top.floor):
                 self._offer(at + i, found)
 
-    def scores(self, i: int, lanes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the exact scores of lanes for query ``i``."""
-        return self._second_look(i, [(s, rows) for s, rows, _ in self._field.split(lanes)]).score
+    def floor_among(self, i: int, lanes: NDArray[np.int64], wanted: int) -> float:
+        """Return the score with which a hit of query ``i`` is one of the ``wanted`` best of some lanes."""
+        scores = np.sort(self._second_look(i, [(s, rows) for s, rows, _ in self._field.split(lanes)]).score)
+        return max(self._least[i], float(scores[-wanted]) if len(scores) >= wanted else 0.0)
 
     def _offer(self, i: int, lanes: NDArray[np.int64]) -> None:
         for at in range(0, len(lanes), AT_ONCE):

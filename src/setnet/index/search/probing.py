@@ -15,7 +15,7 @@ from setnet.index.search.scope import Scope
 from setnet.index.storage.segments.segment import Segment
 
 PROBES = 256  # lists read for each row of a query, unless the options say another number
-MORE = 2  # elements taken from the lists for each candidate wanted
+MORE = 4  # elements taken from the lists for each candidate wanted
 
 Floats = NDArray[np.float32]
 Found = tuple[NDArray[np.int64], Floats]  # rows and their estimated scores

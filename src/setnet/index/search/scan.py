@@ -27,7 +27,7 @@ CROWDED = 1 / 64  # of the lanes: when more pass the bounds of four bits, readin
 Bounds = NDArray[np.float32]
 Blocks = NDArray[np.int64]
 Task = Callable[[], None]
-Scores = Callable[[int, NDArray[np.int64]], NDArray[np.float64]]  # of lanes, for the query at a position
+Floor = Callable[[NDArray[np.int64], int], float]  # the score that makes one of so many best of some lanes
 _local = threading.local()
 
 
@@ -125,30 +125,29 @@ class ElementScan(Scan):
     def _has_codes(self, segment: Segment) -> bool:
         return segment.coded
 
-    def read_bounds(self, k: int, scores: Scores) -> None:
+    def read_bounds(self, k: int, floor: Floor) -> None:
         """Bound all lanes for the best ``k``, from as many bits as tell most of them from the best.
 
         Four bits are read of a sample. Where they leave too many lanes that might be among the best, to judge
-        by the exact ``scores`` of its first, all eight are read of everything at once.
+        by the exact scores of its first (``floor``), all eight are read of everything at once.
         """
         runs = [_some_runs(count) for count in self._blocks]
         lanes = self._lanes([some for some, _ in runs])
-        if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, scores, [some for some, _ in runs]):
+        if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, floor, [some for some, _ in runs]):
             self.read(Whole)
         else:
             self.finer = Whole
             self._bound(High, self.queries, self.bounds, [others for _, others in runs])
             self._close()
 
-    def _is_crowded(self, lanes: NDArray[np.int64], k: int, scores: Scores, blocks: list[Blocks]) -> bool:
+    def _is_crowded(self, lanes: NDArray[np.int64], k: int, floor: Floor, blocks: list[Blocks]) -> bool:
         """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
         self._bound(High, self.queries, self.bounds, blocks)
         self._close()
         bounds = self.bounds[0, lanes]
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
         best = np.sort(lanes[np.argpartition(-bounds, 2 * wanted)[: 2 * wanted]])
-        floor = np.sort(scores(0, best))[-wanted]
-        return bool((bounds >= floor).mean() > CROWDED)
+        return bool((bounds >= floor(best, wanted)).mean() > CROWDED)
 
 
 @cache
