@@ -40,17 +40,17 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass
 class Seen:
-    """The faces a road found in a photo: boxes, descriptors, and the processor time of each stage."""
+    """The faces a pipeline found in a photo: boxes, descriptors, and the processor time of each stage."""
 
     boxes: npt.NDArray[np.float64]
     descriptors: Floats
     times: StageTimes = field(default_factory=StageTimes)
 
 
-def our_road(settings: FaceSettings, in_full: bool = False) -> Callable[[bytes], Seen]:
-    """Return the road of setnet with some settings; `in_full` decodes all pixels, as setnet once did."""
+def our_pipeline(settings: FaceSettings, in_full: bool = False) -> Callable[[bytes], Seen]:
+    """Return the pipeline of setnet with some settings; `in_full` decodes all pixels, as setnet once did."""
 
-    def road(data: bytes) -> Seen:
+    def pipeline(data: bytes) -> Seen:
         times = StageTimes(clock=time.process_time)
         with times.spent("decoder"):
             photo = open_photo(data) if in_full else None
@@ -58,10 +58,10 @@ def our_road(settings: FaceSettings, in_full: bool = False) -> Callable[[bytes],
         boxes = np.array([face.box for face in faces], np.float64).reshape(-1, 4)
         return Seen(boxes, np.array([f.descriptor for f in faces], np.float32).reshape(len(faces), -1), times)
 
-    return road
+    return pipeline
 
 
-def face_recognition_road(data: bytes) -> Seen:
+def face_recognition_pipeline(data: bytes) -> Seen:
     """face_recognition at its defaults; HOG on the photo at 1600 pixels, as ours searches it."""
     import io
 
@@ -81,13 +81,15 @@ def face_recognition_road(data: bytes) -> Seen:
 
 
 BEFORE, DEFAULT, QUICK = "before: mtcnn, all pixels", "setnet", "setnet --quick"
-ROADS: dict[str, Callable[[bytes], Seen]] = {
-    BEFORE: our_road(FaceSettings(detector="mtcnn"), in_full=True),
-    "before: yunet, all pixels": our_road(FaceSettings(detector="yunet"), in_full=True),
-    DEFAULT: our_road(FaceSettings()),
-    QUICK: our_road(FaceSettings.preset("quick")),
+PIPELINES: dict[str, Callable[[bytes], Seen]] = {
+    BEFORE: our_pipeline(FaceSettings(detector="mtcnn"), in_full=True),
+    "before: yunet, all pixels": our_pipeline(FaceSettings(detector="yunet"), in_full=True),
+    DEFAULT: our_pipeline(FaceSettings()),
+    QUICK: our_pipeline(FaceSettings.preset("quick")),
 }
-PEERS = {"face_recognition": face_recognition_road} if importlib.util.find_spec("face_recognition") else {}
+PEERS = (
+    {"face_recognition": face_recognition_pipeline} if importlib.util.find_spec("face_recognition") else {}
+)
 
 
 def bare_networks(faces: int) -> float:
@@ -114,17 +116,19 @@ def photos_to_time() -> Iterator[tuple[str, str]]:
 
 
 def time_table(repeats: int) -> Iterator[str]:
-    yield "| photo | road | decode | detect | cut | describe | processor s | photos/s | faces |"
+    yield "| photo | pipeline | decode | detect | cut | describe | processor s | photos/s | faces |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for title, words in photos_to_time():
         width, height, kind, *small = words.split()
         data = photo_worlds.synthetic_group(int(width), int(height), bool(small), kind)
-        roads = ROADS | PEERS if kind == "JPEG" else {name: ROADS[name] for name in (BEFORE, DEFAULT)}
-        runs: dict[str, list[tuple[float, Seen]]] = {name: [] for name in roads}
+        pipelines = (
+            PIPELINES | PEERS if kind == "JPEG" else {name: PIPELINES[name] for name in (BEFORE, DEFAULT)}
+        )
+        runs: dict[str, list[tuple[float, Seen]]] = {name: [] for name in pipelines}
         for turn in range(repeats + 1):
-            for name, road in roads.items():
+            for name, pipeline in pipelines.items():
                 began = time.process_time()
-                seen = road(data)
+                seen = pipeline(data)
                 if turn:  # the first run loads the models
                     runs[name].append((time.process_time() - began, seen))
         for name, done in runs.items():
@@ -140,7 +144,7 @@ def time_table(repeats: int) -> Iterator[str]:
 
 @dataclass
 class Tally:
-    """What one road made of the people in photos."""
+    """What one pipeline made of the people in photos."""
 
     placed: list[photo_worlds.Placed] = field(default_factory=list)
     descriptors: list[Floats | None] = field(default_factory=list)
@@ -180,12 +184,12 @@ def true_matches(tally: Tally, queries: dict[str, Floats]) -> tuple[npt.NDArray[
 
 
 def examined(job: tuple[str, photo_worlds.TrueImage]) -> Seen:
-    return ROADS[job[0]](job[1].data)
+    return PIPELINES[job[0]](job[1].data)
 
 
 def quality_table(lfw: Path, half: str, photos: int) -> Iterator[str]:
     kinds = ("plain", "turned", "dark")
-    yield f"| photos | road | faces found | below 60 px | 60-100 px | {' | '.join(kinds)} | other faces | true matches |"
+    yield f"| photos | pipeline | faces found | below 60 px | 60-100 px | {' | '.join(kinds)} | other faces | true matches |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     people = photo_worlds.lfw_people(lfw, half)
     if not people:
@@ -196,10 +200,10 @@ def quality_table(lfw: Path, half: str, photos: int) -> Iterator[str]:
     }
     with multiprocessing.get_context("spawn").Pool(usable_cores()) as pool:
         for title, world in worlds.items():
-            tallies = {name: Tally() for name in ROADS}
+            tallies = {name: Tally() for name in PIPELINES}
             for photo in world:
-                jobs = [(name, photo) for name in ROADS]
-                for name, seen in zip(ROADS, pool.map(examined, jobs, chunksize=1), strict=True):
+                jobs = [(name, photo) for name in PIPELINES]
+                for name, seen in zip(PIPELINES, pool.map(examined, jobs, chunksize=1), strict=True):
                     tallies[name].add(photo.people, seen)
             who = sorted({p.person for p in tallies[DEFAULT].placed} & set(people))
             pictures = [(lfw / "images" / name / people[name][0]).read_bytes() for name in who]

@@ -36,6 +36,15 @@ def test_a_search_works_where_the_system_does_not_tell_cores_and_memory(
     assert add_and_search(tmp_path / "i") == ["wanted"]
 
 
+def test_peak_memory_is_in_bytes_on_every_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_linux = system.peak_memory()
+    assert on_linux > 10 << 20, "NumPy alone takes more"
+    monkeypatch.setattr(sys, "platform", "darwin")  # which counts bytes, not kilobytes
+    assert system.peak_memory() <= on_linux // 1000
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert system.peak_memory() == 0
+
+
 WITHOUT_LINUX = """
 import os, sys, types
 import numpy, pytest, subprocess  # these look for msvcrt themselves

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 import weakref
 from collections.abc import Iterable
 from contextlib import suppress
@@ -26,6 +27,16 @@ def total_memory() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 0
+
+
+def peak_memory() -> int:
+    """Return the most bytes of memory that this process has held; 0 where the system does not say."""
+    try:
+        unix = import_module("resource")
+    except ImportError:
+        return 0
+    peak: int = unix.getrusage(unix.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 class FileLock:

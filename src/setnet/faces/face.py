@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -73,3 +73,11 @@ class Face:
     score: float
     quality: Quality
     descriptor: npt.NDArray[np.float32]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return place and quality as values that JSON can hold."""
+        return {
+            "box": [round(float(v), 1) for v in self.box],
+            "score": round(float(self.score), 4),
+            "quality": {name: round(float(value), 4) for name, value in asdict(self.quality).items()},
+        }

@@ -291,8 +291,9 @@ class SetIndex:
         mode
             ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
         **options
-            ``candidates``, ``where``, ``at_least``, ``only``, ``without``, ``aggregate_query``, ``examples``,
-            ``matching`` and ``threads``: `setnet.index.SearchOptions` says what each means.
+            ``candidates``, ``first``, ``probes``, ``where``, ``at_least``, ``only``, ``without``,
+            ``aggregate_query``, ``examples``, ``matching`` and ``threads``: `setnet.index.SearchOptions` says
+            what each means.
         """
         return self.answer([query], SearchOptions(k, mode, **options))[0]
 

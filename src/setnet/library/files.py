@@ -1,4 +1,4 @@
-"""The open files of a library: its database, its index and what they are told about faces."""
+"""The open files of a library: its database, its index and the settings of its faces."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class WorkerProcess:
         path = os.pathsep.join(path for path in sys.path if path)
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "setnet.workers.child", str(theirs.fileno()), start],
+                [sys.executable, "-m", "setnet.workers.worker_main", str(theirs.fileno()), start],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

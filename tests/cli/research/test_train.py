@@ -109,7 +109,7 @@ def test_descriptors_of_another_width_are_refused(tmp_path: Path) -> None:
 
 def test_a_fixed_batch_is_overfitted(tmp_path: Path) -> None:
     small = [*SMALL, "sets.rate=0.01", "sets.freeze_norm=false"]
-    said = run("trial", "--backbone", "mobile", "--preset", "tiny", "--steps", 8, *changes(small), "--json")
+    said = run("overfit", "--backbone", "mobile", "--preset", "tiny", "--steps", 8, *changes(small), "--json")
     for phase in ("pretrain", "sets"):
         losses = json.loads(said)[phase]["losses"]
         assert losses[-1] < losses[0]

@@ -10,7 +10,7 @@ import pytest
 from setnet.errors import InvalidInputError
 from setnet.evaluate.methods import ranking_calibration
 from setnet.evaluate.methods.ranking_calibration import calibrate_head, calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import stress, stress_elements
+from setnet.evaluate.methods.stress_measure import measured_elements, measured_sets
 from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.sets import Logistic, Mean, SetNet
@@ -46,8 +46,8 @@ def one_repeat(world: StressWorld) -> StressWorld:
 
 def quality(world: StressWorld, logistic: Logistic, bound: bool) -> float:
     if bound:
-        return float(stress_elements(world, logistic=logistic).means.mean())
-    return float(stress(Mean(128), world, logistic=logistic).means.mean())
+        return float(measured_elements(world, logistic=logistic).means.mean())
+    return float(measured_sets(Mean(128), world, logistic=logistic).means.mean())
 
 
 @pytest.mark.parametrize("bound", [False, True])
@@ -63,7 +63,7 @@ def test_refinement_gains_by_the_criterion_it_is_given(
     one_repeat: StressWorld, relative: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def value(logistic: Logistic) -> float:
-        means = stress(Mean(128), one_repeat, logistic=logistic).means
+        means = measured_sets(Mean(128), one_repeat, logistic=logistic).means
         return float(-np.log(100.1 - means).mean() if relative else means.mean())
 
     refined = calibrated(Mean(128), one_repeat, relative=relative)

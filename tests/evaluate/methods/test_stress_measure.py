@@ -14,8 +14,8 @@ from setnet.evaluate.methods.stress_measure import (
     StressResult,
     first_ranks,
     gap_closed,
-    stress,
-    stress_elements,
+    measured_elements,
+    measured_sets,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.index.kernels.reference import greedy_pairs
@@ -32,13 +32,13 @@ def test_mean_pooling_by_hand(world: StressWorld) -> None:
         total = (1 / (1 + np.exp(-(15.0 * similarity - 6.0)))).sum(axis=1)
         relevance = world.relevance(query)
         values.append(float(ndcg(relevance[np.argsort(-total, kind="stable")[:10]], relevance, 10)))
-    result = stress(Mean(128), world, faces=(3,), logistic=score)
+    result = measured_sets(Mean(128), world, faces=(3,), logistic=score)
     assert result.values[0, 0] == pytest.approx(np.mean(values), abs=0.5)
 
 
 def test_per_element_beats_the_mean_and_the_mean_falls_with_more_faces(world: StressWorld) -> None:
-    mean = stress(Mean(128), world, logistic=calibrated(Mean(128), world))
-    elements = stress_elements(world)
+    mean = measured_sets(Mean(128), world, logistic=calibrated(Mean(128), world))
+    elements = measured_elements(world)
     assert mean.means[0] > mean.means[3] + 3
     assert (elements.means >= mean.means - 0.5).all()
 
@@ -86,10 +86,10 @@ def test_the_test_is_the_plain_computation(stress_people: LabelledPeople, depth:
     some = stress_people
     world = stress_world(some.descriptors, some.labels, sets=900, queries=8, repeats=2)
     for size in (2, 5):
-        fast = stress(Mean(128), world, faces=(size,), depth=depth, logistic=SET_LOGISTIC).values[0]
+        fast = measured_sets(Mean(128), world, faces=(size,), depth=depth, logistic=SET_LOGISTIC).values[0]
         slow = slow_ndcg(world, slow_sets(world, size), SET_LOGISTIC, depth)
         np.testing.assert_allclose(fast, slow, atol=0.02)
-        fast = stress_elements(world, faces=(size,), depth=depth).values[0]
+        fast = measured_elements(world, faces=(size,), depth=depth).values[0]
         slow = slow_ndcg(world, slow_elements(world, size), ELEMENT_LOGISTIC, depth)
         np.testing.assert_allclose(fast, slow, atol=0.02)
 
@@ -109,14 +109,14 @@ def test_greedy_never_matches_one_face_twice() -> None:
         queries=np.array([[0, 1]]),
         examples=np.array([[[4, 5]]]),
     )
-    result = stress_elements(alone, faces=(2,), depth=1, logistic=Logistic(5.0, -1.0))
+    result = measured_elements(alone, faces=(2,), depth=1, logistic=Logistic(5.0, -1.0))
     assert result.values[0, 0] == pytest.approx(100.0)
 
 
 def test_a_shipped_head_beats_the_mean_on_crowded_sets(world: StressWorld) -> None:
     net = SetNet.load("sface-512")
-    mean = stress(Mean(128), world, faces=(5,), logistic=calibrated(Mean(128), world, faces=(5,)))
-    assert stress(net, world, faces=(5,)).means[0] > mean.means[0] + 3
+    mean = measured_sets(Mean(128), world, faces=(5,), logistic=calibrated(Mean(128), world, faces=(5,)))
+    assert measured_sets(net, world, faces=(5,)).means[0] > mean.means[0] + 3
 
 
 def test_first_ranks_break_ties_by_position() -> None:

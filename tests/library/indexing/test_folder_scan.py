@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library.indexing.folder_scan import Scan, is_photo_name
+from setnet.library.indexing.folder_scan import FolderScan, is_photo_name
 from setnet.library.store.paths import folder_text, shown
 
 
 def names(*roots: Path, skipped: tuple[bytes, ...] = ()) -> list[str]:
-    scan = Scan([os.fsencode(root) for root in roots], skipped)
+    scan = FolderScan([os.fsencode(root) for root in roots], skipped)
     return [shown(file.path).removeprefix(str(roots[0]) + "/") for file in scan.files()]
 
 
@@ -51,13 +51,13 @@ def test_a_link_to_a_folder_elsewhere_is_followed(tmp_path: Path) -> None:
 def test_names_that_are_not_utf8_are_found_as_they_are(tmp_path: Path) -> None:
     strange = os.fsencode(tmp_path) + b"/caf\xe9 \xe4\xb8\xad.jpg"
     Path(os.fsdecode(strange)).write_bytes(b"x")
-    (found,) = Scan([os.fsencode(tmp_path)]).files()
+    (found,) = FolderScan([os.fsencode(tmp_path)]).files()
     assert found.path == strange
     assert shown(found.path).endswith("caf\\xe9 中.jpg")
 
 
 def test_a_missing_folder_is_reported_not_raised(tmp_path: Path) -> None:
-    scan = Scan([os.fsencode(tmp_path / "missing")])
+    scan = FolderScan([os.fsencode(tmp_path / "missing")])
     assert list(scan.files()) == []
     assert scan.unreadable == [(os.fsencode(tmp_path / "missing"), "No such file or directory")]
 
@@ -68,7 +68,7 @@ def test_an_unreadable_folder_is_reported_and_the_rest_is_found(tmp_path: Path) 
     touch(tmp_path / "open" / "b.jpg")
     (tmp_path / "locked").chmod(0)
     try:
-        scan = Scan([os.fsencode(tmp_path)])
+        scan = FolderScan([os.fsencode(tmp_path)])
         assert [shown(f.path) for f in scan.files()] == [str(tmp_path / "open" / "b.jpg")]
         assert [path for path, _ in scan.unreadable] == [os.fsencode(tmp_path / "locked")]
     finally:
@@ -79,7 +79,7 @@ def test_a_single_photo_is_a_root_and_a_skipped_folder_is_not_entered(tmp_path: 
     touch(tmp_path / "a.jpg")
     touch(tmp_path / "library" / "thumb.jpg")
     assert names(tmp_path, skipped=(os.fsencode(tmp_path / "library"),)) == ["a.jpg"]
-    assert [f.path for f in Scan([os.fsencode(tmp_path / "a.jpg")]).files()] == [
+    assert [f.path for f in FolderScan([os.fsencode(tmp_path / "a.jpg")]).files()] == [
         os.fsencode(tmp_path / "a.jpg")
     ]
 

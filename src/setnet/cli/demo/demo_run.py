@@ -45,12 +45,7 @@ class DemoAnswer:
             "question": str(self.query),
             "ndcg@10": round(self.ndcg, 2),
             "hits": [
-                {
-                    "photo": str(hit.path),
-                    "score": round(hit.score, 4),
-                    "found": list(hit.people),
-                    "truth": list(people),
-                }
+                hit.to_dict() | {"found": list(hit.people), "truth": list(people)}
                 for hit, people in zip(self.answer.hits, self.truth, strict=True)
             ],
         }

@@ -31,7 +31,7 @@ def describe(
 ) -> None:
     """Write the descriptors of photos, each labelled with the name of the folder it lies in.
 
-    From each photo the main face is taken: large and near the middle. Leaves with 1 when some photos could
+    From each photo the main face is taken: large and near the middle. The exit status is 1 when some photos could
     not be read or have no face.
     """
     from setnet.cli.library.index_progress import IndexProgressBar

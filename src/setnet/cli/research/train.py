@@ -127,7 +127,7 @@ def export(
 
 
 @app.command()
-def trial(
+def overfit(
     backbone: Annotated[str, typer.Option(help="resnet50, senet50 or mobile.")] = "resnet50",
     steps: Annotated[int, typer.Option(min=1, help="Training steps on the one batch.")] = 20,
     data: Annotated[

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
+from setnet.system import usable_cores
+from setnet.workers import unordered_map
 
 Pixels = NDArray[np.uint8]
 
@@ -69,8 +70,8 @@ def degrade_photos(photos: Path, out: Path, kind: str = "coarse") -> int:
     names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
     if not names:
         raise InvalidInputError(f"{photos} holds no .jpg photos: give a folder of photos")
-    with ProcessPoolExecutor() as pool:
-        return sum(pool.map(partial(_copy, photos=photos, out=out, kind=kind), names, chunksize=64))
+    copy = partial(_copy, photos=photos, out=out, kind=kind)
+    return sum(unordered_map(copy, names, usable_cores()))  # OpenCV lets other threads work beside it
 
 
 def _pixels(light: NDArray[Any]) -> Pixels:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import FACES, StressResult, stress, stress_elements
+from setnet.evaluate.methods.stress_measure import FACES, StressResult, measured_elements, measured_sets
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.learn import (
@@ -169,11 +169,11 @@ def _sized_worlds(
         groups = np.clip(len(_several(parts.test)) // people, 1, GROUPS)
         wanted = [_world(parts.test, people, sets, group) for group in range(groups)]
         worlds = _described(network, parts.test, wanted)
-        ten = [stress_elements(w, logistic=logistic) for w in worlds]
+        ten = [measured_elements(w, logistic=logistic) for w in worlds]
         means = np.mean([result.means for result in ten], axis=0)
         say(f"{len(worlds)} x {people} people, {sets} sets: descriptor-per-element {means.round(1)}")
         if (people, sets) == sizes[-1] or (means >= EASY).all():
-            thirty = [stress_elements(w, depth=30, logistic=logistic) for w in worlds]
+            thirty = [measured_elements(w, depth=30, logistic=logistic) for w in worlds]
             run.note(size=[people, sets])
             run.add(_row(UPPER_BOUND, ten, thirty, bound=True))
             return ours, *worlds
@@ -214,7 +214,7 @@ def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
 def _evaluated(aggregator: NetworkAggregator, ours: StressWorld, theirs: Sequence[StressWorld]) -> Row:
     logistic = calibrated(aggregator, ours)
     ten, thirty = (
-        [stress(aggregator, w, depth=depth, logistic=logistic) for w in theirs] for depth in (10, 30)
+        [measured_sets(aggregator, w, depth=depth, logistic=logistic) for w in theirs] for depth in (10, 30)
     )
     return _row(aggregator.name, ten, thirty)
 

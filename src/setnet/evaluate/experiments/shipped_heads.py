@@ -18,7 +18,7 @@ from setnet.errors import one_of
 from setnet.evaluate.data.labelled_people import Halves, LabelledPeople
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.methods.ranking_calibration import best_logistic, calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import StressResult, gap_closed, stress, stress_elements
+from setnet.evaluate.methods.stress_measure import StressResult, gap_closed, measured_elements, measured_sets
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.tables import Table
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
@@ -126,8 +126,11 @@ def evaluate_heads(
     for photos, test in tests.items():
         say(f"evaluating on photos {photos}")
         world = stress_world(test.descriptors, test.labels, sets=sets)
-        results = [stress(mean, world, logistic=mean_logistic), stress_elements(world, logistic=bound)]
-        results += [stress(head, world) for head in heads]
+        results = [
+            measured_sets(mean, world, logistic=mean_logistic),
+            measured_elements(world, logistic=bound),
+        ]
+        results += [measured_sets(head, world) for head in heads]
         evaluations.append(HeadEvaluation(photos, sets, tuple(results)))
     return evaluations
 

@@ -19,8 +19,8 @@ from setnet.evaluate.methods.stress_measure import (
     PairSimilarities,
     StressTest,
     element_similarities,
+    measured_sets,
     set_similarities,
-    stress,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.sets import Aggregator, Logistic, SetNet, unit
@@ -88,7 +88,9 @@ def calibrate_head(
         descriptors, _with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
     )
     logistic = best_logistic(net, world)
-    before, after = (float(stress(net, world, logistic=one).means.mean()) for one in (net.logistic, logistic))
+    before, after = (
+        float(measured_sets(net, world, logistic=one).means.mean()) for one in (net.logistic, logistic)
+    )
     return HeadCalibration(logistic, before, after)
 
 

@@ -30,7 +30,7 @@ class PairSimilarities:
         Returns, for two query faces searched for together, a fresh (2, N) array; faces are given by their
         places in `StressTest.examples`.
     sample
-        PairSimilarities of all query faces with some sets: nearly all of them of impostors.
+        Similarities of all query faces with some sets: nearly all of them of impostors.
     """
 
     pair: Callable[[int, int], Floats]
@@ -140,7 +140,7 @@ class StressResult:
         return np.asarray(self.values.std(axis=1, ddof=min(1, repeats - 1)) / np.sqrt(repeats))
 
 
-def stress(
+def measured_sets(
     aggregator: Aggregator,
     world: StressWorld,
     *,
@@ -155,7 +155,7 @@ def stress(
     return StressResult(aggregator.name, size, score, depth, tuple(faces), np.array(values))
 
 
-def stress_elements(
+def measured_elements(
     world: StressWorld,
     *,
     faces: Sequence[int] = FACES,

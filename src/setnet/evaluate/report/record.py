@@ -19,7 +19,7 @@ from setnet import __version__
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
 from setnet.index import kernel_level
-from setnet.system import usable_cores
+from setnet.system import peak_memory, usable_cores
 
 FORMAT = 1
 
@@ -216,7 +216,7 @@ def _machine(seconds: float, cpu: float) -> dict[str, Any]:
         "load": round(load, 1),
         "seconds": round(seconds, 1),
         "cpu_seconds": round(cpu, 1),
-        "peak_bytes": _peak_bytes(),
+        "peak_bytes": peak_memory(),
         "date": time.strftime("%Y-%m-%d"),
     }
 
@@ -229,11 +229,3 @@ def processor() -> str:
         return platform.processor()
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor()
-
-
-def _peak_bytes() -> int:
-    try:
-        import resource
-    except ImportError:  # not a Unix
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -122,7 +122,7 @@ def train_loop(
             optimiser.step()
             done = step + 1
             on_step(done, loss)
-            progress.step(done, samples)
+            progress.step(samples)
             if done % schedule.log_every == 0 or done == last:
                 losses.append((done, loss))
                 progress.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})

@@ -1,30 +1,25 @@
-"""Progress of a training run: loss, samples per second and time left on screen; TensorBoard logs."""
+"""Progress of a training run: loss, samples per second and time left, as log lines and for TensorBoard."""
 
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-SECONDS_BETWEEN_LINES = 20.0
+SECONDS_BETWEEN_LINES = 5.0
 logger = logging.getLogger(__name__)
 
 
 class ProgressLog:
-    """Shows a bar on a terminal, logs a line every 20 s elsewhere, and is silent when `quiet`."""
+    """Logs a line every few seconds, and is silent when `quiet`."""
 
     def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
         self.title, self.steps, self.quiet = title, steps, quiet
         self._first, self._started, self._logged = first, time.monotonic(), 0.0
         self._samples = 0
         self._writer: Any = None
-        self._bar: Progress | None = None
         if folder is not None and not quiet:
             try:
                 from torch.utils.tensorboard import SummaryWriter
@@ -32,39 +27,24 @@ class ProgressLog:
                 self._writer = None
             else:
                 self._writer = SummaryWriter(str(folder), purge_step=first)
-        if sys.stderr.isatty() and not quiet:
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.completed}/{task.total}"),
-            )
-            numbers = TextColumn("loss {task.fields[loss]} · {task.fields[rate]} samples/s ·")
-            self._bar = Progress(*columns, numbers, TimeRemainingColumn(), console=Console(stderr=True))
-            self._task = self._bar.add_task(title, total=steps, completed=first, loss="-", rate="-")
 
     def __enter__(self) -> ProgressLog:
-        if self._bar is not None:
-            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
         if self._writer is not None:
             self._writer.close()
         if kind is KeyboardInterrupt and not self.quiet:
             logger.info("%s: stopped; the same command goes on from a checkpoint", self.title)
 
-    def step(self, step: int, samples: int) -> None:
-        """Note that a step is done."""
+    def step(self, samples: int) -> None:
+        """Note that a step of so many samples is done."""
         self._samples += samples
-        if self._bar is not None:
-            self._bar.update(self._task, completed=step)
 
     def log(self, step: int, values: dict[str, float]) -> None:
-        """Write values of a step to the logs and to the screen."""
+        """Write values of a step to the logs."""
         if self.quiet:
             return
         seconds = time.monotonic() - self._started
@@ -72,9 +52,7 @@ class ProgressLog:
         if self._writer is not None:
             for name, value in (values | {"samples per second": rate}).items():
                 self._writer.add_scalar(f"{self.title}/{name}", value, step)
-        if self._bar is not None:
-            self._bar.update(self._task, loss=f"{values['loss']:.4f}", rate=f"{rate:.0f}")
-        elif seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
+        if seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
             self._logged = seconds
             left = seconds / max(step - self._first, 1) * (self.steps - step)
             progress = f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}"

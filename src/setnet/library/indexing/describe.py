@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.indexing.folder_scan import Scan
+from setnet.library.indexing.folder_scan import FolderScan
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress
@@ -55,7 +55,7 @@ def describe_photos(
     start = perf_counter()
     refuse_place(out)  # now, and not after hours of work
     roots = existing(folders)
-    tasks = [PhotoTask(file.path) for file in Scan(roots).files()]
+    tasks = [PhotoTask(file.path) for file in FolderScan(roots).files()]
     if not tasks:
         raise InvalidInputError(f"no photo in {', '.join(map(shown, roots))}")
     results: dict[bytes, PhotoResult] = {}

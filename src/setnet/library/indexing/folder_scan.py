@@ -29,7 +29,7 @@ class FoundFile:
 
 
 @dataclass
-class Scan:
+class FolderScan:
     """One walk over folders; iterate `files()` and read `unreadable` afterwards.
 
     Parameters

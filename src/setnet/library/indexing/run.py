@@ -10,7 +10,7 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from setnet.index import SetIndex
-from setnet.library.indexing.folder_scan import FoundFile, Scan
+from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
@@ -69,7 +69,7 @@ class IndexRun:
         removed = self._writer.recover()
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
-        scan = Scan(roots, skipped)
+        scan = FolderScan(roots, skipped)
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
         try:
@@ -88,7 +88,7 @@ class IndexRun:
             self._index.compact()
         return self._report(scan, vanished, removed)
 
-    def _work(self, scan: Scan) -> list[PhotoTask]:
+    def _work(self, scan: FolderScan) -> list[PhotoTask]:
         work = []
         for file in scan.files():
             if self._should_stop():
@@ -191,7 +191,7 @@ class IndexRun:
     def _is_gone(self, path: bytes) -> bool:
         return path not in self._seen and not os.path.lexists(path)
 
-    def _vanished(self, roots: Sequence[bytes], scan: Scan) -> list[bytes]:
+    def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
         """Return known photos under `roots` that are no longer there; unreadable folders are no proof."""
         unsure = [path for path, _ in scan.unreadable]
         return [
@@ -217,7 +217,7 @@ class IndexRun:
                 )
             )
 
-    def _report(self, scan: Scan, vanished: Sequence[bytes], removed: int) -> IndexReport:
+    def _report(self, scan: FolderScan, vanished: Sequence[bytes], removed: int) -> IndexReport:
         counts = self._counts
         return IndexReport(
             scanned=len(self._seen),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from setnet.library.pictures.drawing import Mark, draw_marks
 from setnet.library.search.face_identity import Identity, NamedPeople
 from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
-from setnet.library.store.records import corners
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
@@ -38,10 +37,8 @@ class SeenPhoto:
             "faces": [
                 {
                     "number": number,
-                    "box": corners(face.box),
+                    **face.to_dict(),
                     "landmarks": np.asarray(face.landmarks, np.float64).round(1).tolist(),
-                    "score": round(float(face.score), 4),
-                    "quality": {k: round(float(v), 4) for k, v in asdict(face.quality).items()},
                     **identity.to_dict(),
                 }
                 for number, (face, identity) in enumerate(zip(self.faces, self.names, strict=True), 1)

@@ -29,7 +29,7 @@ class PhotoQuery:
     k, offset
         How many photos to return, and how many of the best to skip before them.
     mode
-        `exact` compares every face; `fast` ranks by set vectors and re-ranks the best face by face;
+        `exact` compares every face; `fast` ranks by one bit per dimension of each face and re-ranks the best exactly;
         `set` uses set vectors alone.
     at_least
         How many of the people must be matched in a photo.

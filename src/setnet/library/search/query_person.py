@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library.indexing.folder_scan import Scan
+from setnet.library.indexing.folder_scan import FolderScan
 from setnet.library.pictures.small_pictures import face_picture
 from setnet.library.store.paths import absolute, shown, stored
 from setnet.library.store.people import Example, People
@@ -92,7 +92,7 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
 def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
     examples: list[Example] = []
     notes: list[str] = []
-    for file in Scan([stored(folder.absolute())]).files():
+    for file in FolderScan([stored(folder.absolute())]).files():
         if len(examples) == _MOST_EXAMPLES:
             notes.append(f"{shown(folder)}: took the first {_MOST_EXAMPLES} photos")
             break

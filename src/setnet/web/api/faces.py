@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -47,12 +46,7 @@ async def find_faces(
         raise InvalidInputError("the body is empty: send the bytes of an image")
     seen = await state.pool.find(data, state.dim, preview)
     faces = [
-        {
-            "id": state.faces.add(example),
-            "box": [round(v, 1) for v in face.box],
-            "score": round(face.score, 4),
-            "quality": asdict(face.quality),
-        }
+        {"id": state.faces.add(example), **face.to_dict()}
         for face, example in zip(seen.faces, seen.examples(), strict=True)
     ]
     # A timer and not only the next request: faces expire even if no request follows.

@@ -23,6 +23,7 @@ async def status(state: State) -> Response:
 
 
 def _status(state: ServerState) -> dict[str, Any]:
+    # Not the whole `LibraryStatus`: bytes on disk and the list of failures take time in a large library.
     counts = state.counts()
     with state.library.reading() as library:
         sets = library.set_index.shape.sets
@@ -34,7 +35,7 @@ def _status(state: ServerState) -> dict[str, Any]:
             "settings": library.settings.to_dict(),
             "dim": library.dim,
             "threshold": library.set_index.logistic.threshold,
-            "modes": ["exact"] if sets is None else ["exact", "fast", "set"],
+            "modes": ["exact", "fast"] if sets is None else ["exact", "fast", "set"],
             "index": state.index_job.state.to_dict(),
             "limits": {
                 "upload_bytes": state.settings.max_upload,

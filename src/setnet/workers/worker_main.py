@@ -1,4 +1,4 @@
-"""The main module of a worker process: `python -m setnet.workers.child SOCKET START`."""
+"""The main module of a worker process: `python -m setnet.workers.worker_main SOCKET START`."""
 
 from __future__ import annotations
 
