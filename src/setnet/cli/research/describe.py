@@ -31,8 +31,8 @@ def describe(
 ) -> None:
     """Write the descriptors of photos, each labelled with the name of the folder it lies in.
 
-    From each photo the main face is taken: large and near the middle. The exit status is 1 when some photos could
-    not be read or have no face.
+    From each photo the main face is taken: large and near the middle. The exit status is 1 when some photos
+    could not be read or have no face.
     """
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.cli.output import print_json, say

@@ -29,8 +29,8 @@ class PhotoQuery:
     k, offset
         How many photos to return, and how many of the best to skip before them.
     mode
-        `exact` compares every face; `fast` ranks by one bit per dimension of each face and re-ranks the best exactly;
-        `set` uses set vectors alone.
+        `exact` compares every face; `fast` ranks by one bit per dimension of each face, then re-ranks
+        the best exactly; `set` uses set vectors alone.
     at_least
         How many of the people must be matched in a photo.
     only
