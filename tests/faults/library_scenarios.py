@@ -30,13 +30,13 @@ def photos_folder() -> Path:
 @cache
 def remember_faces() -> None:
     """Find faces once per photo and process: the models touch no file of a library, and take most time."""
-    find, found = setnet.faces.faces_of, dict[bytes, Any]()
+    find, found = setnet.faces.faces_of, dict[tuple[bytes, str], Any]()
 
-    def remembered(image: Any, *args: Any, **options: Any) -> Any:
-        pixels = np.asarray(getattr(image, "pixels", image)).tobytes()
-        if pixels not in found:
-            found[pixels] = find(image, *args, **options)
-        return found[pixels]
+    def remembered(image: Any, *settings: Any, **options: Any) -> Any:
+        key = np.asarray(getattr(image, "pixels", image)).tobytes(), repr(settings)
+        if key not in found:
+            found[key] = find(image, *settings, **options)
+        return found[key]
 
     setattr(setnet.faces, "faces_of", remembered)  # noqa: B010 - a door whose names cannot be assigned
 
