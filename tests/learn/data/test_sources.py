@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 import torch
@@ -9,6 +11,8 @@ from PIL import Image
 
 from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import InvalidInputError, PhotoError, TrainingError
+from setnet.faces import load_descriptor, load_detector, open_photo
+from setnet.learn.data import face_places
 from setnet.learn.data.augment import centre_crop, random_crop
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceArray, FaceFolder
@@ -129,3 +133,31 @@ def test_descriptor_files_without_pickle(tmp_path: Path) -> None:
     ]:
         with pytest.raises(InvalidInputError, match=message):
             DescriptorSource.open(tmp_path / f"{name}.npz")
+
+
+def test_faces_are_cut_as_at_run_time_and_looked_for_once(
+    tmp_path: Path, portrait_file: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "photos"
+    for name in ("P001", "P002"):
+        (root / name).mkdir(parents=True)
+        for number in range(2):
+            (root / name / f"{number}.jpg").write_bytes(portrait_file(name).read_bytes())
+    spec = InputSpec(112, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    source = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.npz")
+    detector, descriptor = load_detector("mtcnn"), load_descriptor("sface")
+    photo = open_photo(source.paths[0])
+    seen = detector.detect(photo.pixels, min_face=40, threshold=0.7, longest_side=1600)
+    (crop,) = descriptor.crops(photo.pixels, seen)
+    assert np.abs(source.pixels(0).astype(int) - crop).max() <= 1, "what a descriptor is given"
+
+    monkeypatch.setattr(face_places, "load_detector", lambda name: pytest.fail("looked for again"))
+    again = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.npz")
+    assert (again.pixels(3) == source.pixels(3)).all()
+
+
+def test_a_photo_without_a_face_gives_its_middle(tmp_path: Path) -> None:
+    source = FaceFolder(photo_folder(tmp_path, 2, 2), SPEC, AUGMENT)
+    whole = np.asarray(Image.open(source.paths[0]))
+    middle = cv2.resize(whole[11:29, 11:29], (36, 36))
+    assert np.abs(source.pixels(0).astype(float) - middle).mean() < 6

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from setnet.errors import TrainingError
-from setnet.faces import five_point_crop, load_detector
-
-SECONDS_BETWEEN_LINES = 20.0
-logger = logging.getLogger(__name__)
+from setnet.learn.data.face_places import cut_face, face_places, identity_photos, read_photo
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,16 +24,20 @@ class Crops:
 def aligned_crops(root: Path, size: int, cache: Path) -> Crops:
     """Return a crop of the face nearest the centre of each photo in ``root/identity/``, aligned.
 
-    The crops are kept in `cache` (an `.npz`) and read from there the next time. A photo in which no face is
-    found gives its central part: these collections are centred on the labelled person.
+    The crops are kept in `cache` (an `.npz`) and read from there the next time.
     """
     if not cache.is_file():
-        if not root.is_dir() or not any(root.iterdir()):
+        photos = identity_photos(root) if root.is_dir() else []
+        if not photos:
             raise TrainingError(f"{root}: no folders of identities; expected root/person/photo.jpg")
-        made = _cut(root, size)
-        cache.parent.mkdir(parents=True, exist_ok=True)
+        paths = [path for own in photos for path in own]
+        places = face_places(paths, cache.with_name("places.npz"))
+        pixels = np.empty((len(paths), size, size, 3), dtype=np.uint8)
+        for row, path in enumerate(paths):
+            pixels[row] = cut_face(read_photo(path), places[row], size, "five-point")
+        labels = np.array([path.parent.name for path in paths], dtype=np.str_)
         fresh = cache.with_suffix(".tmp.npz")
-        np.savez(fresh, pixels=made.pixels, labels=made.labels, missed=made.missed)
+        np.savez(fresh, pixels=pixels, labels=labels, missed=int(np.isnan(places[:, 0]).sum()))
         fresh.replace(cache)
     with np.load(cache, allow_pickle=False) as file:
         crops = Crops(file["pixels"], file["labels"], int(file["missed"]))
@@ -48,33 +46,3 @@ def aligned_crops(root: Path, size: int, cache: Path) -> Crops:
             f"{cache}: crops of {crops.pixels.shape[1]} pixels, {size} wanted; remove this file"
         )
     return crops
-
-
-def _cut(root: Path, size: int) -> Crops:
-    photos = sorted(p for p in root.glob("*/*") if p.suffix.lower() in {".jpg", ".jpeg", ".png"})
-    detector = load_detector("yunet")
-    pixels = np.empty((len(photos), size, size, 3), dtype=np.uint8)
-    missed, logged = 0, time.monotonic()
-    for row, path in enumerate(photos):
-        with Image.open(path) as photo:
-            image = np.asarray(photo.convert("RGB"), dtype=np.uint8)
-        found = detector.detect(image, min_face=30, threshold=detector.default_threshold, longest_side=640)
-        if len(found):
-            middle = np.array([image.shape[1], image.shape[0]]) / 2
-            centres = (found.boxes[:, :2] + found.boxes[:, 2:]) / 2
-            nearest = int(((centres - middle) ** 2).sum(1).argmin())
-            pixels[row] = five_point_crop(image, found.landmarks[nearest], size)
-        else:
-            missed += 1
-            pixels[row] = _middle(image, size)
-        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
-            logged = time.monotonic()
-            logger.info("crops %s/%s", row + 1, len(photos))
-    return Crops(pixels, np.array([p.parent.name for p in photos], dtype=np.str_), missed)
-
-
-def _middle(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    side = min(image.shape[:2]) * 9 // 20
-    top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2
-    part = Image.fromarray(image[top : top + side, left : left + side])
-    return np.asarray(part.resize((size, size), Image.Resampling.BOX), dtype=np.uint8)

@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from setnet.errors import PhotoError, TrainingError
+from setnet.errors import TrainingError
 from setnet.learn.data.augment import Pixels, centre_crop, random_crop
+from setnet.learn.data.face_places import cut_face, face_places, identity_photos, read_photo
 from setnet.learn.data.source import LabelledSource
 from setnet.learn.models.backbones.backbone import InputSpec
 from setnet.learn.training.training_settings import AugmentSettings
-
-SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 
 
 class FaceSource(LabelledSource):
@@ -53,28 +51,28 @@ class FaceSource(LabelledSource):
 
 
 class FaceFolder(FaceSource):
-    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and the like), read when needed."""
+    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and such), read when needed and cut as at run time.
 
-    def __init__(self, root: Path, spec: InputSpec, augment: AugmentSettings) -> None:
+    Where the faces are is kept in `places`, a file; without it, it is found anew each time.
+    """
+
+    def __init__(
+        self, root: Path, spec: InputSpec, augment: AugmentSettings, places: Path | None = None
+    ) -> None:
         if not root.is_dir():
             raise TrainingError(
                 f"{root}: no such folder; expected one folder per person with their photos in it"
             )
-        folders = [folder for folder in sorted(root.iterdir()) if folder.is_dir()]
-        found = [sorted(p for p in f.iterdir() if p.suffix.lower() in SUFFIXES) for f in folders]
-        found = [photos for photos in found if photos]
+        found = identity_photos(root)
         self.paths = [path for photos in found for path in photos]
         labels = np.repeat(np.arange(len(found)), [len(photos) for photos in found]).astype(np.int64)
         super().__init__(labels, spec, augment, str(root))
+        self._places = face_places(self.paths, places)
 
     def pixels(self, index: int) -> Pixels:
-        """Return one photo, RGB."""
-        path = self.paths[index]
-        try:
-            with Image.open(path) as photo:
-                return np.asarray(photo.convert("RGB"), dtype=np.uint8)
-        except (OSError, UnidentifiedImageError) as error:
-            raise PhotoError(f"{path}: cannot be read ({error}); remove it or replace it") from error
+        """Return the face of one photo, RGB."""
+        photo = read_photo(self.paths[index])
+        return cut_face(photo, self._places[index], self.augment.short_side, self.spec.align)
 
 
 class FaceArray(FaceSource):

@@ -77,7 +77,7 @@ def export_backbone(backbone: Backbone, path: Path, name: str) -> Path:
         colour="rgb",
         mean=list(spec.mean),
         scale=1.0 / spec.std[0],
-        align="box" if spec.size == 224 else "five-point",  # as faces were cut in training
+        align=spec.align,
         output="descriptors",
         licence="see the licence of the training data",
     )

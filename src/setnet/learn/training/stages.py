@@ -56,7 +56,7 @@ def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str 
     backbone = new_backbone(settings)
     if backbone.spec is None:
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
-    source = FaceFolder(data, backbone.spec, settings.augment)
+    source = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
     _log_skipped(source)
     with process_group(device) as group:
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
@@ -80,7 +80,7 @@ def run_sets(
     torch.manual_seed(settings.seed)
     device = own_device(device)
     backbone = _backbone(out, settings)
-    source = open_source(data, backbone, settings, virtual)
+    source = open_source(data, backbone, settings, out, virtual)
     network = new_network(backbone, settings)
     with process_group(device) as group:
         report = train_sets(network, source, settings, out / "sets", group, device)
@@ -108,7 +108,7 @@ def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01)
     """Fit whitening on training data, put it into ``network.safetensors`` and calibrate (w, b) again."""
     stored = load_network(out / "network.safetensors")
     network, settings = stored.network, stored.settings
-    source = open_source(data, network.backbone, settings)
+    source = open_source(data, network.backbone, settings, out)
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
     elements = elements_of(network, source, draw.picks)
     vectors = whiten(network, elements, draw.labels, settings.sets.sizes, place, ridge, settings.seed)
@@ -154,15 +154,18 @@ def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Ex
 
 
 def open_source(
-    data: Path, backbone: Backbone, settings: TrainingSettings, virtual: bool = False
+    data: Path, backbone: Backbone, settings: TrainingSettings, out: Path, virtual: bool = False
 ) -> TrainingSource:
-    """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it."""
+    """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it.
+
+    Where the faces are in photos is kept in the run's folder `out`.
+    """
     if backbone.spec is not None:
         if virtual or data.suffix == ".npz":
             raise InvalidInputError(
                 f"backbone {settings.backbone.name!r} trains on photos, not on descriptors"
             )
-        source: TrainingSource = FaceFolder(data, backbone.spec, settings.augment)
+        source: TrainingSource = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
     else:
         known = DescriptorSource.open(data)
         if known.dim != backbone.dim:
