@@ -93,7 +93,7 @@ def tradeoff(
     halves = inputs.halves()
     made = inputs.items_of(halves)
     fitted = inputs.methods(halves)
-    names = fitted.chosen(methods) if methods else [default_head(fitted)]
+    names = fitted.chosen(methods or [default_head(fitted)])
     fitted.chosen([baseline])
     settings = inputs.settings() | {"queries": queries, "timed": timed, "repeats": repeats}
     runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats, timed)

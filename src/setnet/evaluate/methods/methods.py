@@ -82,7 +82,7 @@ class Methods:
         return len(self.train.descriptors) > self.train.dim
 
     def chosen(self, wanted: Sequence[str] | None) -> list[str]:
-        """Return the wanted names, all of them by default; an unknown one is an error."""
+        """Return the wanted names and the given heads, all names by default; an unknown one is an error."""
         valid = self.names()
         for head in self.heads:
             self._fits(load_head(head))
@@ -94,7 +94,7 @@ class Methods:
                 if name in BASELINES | IN_TORCH and not self.whitens:
                     fit_whitening(self.train.descriptors)  # says how many are missing
                 raise one_of("method", name, valid)
-        return list(wanted) if wanted else valid
+        return list(dict.fromkeys([*wanted, *self.heads])) if wanted else valid
 
     def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted heads: of one face, the baselines are the descriptor itself."""

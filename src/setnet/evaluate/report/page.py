@@ -50,8 +50,10 @@ def read_folder(folder: Path) -> list[tuple[str, Record]]:
     found = [(path.stem, read_record(path)) for path in sorted(folder.glob("*.json"))]
     known = [pair for pair in found if pair[1].experiment in TITLES]
     if not known:
+        others = f" of these experiments, only {', '.join(name for name, _ in found)}" if found else ""
         raise InvalidInputError(
-            f"{folder} holds no results: run an experiment with --json {folder}/NAME.json"
+            f"{folder} holds no results{others}: looked for *.json of {', '.join(TITLES)}; run one of these "
+            f"with --json {folder}/NAME.json"
         )
     return sorted(known, key=lambda pair: ([*TITLES].index(pair[1].experiment), pair[0]))
 
