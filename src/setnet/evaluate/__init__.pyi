@@ -2,7 +2,10 @@ from .data.degrade import degrade_photos as degrade_photos
 from .data.labelled_people import Halves as Halves
 from .data.labelled_people import LabelledPeople as LabelledPeople
 from .data.labelled_people import read_people as read_people
-from .experiments.claim import run_claim as run_claim
+from .experiments.claim import claim as claim
+from .experiments.claim_domains import Domain as Domain
+from .experiments.claim_domains import faces_domain as faces_domain
+from .experiments.claim_domains import glyphs_domain as glyphs_domain
 from .experiments.end_to_end import end_to_end as end_to_end
 from .experiments.end_to_end import write_examples as write_examples
 from .experiments.fit import fit as fit
@@ -20,7 +23,7 @@ from .measures import full_match_recall as full_match_recall
 from .measures import ndcg as ndcg
 from .methods.methods import Methods as Methods
 from .methods.ranking_calibration import calibrate_head as calibrate_head
-from .report.claim_report import write_report as write_report
+from .report.claim_report import write_claim as write_claim
 from .report.experiment_tables import conditions as conditions
 from .report.experiment_tables import tables_of as tables_of
 from .report.page import write_markdown as write_markdown

@@ -3,6 +3,11 @@ from .data.crops import aligned_crops as aligned_crops
 from .data.descriptor_source import DescriptorSource as DescriptorSource
 from .data.face_source import FaceArray as FaceArray
 from .data.face_source import FaceFolder as FaceFolder
+from .data.face_source import FaceSource as FaceSource
+from .data.glyph_source import GlyphSource as GlyphSource
+from .data.glyphs import Glyphs as Glyphs
+from .data.glyphs import font_packages as font_packages
+from .data.glyphs import rendered_glyphs as rendered_glyphs
 from .data.source import Draw as Draw
 from .data.source import TrainingSource as TrainingSource
 from .data.virtual_people import Crowd as Crowd
@@ -50,5 +55,6 @@ from .training.training_settings import TrainingSettings as TrainingSettings
 from .training.training_settings import load_settings as load_settings
 from .training.training_settings import presets as presets
 from .training.variants import VARIANTS as VARIANTS
+from .training.variants import WITHOUT as WITHOUT
 from .training.variants import Variant as Variant
 from .training.variants import trained_variant as trained_variant

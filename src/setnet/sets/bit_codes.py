@@ -112,6 +112,16 @@ class BitCodec:
         self, codes: NDArray[np.uint8], factors: NDArray[np.uint16], queries: Floats
     ) -> NDArray[np.float32]:
         """Return the estimated dot product of every coded vector with every query: the kernels' oracle."""
-        signs = np.unpackbits(codes, axis=1, bitorder="little") * np.float32(2) - np.float32(1)
-        scale = (factors.astype(np.uint32) << 16).view(np.float32)
-        return scale[:, None] * (signs @ self.rotated(queries).T) + queries @ self.centre
+        return _scaled_signs(codes, factors) @ self.rotated(queries).T + queries @ self.centre
+
+    def decode(self, codes: NDArray[np.uint8], factors: NDArray[np.uint16]) -> Floats:
+        """Return the vectors whose dot products with queries are the estimates."""
+        dim = len(self.centre)
+        turned_back: Floats = _scaled_signs(codes, factors) @ self.rotated(np.eye(dim, dtype=np.float32)).T
+        return turned_back + self.centre
+
+
+def _scaled_signs(codes: NDArray[np.uint8], factors: NDArray[np.uint16]) -> Floats:
+    signs = np.unpackbits(codes, axis=1, bitorder="little") * np.float32(2) - np.float32(1)
+    scale: Floats = (factors.astype(np.uint32) << 16).view(np.float32)
+    return scale[:, None] * signs

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +13,13 @@ import pytest
 from learn_people import pattern
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments.claim import run_claim
-from setnet.evaluate.report.claim_report import write_report
+from setnet.evaluate.experiments.claim import claim
+from setnet.evaluate.experiments.claim_domains import faces_domain
+from setnet.evaluate.methods.stress_measure import FACES
+from setnet.evaluate.report.claim_report import write_claim
+from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
+from setnet.evaluate.report.record import Record, Row
 from setnet.learn.training.training_settings import load_settings
 from setnet.learn.training.variants import VARIANTS
 
@@ -37,8 +44,8 @@ def crops(path: Path) -> None:
     split = read_split()
     pixels, labels = [], []
     for half, names in enumerate((sorted(split.train), sorted(split.test))):
-        for person, name in enumerate(names[:50]):
-            for photo in range(4 if person < 25 else 1):
+        for person, name in enumerate(names[:70]):
+            for photo in range(4 if person < 40 else 1):
                 pixels.append(pattern(100 * half + person, photo, 36))
                 labels.append(name)
     path.parent.mkdir(parents=True)
@@ -49,27 +56,82 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(tmp_path: Path
     out = tmp_path / "run"
     crops(out / "crops.npz")
     settings = load_settings("tiny", SMALL)
-    result = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(10, 40)])
-    names = [row.name for row in result.rows]
-    assert len(names) == len(set(names)) == 24
+
+    def measured(changes: Sequence[str] = (), **options: Any) -> Record:
+        changed = settings.override(changes)
+        domain = replace(
+            faces_domain(tmp_path / "no-photos-needed", out / "crops.npz", changed),
+            sizes=((10, 40),),
+            calibration=(6, 30),
+        )
+        return claim(domain, out, changed, worlds=2, **options)
+
+    first = measured()
+    names = [row.name for row in over_seeds(first)]
+    assert len(names) == len(set(names))
+    paper = [name for name in names if name.startswith(("Baseline", "SetNet", "Memory", "MUVERA"))]
+    assert len(paper) == 23
     for wanted in ("Baseline-3 + W (W after agg.)", "Baseline-GM-2 (p per dim.) + W", "SetNet-3 + W"):
         assert wanted in names
-    for row in result.rows:
-        assert len(row.values) == 8
-        assert all(0 <= value <= 100 for worlds in row.values.values() for value in worlds)
-    assert len(result.extra["exponents"]["Baseline-GM-2 (p per dim.)"]) == 16
-    assert {p.name for p in (out / "variants").iterdir()} == {v.folder for v in VARIANTS}
-    again = run_claim(tmp_path / "no-photos-needed", out, settings, worlds=[(10, 40)])
-    assert again.rows == result.rows
+    for wanted in ("Descriptor-per-element", "Element codes, 8 bits", "Element codes, 1 bit"):
+        assert wanted in names
+    for row in first.rows:
+        measured_in = np.array(list(row.values.values()))
+        assert measured_in.shape == (8, 2)
+        assert ((measured_in >= 0) & (measured_in <= 100)).all()
+    assert {p.name for p in (out / "seed-0" / "contrastive").iterdir()} == {
+        v.folder for v in VARIANTS if v.size is not None
+    }
+    assert measured().rows == first.rows, "nothing is done twice"
+
+    both = measured(seeds=2, losses=["contrastive", "logistic"], without=True)
+    assert [row for row in both.rows if row in first.rows] == list(first.rows)
+    merged = {row.name: row for row in over_seeds(both)}
+    assert {"SetNet-2 + W, contrastive", "SetNet-2 + W, logistic", "SetNet-2, hard start, logistic"} <= set(
+        merged
+    )
+    assert np.shape(merged["SetNet-3 + W, logistic"].values["ndcg10@2"]) == (2, 2)
     with pytest.raises(InvalidInputError, match="other settings"):
-        run_claim(tmp_path / "no-photos-needed", out, settings.override(["sets.rate=0.5"]), worlds=[(10, 40)])
+        measured(["sets.rate=0.5"])
 
     page = tmp_path / "docs" / "results.md"
     page.parent.mkdir()
     page.write_text("# Results\n\nSomething else.\n")
     for _ in range(2):
-        write_report(again, page)
+        write_claim(both, page)
     text = page.read_text()
     assert text.startswith("# Results\n\nSomething else.\n")
-    assert all(text.count(table.markdown()) == 1 for table in tables_of(result))
-    assert (page.parent / "claim.svg").stat().st_size > 1000
+    assert all(text.count(table.markdown()) == 1 for table in tables_of(both))
+    assert (page.parent / "claim-faces" / "claim.svg").stat().st_size > 1000
+
+
+def record_of(leads_by: float) -> Record:
+    """Return a record in which SetNet is ahead of the better of two baselines by so many points."""
+
+    def row(name: str, seed: int, ten: list[float]) -> Row:
+        values = {f"ndcg{depth}@{count}": ten for depth in (10, 30) for count in FACES}
+        return Row(f"{name}, seed {seed}", values, {"row": name, "loss": "", "seed": seed, "bytes": 512})
+
+    rows = []
+    for seed, luck in enumerate((0.0, 1.0, -1.0)):
+        base = [40.0 + luck, 44.0 + luck]
+        rows += [row("Baseline + W", seed, base), row("Baseline", seed, [v - 5 for v in base])]
+        rows.append(row("SetNet-3 + W", seed, [v + leads_by + 0.1 * luck for v in base]))
+    return Record("claim", {"elements": "faces"}, tuple(rows), {})
+
+
+def test_a_lead_is_paired_over_seeds_and_worlds() -> None:
+    for points, reproduced in ((2.0, True), (0.05, False), (-2.0, False)):
+        rows = over_seeds(record_of(points))
+        found = leads(rows, "SetNet-3 + W")
+        assert [lead.elements for lead in found] == list(FACES)
+        assert {lead.baseline for lead in found} == {"Baseline + W"}
+        assert found[0].points == pytest.approx(points)
+        assert found[0].error == pytest.approx(0.1 / 3**0.5), "what seeds and worlds share cancels"
+        assert is_reproduced(rows, "SetNet-3 + W") is reproduced
+
+
+def test_a_row_that_some_seed_lacks_is_left_out() -> None:
+    whole = record_of(1.0)
+    part = Record("claim", whole.settings, whole.rows[:-1], {})
+    assert [row.name for row in over_seeds(part)] == ["Baseline + W", "Baseline"]

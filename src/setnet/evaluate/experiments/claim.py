@@ -1,34 +1,43 @@
-"""The paper's claim at a small size: SetNet against its baselines, all trained from photos, on unseen people.
+"""The paper's claim at a small size: SetNet against its baselines, all trained alike, on unseen identities.
 
-People of the training half of the split train everything; a hundred of them are held out of training and
-serve to fit each method's (w, b). People of the other half are the test.
+Every row is measured once per training seed, in the same test worlds; its error is over both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.splits import half_of
+from setnet.evaluate.experiments.claim_domains import Domain, test_world
+from setnet.evaluate.experiments.orthogonality import gram_difference, identity_descriptors
+from setnet.evaluate.methods.element_codes import coded_elements, element_bytes
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import FACES, StressResult, measured_elements, measured_sets
+from setnet.evaluate.methods.stress_measure import (
+    FACES,
+    PairSimilarities,
+    StressTest,
+    element_similarities,
+    set_similarities,
+)
 from setnet.evaluate.report.record import Record, Row, Run
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.learn import (
     VARIANTS,
-    Crops,
-    FaceArray,
+    WITHOUT,
+    FaceSource,
     NetworkAggregator,
+    Recipe,
     SetNetwork,
     TrainingSettings,
     Variant,
-    aligned_crops,
     elements_of,
+    fit_head,
     learned_exponents,
     load_backbone,
     new_backbone,
@@ -37,168 +46,267 @@ from setnet.learn import (
     trained_variant,
     whiten,
 )
+from setnet.sets import Aggregator, Logistic, SetNet, unit
 
-HELD_OUT = 100
-WHITENED = 2000  # faces that whitening is fitted on
-# Worlds from large to small (people, sets); the first in which descriptor-per-element reaches EASY is used.
-WORLDS = ((200, 2_000), (100, 1_000), (60, 500), (40, 300), (25, 150), (15, 60), (10, 40))
-CALIBRATION = (100, 500)
-GROUPS = 8  # a small world is repeated with other people: one group of fifteen would decide by chance
-EASY = 60.0
+DEPTHS = (10, 30)
+WHITENED = 20_000  # pictures that whitening and lifts are fitted on, at most
+EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough
 UPPER_BOUND = "Descriptor-per-element"
-_Described = tuple[torch.Tensor, NDArray[np.int64], StressWorld, list[StressWorld]]
+LIFTS = (
+    Recipe("Lift, 1,024 bits", "lift", 1024, 1, "products of directions, 1024 dimensions at one bit"),
+    Recipe("Lift, 4,096 bits", "lift", 4096, 1, "products of directions, 4096 dimensions at one bit"),
+)
+Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Data:
-    """The faces of the three groups of people."""
-
-    train: FaceArray
-    calibrate: FaceArray
-    test: FaceArray
-
-
-def run_claim(
-    data: Path,
+def claim(
+    domain: Domain,
     out: Path,
     settings: TrainingSettings,
-    worlds: Sequence[tuple[int, int]] = WORLDS,
-    say: Callable[[str], None] = lambda text: None,
+    *,
+    seeds: int = 1,
+    worlds: int = 3,
+    losses: Sequence[str] = ("contrastive",),
+    without: bool = False,
+    say: Say = lambda text: None,
 ) -> Record:
-    """Pre-train, train every variant, and evaluate all; what is already in `out` is not done again.
+    """Pre-train, train every variant and measure all; what is already in `out` is not done again.
 
-    `worlds` are sizes of the test (people, sets) to try, the largest first. A row has, for each measure, its
-    mean in every test world.
+    Parameters
+    ----------
+    seeds
+        How often everything is trained, each time from another start.
+    worlds
+        How many test worlds, each with other identities where there are enough.
+    losses
+        Set training is done once with each.
+    without
+        Also train SetNet-2 without one of its parts each.
     """
-    run = Run("claim", settings.as_dict(), out / "claim.json")
-    backbone_file = out / "backbone.safetensors"
-    parts = _divide(aligned_crops(data, settings.augment.short_side, out / "crops.npz"), settings)
-    if not backbone_file.is_file():
-        torch.manual_seed(settings.seed)
-        backbone = new_backbone(settings)
-        report = pretrain(backbone, parts.train, settings, out / "pretrain")
-        save_backbone(backbone_file, backbone, settings, {"steps": report.steps})
-    load_backbone(backbone_file, settings)  # refuses a stored backbone of another shape
-    chosen: tuple[StressWorld, ...] = ()
-    known: _Described | None = None
-    exponents: dict[str, list[float]] = {}
-    # Those without set training first: Baseline's descriptors decide the size of the test.
-    for variant in sorted(VARIANTS, key=lambda v: v.size is not None):
-        network = trained_variant(variant, backbone_file, parts.train, settings, out / "variants")
-        if learned_exponents(network):
-            exponents[variant.name] = learned_exponents(network)
-        if chosen and all(run.has(name) for name, _ in _forms(variant)):
-            continue
-        if not chosen:
-            size = run.extra.get("size")
-            chosen = _sized_worlds(parts, network, [tuple(size)] if size else worlds, run, say)
-        if variant.size is not None or known is None:  # those without set training share their elements
-            known = _described_all(network, parts, chosen, settings.seed)
-        train, labels, ours, theirs = known
-        for name, place in _forms(variant):
-            if not run.has(name):
-                say(f"evaluating {name}")
-                network.before = network.after = None
-                if place is not None:
-                    whiten(network, train, labels, (variant.size or 2,), place)
-                run.add(_evaluated(NetworkAggregator(network, name), ours, theirs))
-    names = [UPPER_BOUND, *(name for variant in VARIANTS for name, _ in _forms(variant))]
-    run.rows = {name: run.rows[name] for name in names}
-    run.note(
-        people=sum(len(np.unique(world.people)) for world in chosen[1:]),
-        worlds=len(chosen) - 1,
-        trained_people=parts.train.people,
-        trained_faces=len(parts.train.faces),
-        exponents=exponents,
+    run = Run(
+        "claim", settings.as_dict() | {"elements": domain.elements, "worlds": worlds}, out / "claim.json"
     )
+    run.note(**domain.facts)
+    for seed in range(seeds):
+        _Seed(domain, out / f"seed-{seed}", replace(settings, seed=seed), run, worlds, say).measure(
+            losses, without
+        )
     return run.record()
 
 
-def _divide(crops: Crops, settings: TrainingSettings) -> _Data:
-    """Return training people, held-out people of the same half, and the people of the other half."""
-    spec = new_backbone(settings).spec
-    assert spec is not None
-    train = half_of(crops.labels, "train")
-    _, owner, photos = np.unique(crops.labels, return_inverse=True, return_counts=True)
-    ours = np.unique(owner[train])
-    several = ours[photos[ours] >= 3]
-    held = np.random.default_rng(settings.seed).choice(
-        several, min(HELD_OUT, len(several) // 4), replace=False
-    )
-    single = photos[owner] == 1
-    groups = [
-        train & ~single & ~np.isin(owner, held),
-        train & (single | np.isin(owner, held)),
-        half_of(crops.labels, "test"),
-    ]
-    faces = (
-        FaceArray(crops.pixels[rows], owner[rows].astype(np.int64), spec, settings.augment, "crops")
-        for rows in groups
-    )
-    return _Data(*faces)
+class _Seed:
+    """All rows of one training seed."""
+
+    def __init__(
+        self, domain: Domain, folder: Path, settings: TrainingSettings, run: Run, worlds: int, say: Say
+    ) -> None:
+        self.domain, self.folder, self.settings = domain, folder, settings
+        self.run, self.worlds, self.say = run, worlds, say
+
+    def measure(self, losses: Sequence[str], without: bool) -> None:
+        """Train and measure what is not there yet: first what needs no set training."""
+        plain = [variant for variant in VARIANTS if variant.size is None]
+        trained = [variant for variant in VARIANTS if variant.size is not None]
+        self._references()
+        for variant in plain:
+            self._rows_of(variant, "")
+        for loss in losses:
+            for variant in [*trained, *(WITHOUT if without else ())]:
+                self._rows_of(variant, loss)
+
+    @cached_property
+    def backbone(self) -> Path:
+        """The pre-trained backbone's file."""
+        file = self.folder / "backbone.safetensors"
+        if not file.is_file():
+            torch.manual_seed(self.settings.seed)
+            backbone = new_backbone(self.settings)
+            report = pretrain(backbone, self.domain.pretrain, self.settings, self.folder / "pretrain")
+            save_backbone(file, backbone, self.settings, {"steps": report.steps})
+        load_backbone(file, self.settings)  # refuses a stored backbone of another shape
+        return file
+
+    @cached_property
+    def baseline(self) -> _Described:
+        """The pre-trained network's elements, which everything without set training shares."""
+        network = trained_variant(
+            VARIANTS[0], self.backbone, self.domain.sets, self.settings, self.folder / "variants"
+        )
+        return _Described(network, self.domain, self.test_worlds, self.settings.seed)
+
+    @cached_property
+    def test_worlds(self) -> dict[str, list[StressWorld]]:
+        """The worlds of each test; their size is decided by the first seed and kept."""
+        if "size" not in self.run.extra:
+            self.run.note(size=list(self._size()))
+        labelled, sets = self.run.extra["size"]
+        return {
+            name: [test_world(source, labelled, sets, number) for number in range(self.worlds)]
+            for name, source in self.domain.tests.items()
+        }
+
+    def _size(self) -> tuple[int, int]:
+        """Return the largest size in which the elements themselves can be ranked, by the first test world."""
+        network = trained_variant(
+            VARIANTS[0], self.backbone, self.domain.sets, self.settings, self.folder / "variants"
+        )
+        for size in self.domain.sizes[:-1]:
+            world = {"": [test_world(self.domain.tests[""], *size, 0)]}
+            described = _Described(network, self.domain, world, self.settings.seed)
+            test = StressTest(described.worlds[""][0], DEPTHS[:1])
+            logistic = calibrated_elements(described.calibration)
+            if min(test.ndcg(one, logistic).mean() for one in element_similarities(test)) >= EASY:
+                return size
+        return self.domain.sizes[-1]
+
+    def _missing(self, name: str, loss: str) -> str | None:
+        """Return the key of a row that is not there yet."""
+        key = f"{name}{f' ({loss})' if loss else ''}, seed {self.settings.seed}"
+        if self.run.has(key):
+            return None
+        self.say(f"measuring {key}")
+        return key
+
+    def _references(self) -> None:
+        """Measure every element kept, in floats and in codes, and lifts: what needs no network for sets."""
+        dim = self.settings.backbone.dim
+        for bits in (32, 8, 4, 1):
+            name = UPPER_BOUND if bits == 32 else f"Element codes, {bits} bit{'s' * (bits > 1)}"
+            if key := self._missing(name, ""):
+                size = element_bytes(dim, bits)
+                facts = {"bytes_per_element": size} | self.baseline.orthogonality(None)
+                self._add(key, name, "", _Elements(bits), self.baseline, facts, bound=bits == 32)
+        for recipe in LIFTS:
+            fits = recipe.dim <= dim * (dim + 1) // 2  # so many products and directions there are
+            if fits and (key := self._missing(recipe.name, "")):
+                sample = self.baseline.sample
+                head = SetNet(fit_head(recipe, sample[0].numpy(), sample[1].astype(np.str_)))
+                self._add(key, recipe.name, "", _Sets(head), self.baseline, {"bytes": head.bytes_per_item})
+
+    def _rows_of(self, variant: Variant, loss: str) -> None:
+        """Measure a variant as it is and whitened."""
+        forms = {key: (name, place) for name, place in _forms(variant) if (key := self._missing(name, loss))}
+        if not forms:
+            return
+        settings = self.settings
+        if loss:
+            settings = replace(settings, sets=replace(settings.sets, loss=loss))
+        folder = self.folder / (loss or "variants")
+        network = trained_variant(variant, self.backbone, self.domain.sets, settings, folder)
+        described = _Described(network, self.domain, self.test_worlds, settings.seed)
+        if variant.size is None:  # it differs from the baseline in its aggregator alone
+            described.__dict__ |= {
+                name: getattr(self.baseline, name) for name in ("sample", "calibration", "worlds")
+            }
+        for key, (name, place) in forms.items():
+            network.before = network.after = None
+            if place is not None:
+                whiten(network, *described.sample, (variant.size or 2,), place)
+            aggregator = NetworkAggregator(network, name)
+            facts = {"bytes": aggregator.bytes_per_item} | described.orthogonality(aggregator)
+            if exponents := learned_exponents(network):
+                facts["exponents"] = [min(exponents), max(exponents)]
+            self._add(key, name, loss, _Sets(aggregator), described, facts)
+
+    def _add(
+        self,
+        key: str,
+        name: str,
+        loss: str,
+        method: _Sets | _Elements,
+        described: _Described,
+        facts: dict[str, object],
+        bound: bool = False,
+    ) -> None:
+        logistic = method.logistic(described.calibration)
+        values: dict[str, list[float]] = {}
+        for test, worlds in described.worlds.items():
+            for world in worlds:
+                measured = StressTest(world, DEPTHS)
+                for count, similarities in zip(FACES, method.similarities(measured), strict=True):
+                    for depth, repeats in zip(DEPTHS, measured.ndcg(similarities, logistic), strict=True):
+                        measure = f"ndcg{depth}@{count}{f' {test}' if test else ''}"
+                        values.setdefault(measure, []).append(float(repeats.mean()))
+        facts = {
+            "row": name,
+            "loss": loss,
+            "seed": self.settings.seed,
+            "w": logistic.w,
+            "b": logistic.b,
+        } | facts
+        self.run.add(Row(key, values, facts, bound))
 
 
-def _described_all(network: SetNetwork, parts: _Data, worlds: Sequence[StressWorld], seed: int) -> _Described:
-    """Return a sample of training elements with their labels, the calibration world and the test worlds."""
-    sample = parts.train.sample(np.random.default_rng(seed), WHITENED)
-    train = elements_of(network, parts.train, sample.picks)
-    ours = _described(network, parts.calibrate, worlds[:1])[0]
-    return train, sample.labels, ours, _described(network, parts.test, worlds[1:])
+class _Described:
+    """A network's elements of the pictures that whitening, calibration and tests use."""
+
+    def __init__(
+        self, network: SetNetwork, domain: Domain, worlds: dict[str, list[StressWorld]], seed: int
+    ) -> None:
+        self._network, self._domain, self._worlds, self._seed = network, domain, worlds, seed
+
+    @cached_property
+    def sample(self) -> tuple[torch.Tensor, NDArray[np.int64]]:
+        """Elements of training pictures, and whose they are."""
+        drawn = self._domain.sets.sample(np.random.default_rng(self._seed), WHITENED)
+        return elements_of(self._network, self._domain.sets, drawn.picks), drawn.labels
+
+    @cached_property
+    def calibration(self) -> StressWorld:
+        """The world that scores are calibrated in."""
+        source = self._domain.calibrate
+        return self._filled(source, [test_world(source, *self._domain.calibration, 0)])[0]
+
+    @cached_property
+    def worlds(self) -> dict[str, list[StressWorld]]:
+        """The test worlds."""
+        return {name: self._filled(self._domain.tests[name], some) for name, some in self._worlds.items()}
+
+    def _filled(self, source: FaceSource, worlds: Sequence[StressWorld]) -> list[StressWorld]:
+        """Return worlds with the elements of the pictures they use (zeros for the others)."""
+        rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
+        some = elements_of(self._network, source, rows).numpy()
+        out = np.zeros((len(source.labels), some.shape[1]), dtype=np.float32)
+        out[rows] = some
+        return [replace(world, descriptors=out) for world in worlds]
+
+    def orthogonality(self, aggregator: Aggregator | None) -> dict[str, object]:
+        """Return G_diff of the tested identities (eq. 4) over that of random directions."""
+        world, labels = self.worlds[""][0], self._domain.tests[""].labels
+        rows = np.unique(world.faces[:, :2])
+        order = rows[np.argsort(labels[rows], kind="stable")]
+        groups = np.split(np.arange(len(order)), np.flatnonzero(np.diff(labels[order])) + 1)
+        vectors = world.descriptors[order]
+        if aggregator is not None:
+            vectors = aggregator.describe(vectors)
+        identities = identity_descriptors(vectors, groups, np.random.default_rng(0))
+        return {"gram": gram_difference(identities) / (len(groups) / np.sqrt(vectors.shape[1]))}
 
 
-def _described(network: SetNetwork, source: FaceArray, worlds: Sequence[StressWorld]) -> list[StressWorld]:
-    """Return the worlds with this network's elements of the faces they use (zeros for the others)."""
-    rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
-    some = elements_of(network, source, rows).numpy()
-    out = np.zeros((len(source.labels), some.shape[1]), dtype=np.float32)
-    out[rows] = some
-    return [replace(world, descriptors=out) for world in worlds]
+class _Sets:
+    """A method with one vector per set."""
+
+    def __init__(self, aggregator: Aggregator) -> None:
+        self._aggregator = aggregator
+
+    def logistic(self, world: StressWorld) -> Logistic:
+        return calibrated(self._aggregator, world)
+
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        return set_similarities(self._aggregator, test)
 
 
-def _sized_worlds(
-    parts: _Data,
-    network: SetNetwork,
-    sizes: Sequence[tuple[int, int]],
-    run: Run,
-    say: Callable[[str], None],
-) -> tuple[StressWorld, ...]:
-    """Return the calibration world and test worlds of the largest size that is not too hard."""
-    ours = _described(network, parts.calibrate, [_world(parts.calibrate, *CALIBRATION, 0)])[0]
-    logistic = calibrated_elements(ours)
-    for people, sets in sizes:
-        groups = np.clip(len(_several(parts.test)) // people, 1, GROUPS)
-        wanted = [_world(parts.test, people, sets, group) for group in range(groups)]
-        worlds = _described(network, parts.test, wanted)
-        ten = [measured_elements(w, logistic=logistic) for w in worlds]
-        means = np.mean([result.means for result in ten], axis=0)
-        say(f"{len(worlds)} x {people} people, {sets} sets: descriptor-per-element {means.round(1)}")
-        if (people, sets) == sizes[-1] or (means >= EASY).all():
-            thirty = [measured_elements(w, depth=30, logistic=logistic) for w in worlds]
-            run.note(size=[people, sets])
-            run.add(_row(UPPER_BOUND, ten, thirty, bound=True))
-            return ours, *worlds
-    raise AssertionError("the last world is always taken")
+class _Elements:
+    """A method that keeps every element, in so many bits per dimension."""
 
+    def __init__(self, bits: int) -> None:
+        self._stored = unit if bits == 32 else coded_elements(bits)
 
-def _several(source: FaceArray) -> NDArray[np.int64]:
-    """Return the people with three photos or more, in a fixed shuffle."""
-    numbers, photos = np.unique(source.labels, return_counts=True)
-    return np.random.default_rng(1).permutation(numbers[photos >= 3])
+    def logistic(self, world: StressWorld) -> Logistic:
+        return calibrated_elements(world, stored=self._stored)
 
-
-def _world(source: FaceArray, people: int, sets: int, group: int) -> StressWorld:
-    """Return the world of the `group`-th group of `people` people; its descriptors are still to come."""
-    owner = source.labels
-    numbers, photos = np.unique(owner, return_counts=True)
-    known = np.isin(owner, _several(source)[group * people : (group + 1) * people])
-    single = np.isin(owner, numbers[photos == 1])
-    labels = np.where(known, owner.astype(np.str_), "")
-    # Others of several photos would be neither labelled nor distractors: they are left out.
-    keep = np.flatnonzero(known | single)
-    world = stress_world(
-        np.zeros((len(keep), 1), np.float32), labels[keep], sets=sets, queries=100, repeats=10, seed=group
-    )
-    return replace(world, faces=keep[world.faces], examples=keep[world.examples])
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        return element_similarities(test, stored=self._stored)
 
 
 def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
@@ -209,21 +317,3 @@ def _forms(variant: Variant) -> Iterator[tuple[str, str | None]]:
         yield f"{variant.name} + W (W after agg.)", "after"
     elif variant.aggregator not in ("memory", "muvera"):
         yield f"{variant.name} + W", "after"
-
-
-def _evaluated(aggregator: NetworkAggregator, ours: StressWorld, theirs: Sequence[StressWorld]) -> Row:
-    logistic = calibrated(aggregator, ours)
-    ten, thirty = (
-        [measured_sets(aggregator, w, depth=depth, logistic=logistic) for w in theirs] for depth in (10, 30)
-    )
-    return _row(aggregator.name, ten, thirty)
-
-
-def _row(name: str, ten: list[StressResult], thirty: list[StressResult], bound: bool = False) -> Row:
-    values = {
-        f"ndcg{results[0].depth}@{count}": [float(result.means[place]) for result in results]
-        for results in (ten, thirty)
-        for place, count in enumerate(FACES)
-    }
-    facts = {"bytes": ten[0].bytes_per_item, "w": ten[0].logistic.w, "b": ten[0].logistic.b}
-    return Row(name, values, facts, bound)

@@ -52,11 +52,15 @@ def calibrated(
 
 
 def calibrated_elements(
-    world: StressWorld, *, relative: bool = False, change: Callable[[Floats], Floats] = unit
+    world: StressWorld,
+    *,
+    relative: bool = False,
+    change: Callable[[Floats], Floats] = unit,
+    stored: Callable[[Floats], Floats] = lambda rows: rows,
 ) -> Logistic:
     """Return the same with every face stored: an upper bound is calibrated with the care of its methods."""
     test = StressTest(world)
-    return _fitted(element_similarities(test, FACES, change), test, relative)
+    return _fitted(element_similarities(test, FACES, change, stored), test, relative)
 
 
 def best_logistic(net: SetNet, world: StressWorld) -> Logistic:

@@ -101,12 +101,18 @@ def set_similarities(
 
 
 def element_similarities(
-    test: StressTest, faces: Sequence[int] = FACES, change: Callable[[Floats], Floats] = unit
+    test: StressTest,
+    faces: Sequence[int] = FACES,
+    change: Callable[[Floats], Floats] = unit,
+    stored: Callable[[Floats], Floats] = lambda rows: rows,
 ) -> Iterator[PairSimilarities]:
-    """Yield the same with every face stored and matched greedily; ``change`` may whiten the descriptors."""
+    """Yield the same with every face stored and matched greedily.
+
+    ``change`` may whiten all descriptors, ``stored`` is what is left of them where they are stored.
+    """
     world = test.world
     vectors = change(world.descriptors)
-    similarity = np.ascontiguousarray(vectors[test.examples] @ vectors.T)
+    similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
     for size in faces:
 
         def pair(a: int, b: int, members: NDArray[np.int64] = world.faces[:, :size]) -> Floats:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
-from setnet.evaluate.report.record import Record
+from setnet.evaluate.report.claim_rows import leads, over_seeds
+from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
 
 CAPTION = (
@@ -42,9 +44,54 @@ def _stress(record: Record) -> list[Table]:
     for depth in (10, 30):
         columns = [Column("bytes", "bytes", fact=True)]
         columns += [Column(f"ndcg{depth}@{count}", f"{count} faces") for count in FACES]
-        title = "Stress test" if record.experiment == "stress" else "Networks trained from photos"
-        tables.append(result_table(f"{title}, nDCG@{depth}", record.rows, columns, CAPTION))
+        tables.append(result_table(f"Stress test, nDCG@{depth}", record.rows, columns, CAPTION))
     return tables
+
+
+def _claim(record: Record) -> list[Table]:
+    rows, elements = over_seeds(record), record.settings["elements"]
+    tests = {"": ""} | {
+        key.partition(" ")[2]: key.partition(" ")[2] for key in (rows[0].values if rows else ())
+    }
+    note = (
+        "Mean ± standard error over training seeds and test worlds. Bold: best by more than the error "
+        "of its lead; what keeps every element is excluded. G_diff: of the tested identities, over that of "
+        "random directions."
+    )
+    tables = []
+    for test in tests:
+        for depth in (10, 30):
+            columns = [Column("size", "bytes", fact=True), Column("gram", "G_diff", fact=True, digits=2)]
+            suffix = f" {test}" if test else ""
+            columns += [Column(f"ndcg{depth}@{count}{suffix}", f"{count} {elements}") for count in FACES]
+            shown = [
+                replace(row, facts={**row.facts, "size": _size(row)}, bound=_keeps_all(row)) for row in rows
+            ]
+            title = f"Networks trained alike, nDCG@{depth}{f', {test}' if test else ''}"
+            tables.append(result_table(title, shown, columns, note))
+    return [*tables, *(_lead_table(rows, test) for test in tests)]
+
+
+def _size(row: Row) -> str:
+    each = row.facts.get("bytes_per_element")
+    return f"{row.facts['bytes']:,}" if each is None else f"{each} per element"
+
+
+def _keeps_all(row: Row) -> bool:
+    return "bytes_per_element" in row.facts
+
+
+def _lead_table(rows: Sequence[Row], test: str) -> Table:
+    ours = [row.name for row in rows if row.name.startswith("SetNet") and "+ W" in row.name]
+    cells = tuple(
+        (
+            name,
+            *(f"{lead.points:+.1f} ± {lead.error:.1f} ({lead.baseline})" for lead in leads(rows, name, test)),
+        )
+        for name in ours
+    )
+    title = f"Lead over the best pooled baseline, nDCG@10{f', {test}' if test else ''}"
+    return Table(title, ("method", *map(str, FACES)), cells)
 
 
 def _retrieval(record: Record) -> list[Table]:
@@ -135,7 +182,7 @@ def _fit(record: Record) -> list[Table]:
 
 
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
-    "claim": _stress,
+    "claim": _claim,
     "fit": _fit,
     "identify": _identify,
     "orthogonality": _orthogonality,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,23 @@ import numpy as np
 from setnet.durable import storage_errors
 from setnet.errors import ModelError
 from setnet.evaluate.methods.stress_measure import FACES
+from setnet.evaluate.report.claim_rows import over_seeds
 from setnet.evaluate.report.record import Record, Row, mean_and_error
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
-# The main methods of the 24 in `setnet train claim`.
+RERANKED = re.compile(r", re-rank ([\d,]+)")  # in the names of rows that differ in nothing else
+# The main methods of `setnet train claim`.
 CLAIMED = (
     "Descriptor-per-element",
-    "Baseline",
+    "Element codes, 1 bit",
+    "Baseline + W",
     "Baseline-2 + W",
     "Baseline-GM-2 + W",
-    "SetNet",
+    "SetNet + W",
+    "SetNet-2 + W",
     "SetNet-3 + W",
 )
 
@@ -76,17 +81,18 @@ def _stress(record: Record, plt: Any) -> list[tuple[str, Any]]:
 
 
 def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    return [("claim", _by_faces([row for row in record.rows if row.name in CLAIMED], 10, plt))]
+    rows = [row for row in over_seeds(record) if row.facts["row"] in CLAIMED]
+    return [("claim", _by_faces(rows, 10, plt, record.settings["elements"]))]
 
 
-def _by_faces(rows: Sequence[Row], depth: int, plt: Any) -> Any:
+def _by_faces(rows: Sequence[Row], depth: int, plt: Any, elements: str = "faces") -> Any:
     figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
     for number, row in enumerate(rows):
         pairs = [mean_and_error(row.values[f"ndcg{depth}@{count}"]) for count in FACES]
         means, errors = zip(*pairs, strict=True)
         look = _look(number, row)
         axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)
-    _label_axes(axes, xlabel="faces per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
+    _label_axes(axes, xlabel=f"{elements} per set", ylabel=f"nDCG@{depth} (%)", xticks=FACES)
     return figure
 
 
@@ -107,10 +113,16 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
             [cost[i] for i in front], [gain[i] for i in front], where="post", color="#7F7F7F", lw=1,
             ls="--", zorder=1, label="Pareto front",
         )  # fmt: skip
-        for number, (row, x, y) in enumerate(zip(rows, cost, gain, strict=True)):
-            look = _look(number, row) | {"ls": "", "ms": 7}
-            axes.plot(x, y, label=f"{number + 1}. {row.name}", **look)
-            axes.annotate(str(number + 1), (x, y), xytext=(5, 4), textcoords="offset points", fontsize=7.5)
+        families: dict[str, list[int]] = {}
+        for i in sorted(range(len(rows)), key=cost.__getitem__):
+            families.setdefault(RERANKED.sub("", rows[i].name), []).append(i)
+        for number, (family, steps) in enumerate(families.items()):
+            look = _look(number, rows[steps[0]]) | {"ms": 6}
+            axes.plot([cost[i] for i in steps], [gain[i] for i in steps], label=family, **look)
+            for i in steps:
+                if step := RERANKED.search(rows[i].name):
+                    place = {"xytext": (4, -9), "textcoords": "offset points"}
+                    axes.annotate(step[1], (cost[i], gain[i]), fontsize=6.5, **place)
         _label_axes(axes, xscale="log", xlabel=words, ylabel="nDCG@10 (%)")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(lambda x, _: f"{x:g}" if f"{x:e}"[0] in "235" else "")

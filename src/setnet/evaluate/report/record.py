@@ -33,15 +33,25 @@ def fingerprinted(path: Path) -> str:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+# For each repeat; or for each training seed, in each world.
+Values = Sequence[float] | Sequence[Sequence[float]]
+
+
+def mean_and_error(values: Values) -> tuple[float, float]:
     """Return the mean over repeats and its standard error (nan for one repeat).
+
+    Of values by seed and world, that of seeds and that of worlds add up: what a world has in common for all
+    seeds does not average out over these.
 
     >>> mean_and_error([1.0, 3.0])
     (2.0, 1.0)
+    >>> mean_and_error([[1.0, 3.0], [1.0, 3.0]])
+    (2.0, 1.0)
     """
     many = np.asarray(values, dtype=np.float64)
-    error = many.std(ddof=1) / np.sqrt(len(many)) if len(many) > 1 else np.nan
-    return float(many.mean()), float(error)
+    means = [many.mean(axis=tuple(set(range(many.ndim)) - {axis})) for axis in range(many.ndim)]
+    variances = [mean.var(ddof=1) / len(mean) for mean in means if len(mean) > 1]
+    return float(many.mean()), float(np.sqrt(sum(variances))) if variances else float("nan")
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,7 @@ class Row:
     name
         The method.
     values
-        For each measure, its value in every repeat.
+        For each measure, its value in every repeat (or for every seed and world).
     facts
         Single numbers and words: bytes per item, seconds, (w, b).
     bound
@@ -61,7 +71,7 @@ class Row:
     """
 
     name: str
-    values: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    values: Mapping[str, Values] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     bound: bool = False
 

@@ -70,7 +70,7 @@ def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int =
     sign = -1.0 if lower else 1.0
     ranked = sorted(entrants, key=lambda i: -sign * mean_and_error(rows[i].values[key])[0])
     first, second = (np.asarray(rows[i].values[key], dtype=np.float64) for i in ranked[:2])
-    if len(first) == len(second):
+    if first.shape == second.shape:
         lead, error = mean_and_error((sign * (first - second)).tolist())
     else:
         lead = float(sign * (first.mean() - second.mean()))

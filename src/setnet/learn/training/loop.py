@@ -18,6 +18,8 @@ from setnet.learn.training.distributed import ProcessGroup
 from setnet.learn.training.progress_log import ProgressLog
 from setnet.learn.training.training_settings import Schedule
 
+EXPONENT_RATE = 10.0  # times the rate of the weights
+
 
 @dataclass(frozen=True)
 class TrainReport:
@@ -51,12 +53,18 @@ def learning_rate(schedule: Schedule, step: int) -> float:
 
 
 def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
-    """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay."""
-    weights = [p for p in module.parameters() if p.requires_grad and p.ndim > 1]
-    others = [p for p in module.parameters() if p.requires_grad and p.ndim <= 1]
+    """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay.
+
+    Exponents of a generalised mean have a rate of their own: at that of the weights they would stay at 3.
+    """
+    trainable = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+    exponents = [p for name, p in trainable if name.endswith("aggregator.p")]
+    weights = [p for _, p in trainable if p.ndim > 1]
+    others = [p for name, p in trainable if p.ndim <= 1 and not name.endswith("aggregator.p")]
     groups = [
-        {"params": weights, "weight_decay": schedule.weight_decay},
-        {"params": others, "weight_decay": 0.0},
+        {"params": weights, "weight_decay": schedule.weight_decay, "times": 1.0},
+        {"params": others, "weight_decay": 0.0, "times": 1.0},
+        {"params": exponents, "weight_decay": 0.0, "times": EXPONENT_RATE},
     ]
     return torch.optim.SGD([g for g in groups if g["params"]], lr=schedule.rate, momentum=schedule.momentum)
 
@@ -111,7 +119,7 @@ def train_loop(
         for step in range(first, last):
             rate = learning_rate(schedule, step)
             for parameters in optimiser.param_groups:
-                parameters["lr"] = rate
+                parameters["lr"] = rate * parameters["times"]
             optimiser.zero_grad(set_to_none=True)
             share = loss_of(step)
             share.backward()  # type: ignore[no-untyped-call]

@@ -195,7 +195,7 @@ def presets() -> list[str]:
     """Return the names of the presets.
 
     >>> presets()
-    ['default', 'paper', 'tiny']
+    ['default', 'glyphs', 'paper', 'tiny']
     """
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 

@@ -18,11 +18,22 @@ from setnet.learn.training.training_settings import TrainingSettings
 
 @dataclass(frozen=True)
 class Variant:
-    """A network of the comparison; `size` is the set size in training, None for no set training."""
+    """A network of the comparison.
+
+    Attributes
+    ----------
+    size
+        The set size in training; None for no set training.
+    clusters, alpha
+        NetVLAD's clusters and the softness of its start, where they are not the settings' own; alpha 0 makes
+        the nearest centre outweigh the second 100 to 1.
+    """
 
     name: str
     aggregator: str
     size: int | None
+    clusters: int | None = None
+    alpha: float | None = None
 
     @property
     def folder(self) -> str:
@@ -44,6 +55,12 @@ VARIANTS = (
     Variant("SetNet-3", "netvlad", 3),
 )
 
+# What SetNet-2 is without one of its parts each; the loss is the other thing to change.
+WITHOUT = (
+    Variant("SetNet-2, hard start", "netvlad", 2, alpha=0.0),
+    Variant("SetNet-2, one cluster", "netvlad", 2, clusters=1),
+)
+
 
 def trained_variant(
     variant: Variant, backbone_file: Path, source: FaceSource, settings: TrainingSettings, out: Path
@@ -51,11 +68,16 @@ def trained_variant(
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
     folder = out / variant.folder
     stored = folder / "network.safetensors"
-    sizes = (variant.size or 2,)
+    shape = settings.aggregator
     own = replace(
         settings,
-        aggregator=replace(settings.aggregator, name=variant.aggregator),
-        sets=replace(settings.sets, sizes=sizes),
+        aggregator=replace(
+            shape,
+            name=variant.aggregator,
+            clusters=shape.clusters if variant.clusters is None else variant.clusters,
+            alpha=shape.alpha if variant.alpha is None else variant.alpha,
+        ),
+        sets=replace(settings.sets, sizes=(variant.size or 2,)),
     )
     if stored.is_file():
         known = load_network(stored)

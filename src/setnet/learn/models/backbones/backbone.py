@@ -17,6 +17,11 @@ class InputSpec:
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
 
+    @property
+    def align(self) -> str:
+        """How faces are cut: the paper's networks see the box around a face, small ones five points."""
+        return "box" if self.size == 224 else "five-point"
+
 
 class Backbone(nn.Module):
     """Base of the feature extractors (section 3.1): `features`, then `reduce`, the last, linear layer.
@@ -62,13 +67,13 @@ class Descriptors(Backbone):
         return images
 
 
-BACKBONES = ("descriptors", "mobile", "resnet50", "senet50")
+BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "small")
 
 
 def make_backbone(
     name: str, dim: int, size: int = 112, width: float = 1.0, recompute: bool = False
 ) -> Backbone:
-    """Return a fresh backbone by name; `size` and `width` apply to ``mobile``, `recompute` to the ResNets.
+    """Return a fresh backbone by name; `size` and `width` are for the small ones, `recompute` for ResNets.
 
     >>> make_backbone("descriptors", 128).dim
     128
@@ -79,6 +84,10 @@ def make_backbone(
         from setnet.learn.models.backbones.mobilefacenet import MobileFaceNet
 
         return MobileFaceNet(dim, size=size, width=width)
+    if name == "small":
+        from setnet.learn.models.backbones.small_cnn import SmallCNN
+
+        return SmallCNN(dim, size=size, width=width)
     if name in ("resnet50", "senet50"):
         from setnet.learn.models.backbones.resnet import ResNet50
 

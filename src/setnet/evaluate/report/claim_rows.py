@@ -1,0 +1,71 @@
+"""The rows of a claim's record over all training seeds, and SetNet's lead over the baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from setnet.evaluate.methods.stress_measure import FACES
+from setnet.evaluate.report.record import Record, Row, Values, mean_and_error
+
+
+def over_seeds(record: Record) -> list[Row]:
+    """Return one row per method; its values are lists over training seeds of lists over worlds.
+
+    A method that some seed has not been measured with is left out, so that all rows are about the same seeds.
+    """
+    groups: dict[str, list[Row]] = {}
+    several = len({row.facts["loss"] for row in record.rows} - {""}) > 1
+    for row in record.rows:
+        loss = row.facts["loss"]
+        groups.setdefault(f"{row.facts['row']}, {loss}" if loss and several else row.facts["row"], []).append(
+            row
+        )
+    seeds = max((len(rows) for rows in groups.values()), default=0)
+    return [_joined(name, rows) for name, rows in groups.items() if len(rows) == seeds]
+
+
+def _joined(name: str, rows: Sequence[Row]) -> Row:
+    facts = dict(rows[0].facts)
+    if "gram" in facts:
+        facts["gram"] = float(np.mean([row.facts["gram"] for row in rows]))
+    values: dict[str, Values] = {
+        measure: [cast(Sequence[float], row.values[measure]) for row in rows] for measure in rows[0].values
+    }
+    return Row(name, values, facts, rows[0].bound)
+
+
+@dataclass(frozen=True)
+class Lead:
+    """By how much a method is ahead of the best baseline at some number of elements."""
+
+    elements: int
+    baseline: str
+    points: float
+    error: float
+
+
+def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
+    """Return the lead of a row over the pooled baseline that is best at each number of elements.
+
+    The baseline is chosen after the fact, which favours it; the error is that of the differences, over seeds
+    and worlds.
+    """
+    ours = next(row for row in rows if row.name == name)
+    loss = ours.facts["loss"]
+    pooled = [row for row in rows if row.name.startswith("Baseline") and row.facts["loss"] in ("", loss)]
+    found = []
+    for count in FACES:
+        measure = f"ndcg10@{count}{f' {test}' if test else ''}"
+        best = max(pooled, key=lambda row: np.mean(row.values[measure]))
+        lead = np.asarray(ours.values[measure]) - np.asarray(best.values[measure])
+        found.append(Lead(count, best.name, *mean_and_error(lead.tolist())))
+    return found
+
+
+def is_reproduced(rows: Sequence[Row], name: str) -> bool:
+    """Return whether a row leads at every number of elements by more than twice the error of its lead."""
+    return all(lead.points > 2 * lead.error for lead in leads(rows, name))
