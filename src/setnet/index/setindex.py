@@ -292,8 +292,7 @@ class SetIndex:
             ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
         **options
             ``candidates``, ``first``, ``probes``, ``where``, ``at_least``, ``only``, ``without``,
-            ``aggregate_query``, ``examples``, ``matching`` and ``threads``: `setnet.index.SearchOptions` says
-            what each means.
+            ``aggregate_query``, ``examples``, ``matching`` and ``threads``, as in `SearchOptions`.
         """
         return self.answer([query], SearchOptions(k, mode, **options))[0]
 

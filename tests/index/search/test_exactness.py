@@ -83,22 +83,6 @@ def test_exact_search_equals_the_plain_computation(
     w: float,
     way: str,
 ) -> None:
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        read_in(way, monkeypatch)
-        exact_equals_plain(tmp_path_factory, empty_world, seed, dim, size, k, kind, precision, w)
-
-
-def exact_equals_plain(
-    tmp_path_factory: pytest.TempPathFactory,
-    empty_world: Callable[[int], Any],
-    seed: int,
-    dim: int,
-    size: int,
-    k: int,
-    kind: str,
-    precision: str,
-    w: float,
-) -> None:
     rng = np.random.default_rng(seed)
     if precision == "float16" and kind == "tiny":
         kind = "unit"
@@ -112,9 +96,12 @@ def exact_equals_plain(
     query = adversarial(rng, kind if kind != "tiny" else "unit", size, dim).astype(np.float32)
     if kind == "unit":
         query[0] = rows[-1]
-    with SetIndex.create(
-        tmp_path_factory.mktemp("law") / "i", dim, precision=precision, logistic=(w, -0.4 * w)
-    ) as index:
+    law = tmp_path_factory.mktemp("law") / "i"
+    with (
+        pytest.MonkeyPatch.context() as monkeypatch,
+        SetIndex.create(law, dim, precision=precision, logistic=(w, -0.4 * w)) as index,
+    ):
+        read_in(way, monkeypatch)
         world.logistic = index.logistic
         index.add(list(world.items), *world.stack(list(world.items)))
         for level in backend.kernels.levels():

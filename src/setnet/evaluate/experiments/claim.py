@@ -25,6 +25,7 @@ from setnet.evaluate.methods.stress_measure import (
     element_similarities,
     set_similarities,
 )
+from setnet.evaluate.report.claim_rows import measure
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.learn import (
@@ -46,7 +47,7 @@ from setnet.learn import (
     trained_variant,
     whiten,
 )
-from setnet.sets import Aggregator, Logistic, SetNet, unit
+from setnet.sets import Aggregator, Logistic, SetNet
 
 DEPTHS = (10, 30)
 WHITENED = 20_000  # pictures that whitening and lifts are fitted on, at most
@@ -129,10 +130,12 @@ class _Seed:
     @cached_property
     def baseline(self) -> _Described:
         """The pre-trained network's elements, which everything without set training shares."""
-        network = trained_variant(
-            VARIANTS[0], self.backbone, self.domain.sets, self.settings, self.folder / "variants"
-        )
-        return _Described(network, self.domain, self.test_worlds, self.settings.seed)
+        return _Described(self._untrained, self.domain, self.test_worlds, self.settings.seed)
+
+    @cached_property
+    def _untrained(self) -> SetNetwork:
+        folder = self.folder / "variants"
+        return trained_variant(VARIANTS[0], self.backbone, self.domain.sets, self.settings, folder)
 
     @cached_property
     def test_worlds(self) -> dict[str, list[StressWorld]]:
@@ -147,12 +150,9 @@ class _Seed:
 
     def _size(self) -> tuple[int, int]:
         """Return the largest size in which the elements themselves can be ranked, by the first test world."""
-        network = trained_variant(
-            VARIANTS[0], self.backbone, self.domain.sets, self.settings, self.folder / "variants"
-        )
         for size in self.domain.sizes[:-1]:
             world = {"": [test_world(self.domain.tests[""], *size, 0)]}
-            described = _Described(network, self.domain, world, self.settings.seed)
+            described = _Described(self._untrained, self.domain, world, self.settings.seed)
             test = StressTest(described.worlds[""][0], DEPTHS[:1])
             logistic = calibrated_elements(described.calibration)
             if min(test.ndcg(one, logistic).mean() for one in element_similarities(test)) >= EASY:
@@ -193,11 +193,9 @@ class _Seed:
             settings = replace(settings, sets=replace(settings.sets, loss=loss))
         folder = self.folder / (loss or "variants")
         network = trained_variant(variant, self.backbone, self.domain.sets, settings, folder)
-        described = _Described(network, self.domain, self.test_worlds, settings.seed)
-        if variant.size is None:  # it differs from the baseline in its aggregator alone
-            described.__dict__ |= {
-                name: getattr(self.baseline, name) for name in ("sample", "calibration", "worlds")
-            }
+        described = self.baseline  # without set training a variant differs in its aggregator alone
+        if variant.size is not None:
+            described = _Described(network, self.domain, self.test_worlds, settings.seed)
         for key, (name, place) in forms.items():
             network.before = network.after = None
             if place is not None:
@@ -225,8 +223,7 @@ class _Seed:
                 measured = StressTest(world, DEPTHS)
                 for count, similarities in zip(FACES, method.similarities(measured), strict=True):
                     for depth, repeats in zip(DEPTHS, measured.ndcg(similarities, logistic), strict=True):
-                        measure = f"ndcg{depth}@{count}{f' {test}' if test else ''}"
-                        values.setdefault(measure, []).append(float(repeats.mean()))
+                        values.setdefault(measure(depth, count, test), []).append(float(repeats.mean()))
         facts = {
             "row": name,
             "loss": loss,
@@ -300,7 +297,7 @@ class _Elements:
     """A method that keeps every element, in so many bits per dimension."""
 
     def __init__(self, bits: int) -> None:
-        self._stored = unit if bits == 32 else coded_elements(bits)
+        self._stored = coded_elements(bits)
 
     def logistic(self, world: StressWorld) -> Logistic:
         return calibrated_elements(world, stored=self._stored)

@@ -12,6 +12,15 @@ from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.record import Record, Row, Values, mean_and_error
 
 
+def measure(depth: int, elements: int, test: str = "") -> str:
+    """Return the name of a measure: nDCG of a test (the main one is "") with so many elements to a set.
+
+    >>> measure(10, 2), measure(30, 5, "held-out typefaces")
+    ('ndcg10@2', 'ndcg30@5 held-out typefaces')
+    """
+    return f"ndcg{depth}@{elements} {test}".rstrip()
+
+
 def over_seeds(record: Record) -> list[Row]:
     """Return one row per method; its values are lists over training seeds of lists over worlds.
 
@@ -21,9 +30,8 @@ def over_seeds(record: Record) -> list[Row]:
     several = len({row.facts["loss"] for row in record.rows} - {""}) > 1
     for row in record.rows:
         loss = row.facts["loss"]
-        groups.setdefault(f"{row.facts['row']}, {loss}" if loss and several else row.facts["row"], []).append(
-            row
-        )
+        name = f"{row.facts['row']}, {loss}" if loss and several else row.facts["row"]
+        groups.setdefault(name, []).append(row)
     seeds = max((len(rows) for rows in groups.values()), default=0)
     return [_joined(name, rows) for name, rows in groups.items() if len(rows) == seeds]
 
@@ -33,7 +41,7 @@ def _joined(name: str, rows: Sequence[Row]) -> Row:
     if "gram" in facts:
         facts["gram"] = float(np.mean([row.facts["gram"] for row in rows]))
     values: dict[str, Values] = {
-        measure: [cast(Sequence[float], row.values[measure]) for row in rows] for measure in rows[0].values
+        key: [cast(Sequence[float], row.values[key]) for row in rows] for key in rows[0].values
     }
     return Row(name, values, facts, rows[0].bound)
 
@@ -59,9 +67,9 @@ def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
     pooled = [row for row in rows if row.name.startswith("Baseline") and row.facts["loss"] in ("", loss)]
     found = []
     for count in FACES:
-        measure = f"ndcg10@{count}{f' {test}' if test else ''}"
-        best = max(pooled, key=lambda row: np.mean(row.values[measure]))
-        lead = np.asarray(ours.values[measure]) - np.asarray(best.values[measure])
+        key = measure(10, count, test)
+        best = max(pooled, key=lambda row: np.mean(row.values[key]))
+        lead = np.asarray(ours.values[key]) - np.asarray(best.values[key])
         found.append(Lead(count, best.name, *mean_and_error(lead.tolist())))
     return found
 

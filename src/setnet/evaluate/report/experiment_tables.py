@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
-from setnet.evaluate.report.claim_rows import leads, over_seeds
+from setnet.evaluate.report.claim_rows import leads, measure, over_seeds
 from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
 
@@ -50,9 +50,7 @@ def _stress(record: Record) -> list[Table]:
 
 def _claim(record: Record) -> list[Table]:
     rows, elements = over_seeds(record), record.settings["elements"]
-    tests = {"": ""} | {
-        key.partition(" ")[2]: key.partition(" ")[2] for key in (rows[0].values if rows else ())
-    }
+    tests = dict.fromkeys(["", *(key.partition(" ")[2] for key in (rows[0].values if rows else ()))])
     note = (
         "Mean ± standard error over training seeds and test worlds. Bold: best by more than the error "
         "of its lead; what keeps every element is excluded. G_diff: of the tested identities, over that of "
@@ -62,8 +60,7 @@ def _claim(record: Record) -> list[Table]:
     for test in tests:
         for depth in (10, 30):
             columns = [Column("size", "bytes", fact=True), Column("gram", "G_diff", fact=True, digits=2)]
-            suffix = f" {test}" if test else ""
-            columns += [Column(f"ndcg{depth}@{count}{suffix}", f"{count} {elements}") for count in FACES]
+            columns += [Column(measure(depth, count, test), f"{count} {elements}") for count in FACES]
             shown = [
                 replace(row, facts={**row.facts, "size": _size(row)}, bound=_keeps_all(row)) for row in rows
             ]

@@ -73,9 +73,8 @@ def _from_lists(scope: Scope, segment: Segment, query: Query, wanted: int) -> Fo
     best = [collect(row, reached_by(row, MORE * wanted)) for row in shares]
     slot, row = np.concatenate(best), np.repeat(np.arange(len(best)), [len(found) for found in best])
     lanes = segment.array("list_lanes").reshape(-1, LANES)[blocks[slot // LANES], slot % LANES]
-    slot, row, lanes = (
-        each[lanes >= 0] for each in (slot, row, lanes)
-    )  # the last block of a list may have gaps
+    used = lanes >= 0  # the last block of a list may have gaps
+    slot, row, lanes = slot[used], row[used], lanes[used]
     rows, place = np.unique(segment.lane_rows[lanes], return_inverse=True)
     most = np.zeros((len(shares), len(rows)), np.float32)
     np.maximum.at(most, (row, place), shares[row, slot])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache, partial
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,7 +150,7 @@ class ElementScan(Scan):
         return bool((bounds >= floor(best, wanted)).mean() > CROWDED)
 
 
-@cache
+@lru_cache(8)  # arrays as long as the index has blocks
 def _some_runs(blocks: int) -> tuple[Blocks, Blocks]:
     """Return one block in ``SAMPLED``, and the others; in runs, since scattered blocks are slow to read."""
     run = max(1, blocks // (SAMPLED * RUNS))
