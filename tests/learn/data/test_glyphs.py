@@ -67,6 +67,12 @@ def test_typefaces_are_those_with_enough_characters_that_look_different(fonts: P
     assert kept == [f"Bars {i}" for i in range(5)], "the copy is the third once more"
 
 
+def test_typefaces_that_look_alike_are_one_family_whatever_their_names(fonts: Path) -> None:
+    make_font(fonts / "cousin.ttf", "Cousin", 45)
+    kept = {t.name: t.family for t in glyphs.different_typefaces(installed_typefaces(fonts))}
+    assert kept["Cousin Regular"] == kept["Bars 2 Regular"] != kept["Bars 0 Regular"]
+
+
 def test_pictures_are_drawn_once_and_kept(fonts: Path, tmp_path: Path) -> None:
     drawn = rendered_glyphs(tmp_path / "glyphs", 20, fonts)
     assert drawn.pictures.shape == (5 * len(SOME), 20, 20)

@@ -12,7 +12,7 @@ import logging
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from setnet.errors import TrainingError
 
@@ -27,7 +28,8 @@ FONTS = Path("/usr/share/fonts")
 LEAST_CHARACTERS = 4000  # of a typeface, or it is left out
 CANVAS = 64  # pixels a character is drawn on before it is distorted
 DRAWN = 52  # pixels of its em square there
-SAME = 0.985  # mean correlation from which two typefaces are taken for one
+SAME = 0.95  # mean correlation from which two typefaces are taken for one
+RELATED = 0.9  # mean correlation from which two typefaces are taken for one family
 SAMPLED = 120  # characters that two typefaces are compared by
 SECONDS_BETWEEN_LINES = 5.0
 logger = logging.getLogger(__name__)
@@ -111,11 +113,29 @@ def _typefaces_in(path: Path) -> Iterator[Typeface]:
 
 
 def different_typefaces(typefaces: Sequence[Typeface]) -> list[Typeface]:
-    """Return the typefaces that look different; of those that share their drawings, the first."""
+    """Return the typefaces that look different; of those that share their drawings, the first.
+
+    Families are joined where their drawings are alike, whatever their names: a typeface and its regional
+    editions, weights and derivatives are one family.
+    """
+    drawn, rows = _sample_drawings(typefaces)
+    alike = np.einsum("aij,bij->ab", rows, rows) / max(1, rows.shape[1])
+    names = np.array([typeface.family for typeface in drawn], np.str_)
+    number, family = connected_components((alike >= RELATED) | (names[:, None] == names), directed=False)
+    first = [str(names[np.flatnonzero(family == i)[0]]) for i in range(number)]
+    kept: list[int] = []
+    for i in range(len(drawn)):
+        if not (alike[i, kept] >= SAME).any():
+            kept.append(i)
+    return [replace(drawn[i], family=first[family[i]]) for i in kept]
+
+
+def _sample_drawings(typefaces: Sequence[Typeface]) -> tuple[list[Typeface], NDArray[np.float32]]:
+    """Return the typefaces that can be drawn, with small unit-length pictures of characters all have."""
     shared = frozenset.intersection(*(t.characters for t in typefaces)) if typefaces else frozenset()
     sample = [c for c in kanji() if c in shared]
     sample = sample[:: max(1, len(sample) // SAMPLED)]
-    kept: list[Typeface] = []
+    drawn: list[Typeface] = []
     rows: list[NDArray[np.float32]] = []
     for typeface in typefaces:
         try:
@@ -124,13 +144,12 @@ def different_typefaces(typefaces: Sequence[Typeface]) -> list[Typeface]:
             logger.info("%s: left out (%s)", typeface.name, error)
             continue
         small = [cv2.resize(drawing, (16, 16), interpolation=cv2.INTER_AREA) for drawing in drawings]
-        row = np.stack(small).reshape(len(small), -1).astype(np.float32)
+        row = np.reshape(small, (len(small), 256)).astype(np.float32)
         row -= row.mean(axis=1, keepdims=True)
         row /= np.maximum(np.linalg.norm(row, axis=1, keepdims=True), 1e-6)
-        if all(float((row * other).sum(axis=1).mean()) < SAME for other in rows):
-            kept.append(typeface)
-            rows.append(row)
-    return kept
+        drawn.append(typeface)
+        rows.append(row)
+    return drawn, np.reshape(rows, (len(rows), len(sample), 256)).astype(np.float32)
 
 
 def distorted(drawing: Pictures, size: int, rng: np.random.Generator) -> Pictures:
