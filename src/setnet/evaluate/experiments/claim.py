@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.experiments.claim_domains import Domain, test_world
 from setnet.evaluate.experiments.orthogonality import gram_difference, identity_descriptors
 from setnet.evaluate.methods.element_codes import coded_elements, element_bytes
@@ -23,6 +24,7 @@ from setnet.evaluate.methods.stress_measure import (
     PairSimilarities,
     StressTest,
     element_similarities,
+    measured_sets,
     set_similarities,
 )
 from setnet.evaluate.report.claim_rows import measure
@@ -51,6 +53,7 @@ from setnet.sets import Aggregator, Logistic, SetNet
 
 DEPTHS = (10, 30)
 WHITENED = 20_000  # pictures that whitening and lifts are fitted on, at most
+ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start to choose from
 EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough
 UPPER_BOUND = "Descriptor-per-element"
 LIFTS = (
@@ -148,6 +151,26 @@ class _Seed:
             for name, source in self.domain.tests.items()
         }
 
+    def _alpha(self) -> float:
+        """Return the softness of NetVLAD's start that ranks sets of validation identities best, untrained.
+
+        It is decided by the first seed and kept.
+        """
+        if "alpha" not in self.run.extra:
+            self.say("choosing the softness of NetVLAD's start on validation identities")
+            fitted, judged = self.baseline.validation
+            found = {}
+            for alpha in ALPHAS:
+                variant = Variant(f"alpha {alpha:g}", "netvlad", None, alpha=alpha)
+                folder = self.folder / "alphas"
+                network = trained_variant(variant, self.backbone, self.domain.sets, self.settings, folder)
+                whiten(network, *self.baseline.sample, (2,), "after")
+                head = NetworkAggregator(network, variant.name)
+                quality = measured_sets(head, judged, logistic=calibrated(head, fitted)).means.mean()
+                found[f"{alpha:g}"] = round(float(quality), 2)
+            self.run.note(alphas=found, alpha=float(max(found, key=lambda alpha: found[alpha])))
+        return float(self.run.extra["alpha"])
+
     def _size(self) -> tuple[int, int]:
         """Return the largest size in which the elements themselves can be ranked, by the first test world."""
         for size in self.domain.sizes[:-1]:
@@ -188,6 +211,8 @@ class _Seed:
         forms = {key: (name, place) for name, place in _forms(variant) if (key := self._missing(name, loss))}
         if not forms:
             return
+        if variant.aggregator == "netvlad" and variant.alpha is None:
+            variant = replace(variant, alpha=self._alpha())
         settings = self.settings
         if loss:
             settings = replace(settings, sets=replace(settings.sets, loss=loss))
@@ -218,12 +243,17 @@ class _Seed:
     ) -> None:
         logistic = method.logistic(described.calibration)
         values: dict[str, list[float]] = {}
+        draws: dict[str, list[float]] = {}
         for test, worlds in described.worlds.items():
+            found: dict[str, list[NDArray[np.float64]]] = {}
             for world in worlds:
                 measured = StressTest(world, DEPTHS)
                 for count, similarities in zip(FACES, method.similarities(measured), strict=True):
-                    for depth, repeats in zip(DEPTHS, measured.ndcg(similarities, logistic), strict=True):
-                        values.setdefault(measure(depth, count, test), []).append(float(repeats.mean()))
+                    for depth, numbers in zip(DEPTHS, measured.ndcg(similarities, logistic), strict=True):
+                        found.setdefault(measure(depth, count, test), []).append(numbers.mean(axis=0))
+            for name_of, ones in found.items():
+                values[name_of] = [float(one.mean()) for one in ones]
+                draws[name_of] = people_draws(ones, [w.queries for w in worlds]).round(4).tolist()
         facts = {
             "row": name,
             "loss": loss,
@@ -231,7 +261,7 @@ class _Seed:
             "w": logistic.w,
             "b": logistic.b,
         } | facts
-        self.run.add(Row(key, values, facts, bound))
+        self.run.add(Row(key, values, facts, bound, draws))
 
 
 class _Described:
@@ -248,11 +278,16 @@ class _Described:
         drawn = self._domain.sets.sample(np.random.default_rng(self._seed), WHITENED)
         return elements_of(self._network, self._domain.sets, drawn.picks), drawn.labels
 
-    @cached_property
+    @property
     def calibration(self) -> StressWorld:
         """The world that scores are calibrated in."""
+        return self.validation[0]
+
+    @cached_property
+    def validation(self) -> list[StressWorld]:
+        """The same, and another draw of the same identities to judge choices in."""
         source = self._domain.calibrate
-        return self._filled(source, [test_world(source, *self._domain.calibration, 0)])[0]
+        return self._filled(source, [test_world(source, *self._domain.calibration, n) for n in range(2)])
 
     @cached_property
     def worlds(self) -> dict[str, list[StressWorld]]:

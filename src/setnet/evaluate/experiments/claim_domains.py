@@ -29,6 +29,8 @@ from setnet.learn import (
 TRAINED, VALIDATED = 3000, 500  # characters; the others are tested
 HELD_OUT = 100  # people of LFW's training half that scores are calibrated on
 HELD_OUT_TYPEFACES = 0.15  # share of the families
+REPEATS = 4  # query pictures of a person; errors are over people, so that few will do
+MEASURED = 24  # pictures of a character that calibration and tests use, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,8 +101,9 @@ def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
     def source(chosen: NDArray[np.bool_]) -> GlyphSource:
         return GlyphSource(drawn, np.flatnonzero(chosen), spec, settings.augment)
 
-    train, calibrate, test = (source((of == p) & ~other) for p in range(3))
-    tests = {"": test, "held-out typefaces": source((of == 2) & other)}
+    train = source((of == 0) & ~other)
+    calibrate, test = (source(_some((of == p) & ~other, drawn.characters)) for p in (1, 2))
+    tests = {"": test, "held-out typefaces": source(_some((of == 2) & other, drawn.characters))}
     labelled = len(np.unique(test.labels)) * 7 // 10
     facts = {
         "identities": [train.people, calibrate.people, test.people],
@@ -110,6 +113,17 @@ def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
         "sha256": drawn.checksum,
     }
     return Domain("characters", train, train, calibrate, tests, ((labelled, 24_000),), (400, 6_000), facts)
+
+
+def _some(chosen: NDArray[np.bool_], characters: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return `chosen` with no more than `MEASURED` random pictures of a character."""
+    rows = np.random.default_rng(2).permutation(np.flatnonzero(chosen))
+    rows = rows[np.argsort(characters[rows], kind="stable")]
+    first = np.flatnonzero(np.diff(characters[rows], prepend=-1))
+    number = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+    kept = np.zeros_like(chosen)
+    kept[rows[number < MEASURED]] = True
+    return kept
 
 
 def _held_out(drawn: Glyphs) -> NDArray[np.bool_]:
@@ -137,5 +151,5 @@ def test_world(source: FaceSource, labelled: int, sets: int, number: int) -> Str
     keep = np.flatnonzero(known | (alone if alone.any() else True))
     labels = np.where(known, owner.astype(np.str_), "")[keep]
     nothing = np.zeros((len(keep), 1), np.float32)
-    world = stress_world(nothing, labels, sets=sets, queries=100, repeats=10, seed=number)
+    world = stress_world(nothing, labels, sets=sets, queries=100, repeats=REPEATS, seed=number)
     return replace(world, faces=keep[world.faces], examples=keep[world.examples])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.measures import ranking_measures
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import Hit, SetIndex
@@ -84,17 +85,15 @@ class QueryRunner:
         """Return all measures of one ranking."""
         return ranking_measures(found, self._truth[query], len(self.queries[query]))
 
-    def quality(
-        self, search: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare
-    ) -> dict[str, list[float]]:
-        """Return each measure's mean over queries in every repeat; ``search`` takes a batch of queries."""
+    def quality(self, search: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare) -> Measured:
+        """Return each measure's mean over queries; ``search`` takes a batch of queries."""
         return self.qualities(lambda batch: [{"": hits} for hits in search(batch)], prepare)[""]
 
     def qualities(
         self, search: Callable[[list[Any]], list[dict[str, list[Hit]]]], prepare: Prepare
-    ) -> dict[str, dict[str, list[float]]]:
+    ) -> dict[str, Measured]:
         """Return the same for several rankings of each query, by their names."""
-        values: dict[str, dict[str, list[float]]] = {}
+        values: dict[str, dict[str, list[list[float]]]] = {}
         for repeat in range(self.repeats):
             queries = prepare(self, repeat)
             found: dict[str, list[dict[str, float]]] = {}
@@ -106,9 +105,9 @@ class QueryRunner:
                         found.setdefault(name, []).append(measures)
             for name, ones in found.items():
                 for key in ones[0]:
-                    mean = float(np.mean([one[key] for one in ones]))
-                    values.setdefault(name, {}).setdefault(key, []).append(mean)
-        return values
+                    values.setdefault(name, {}).setdefault(key, []).append([one[key] for one in ones])
+        people = [query.tolist() for query in self.queries]
+        return {name: Measured.of(found_by, people) for name, found_by in values.items()}
 
     def timing(self, search: Callable[[Any], object], prepare: Prepare) -> list[float]:
         """Return the seconds of single queries, evenly taken from all, after five to warm up."""

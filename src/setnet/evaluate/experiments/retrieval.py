@@ -108,10 +108,12 @@ def _row(
 ) -> Row:
     started = time.monotonic()
     values: dict[str, list[float]] = {}
+    draws: dict[str, list[float]] = {}
     search = partial(index.search_many, k=K, mode="set", threads=2, **options)
     for each in examples:
-        for key, numbers in runner.quality(search, _by_examples(each)).items():
-            values[f"{key} n{each}"] = numbers
+        measured = runner.quality(search, _by_examples(each))
+        values |= {f"{key} n{each}": numbers for key, numbers in measured.values.items()}
+        draws |= {f"{key} n{each}": numbers for key, numbers in measured.draws.items()}
     facts = {
         "bytes_per_item": method.aggregator.bytes_per_item,
         "dim": method.aggregator.dim,
@@ -120,7 +122,7 @@ def _row(
         "b": method.logistic.b,
         "seconds": round(time.monotonic() - started, 1),
     }
-    return Row(name, values, facts)
+    return Row(name, values, facts, draws=draws)
 
 
 def _by_examples(each: int) -> Prepare:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.data.labelled_people import Halves
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.running import OnProgress, running
@@ -110,9 +111,11 @@ def _row(name: str, methods: Methods, test: StressTest) -> Row:
         similarities = set_similarities(method.aggregator, test)
         size = method.aggregator.bytes_per_item
         facts = {"bytes": size, "bytes_per_item": size, "note": method.note}
-    values = {}
+    values, draws = {}, {}
     for count, one in zip(FACES, similarities, strict=True):
         for depth, numbers in zip(DEPTHS, test.ndcg(one, logistic), strict=True):
-            values[f"ndcg{depth}@{count}"] = numbers.tolist()
+            values[f"ndcg{depth}@{count}"] = numbers.mean(axis=1).tolist()
+            drawn = people_draws([numbers.mean(axis=0)], [test.world.queries])
+            draws[f"ndcg{depth}@{count}"] = drawn.round(4).tolist()
     facts |= {"w": logistic.w, "b": logistic.b, "seconds": round(time.monotonic() - started, 1)}
-    return Row(name, values, facts, bound)
+    return Row(name, values, facts, bound, draws)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.query_runs import (
     Prepare,
@@ -183,7 +184,8 @@ class _Rows:
                 runner.measured(q, search(people).tolist())
                 for q, people in enumerate(by_faces(runner, 0)[: len(seconds)])
             ]
-            values = {key: [float(np.mean([one[key] for one in found]))] for key in found[0]}
+            people = [query.tolist() for query in runner.queries[: len(found)]]
+            values = Measured.of({key: [[one[key] for one in found]] for key in found[0]}, people)
             size = codec.row_bytes(self.world.dim, 32) * vectors / self.world.size
             self._add(_Line(name, by_faces, {}, size, bound=True), values, seconds)
 
@@ -303,7 +305,7 @@ class _Rows:
     def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
         return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
 
-    def _add(self, line: _Line, values: dict[str, list[float]], seconds: list[float]) -> None:
+    def _add(self, line: _Line, measured: Measured, seconds: list[float]) -> None:
         facts: dict[str, Any] = {
             "mean_ms": 1000 * float(np.mean(seconds)),
             "median_ms": 1000 * float(np.median(seconds)),
@@ -312,7 +314,7 @@ class _Rows:
         plain = self.run.rows.get(PLAIN)
         if plain is not None:
             facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
-        self.run.add(Row(line.name, values, facts, bound=line.bound))
+        self.run.add(Row(line.name, measured.values, facts, line.bound, measured.draws))
 
 
 def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any]) -> list[Hit]:

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.index import greedy_matches
@@ -66,7 +67,7 @@ class StressTest:
         return np.array([[float(dcg(ranked, depth)) for depth in self.depths] for ranked in best])
 
     def ndcg(self, similarities: PairSimilarities, logistic: Logistic) -> NDArray[np.float64]:
-        """Return (depths, repeats): nDCG in percent, the mean over queries."""
+        """Return (depths, repeats, queries): nDCG in percent."""
         values = np.empty((len(self.depths), *self.places.shape[:2]))
         known: dict[tuple[int, int], NDArray[np.float64]] = {}
         for query in range(self.places.shape[1]):
@@ -75,7 +76,7 @@ class StressTest:
                     probability = probability_in_place(similarities.pair(first, second), logistic)
                     known[first, second] = self._ndcg(query, probability[0] + probability[1])
                 values[:, repeat, query] = known[first, second]
-        return np.asarray(values.mean(axis=2))
+        return values
 
     def _ndcg(self, query: int, scores: Floats) -> NDArray[np.float64]:
         ranked = self.relevance[query][first_ranks(scores, min(max(self.depths), len(scores)))]
@@ -125,7 +126,11 @@ def element_similarities(
 
 @dataclass(frozen=True)
 class StressResult:
-    """One method's nDCG in percent: ``values[f][r]`` at ``faces[f]`` faces per set in repeat r."""
+    """One method's nDCG in percent.
+
+    ``values[f][r][q]`` is that of query q in repeat r, with ``faces[f]`` faces per set; ``draws[f]`` are
+    means in resamples of the queried people.
+    """
 
     method: str
     bytes_per_item: int
@@ -133,17 +138,17 @@ class StressResult:
     depth: int
     faces: tuple[int, ...]
     values: NDArray[np.float64]
+    draws: NDArray[np.float64]
 
     @property
     def means(self) -> NDArray[np.float64]:
-        """Mean over repeats, per number of faces."""
-        return np.asarray(self.values.mean(axis=1))
+        """Mean, per number of faces."""
+        return np.asarray(self.values.mean(axis=(1, 2)))
 
     @property
     def errors(self) -> NDArray[np.float64]:
-        """Standard error over repeats, per number of faces."""
-        repeats = self.values.shape[1]
-        return np.asarray(self.values.std(axis=1, ddof=min(1, repeats - 1)) / np.sqrt(repeats))
+        """Standard error over people, per number of faces."""
+        return np.asarray(self.draws.std(axis=1, ddof=1))
 
 
 def measured_sets(
@@ -158,7 +163,7 @@ def measured_sets(
     test, score = StressTest(world, (depth,)), logistic or aggregator.logistic
     values = [test.ndcg(one, score)[0] for one in set_similarities(aggregator, test, faces)]
     size = aggregator.bytes_per_item
-    return StressResult(aggregator.name, size, score, depth, tuple(faces), np.array(values))
+    return StressResult(aggregator.name, size, score, depth, tuple(faces), *_with_draws(values, test))
 
 
 def measured_elements(
@@ -172,7 +177,15 @@ def measured_elements(
     test = StressTest(world, (depth,))
     values = [test.ndcg(one, logistic)[0] for one in element_similarities(test, faces)]
     size = int(np.mean(faces) * codec.row_bytes(world.descriptors.shape[1], 32))
-    return StressResult("descriptor per element", size, logistic, depth, tuple(faces), np.array(values))
+    name = "descriptor per element"
+    return StressResult(name, size, logistic, depth, tuple(faces), *_with_draws(values, test))
+
+
+def _with_draws(
+    values: Sequence[NDArray[np.float64]], test: StressTest
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    queries = test.world.queries
+    return np.array(values), np.array([people_draws([one.mean(axis=0)], [queries]) for one in values])
 
 
 def gap_closed(method: StressResult, mean: StressResult, elements: StressResult) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from setnet.evaluate.experiments.claim_domains import REPEATS
 from setnet.evaluate.report.claim_rows import is_reproduced, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.page import with_block
@@ -60,15 +61,18 @@ def _done(record: Record, rows: list[Row]) -> str:
     settings, extra = record.settings, record.extra
     backbone, sets, pretrain = settings["backbone"], settings["sets"], settings["pretrain"]
     seeds = max((len(values) for row in rows for values in row.values.values()), default=0)
+    tried = ", ".join(f"{alpha}: {quality}" for alpha, quality in extra["alphas"].items())
     return (
         f"Preset `{settings['preset']}`: `{backbone['name']}` of width {backbone['width']} on "
         f"{backbone['size']}-pixel pictures, {pretrain['steps']:,} steps of softmax, then {sets['steps']:,} "
         f"steps of set training per method ({2 * sets['identities']} pictures each, end-to-end), {seeds} "
         f"training seed{'s' * (seeds != 1)}. Identities trained on, calibrated on and tested: "
         f"{', '.join(f'{n:,}' for n in extra['identities'])}. Test: {settings['worlds']} worlds of "
-        f"{extra['size'][1]:,} sets and {extra['size'][0]:,} labelled identities, 100 queries of two, 10 "
-        "repeats. (w, b) of each method was calibrated, in the same way, on identities that no network was "
-        f"trained on. {record.machine['seconds'] / 60:.0f} minutes in all, {record.machine['processor']}, "
+        f"{extra['size'][1]:,} sets and {extra['size'][0]:,} labelled identities, 100 queries of two, "
+        f"{REPEATS} pictures of each. (w, b) of each method was calibrated, in the same way, on identities "
+        f"that no network was trained on. NetVLAD starts with alpha {extra['alpha']:g}, chosen untrained on "
+        f"these ({tried}). {record.machine['seconds'] / 60:.0f} minutes in all, "
+        f"{record.machine['processor']}, "
         f"{record.machine['date']}."
     )
 

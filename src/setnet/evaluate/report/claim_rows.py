@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 
 from setnet.evaluate.methods.stress_measure import FACES
-from setnet.evaluate.report.record import Record, Row, Values, mean_and_error
+from setnet.evaluate.report.record import Record, Row
 
 
 def measure(depth: int, elements: int, test: str = "") -> str:
@@ -40,10 +40,11 @@ def _joined(name: str, rows: Sequence[Row]) -> Row:
     facts = dict(rows[0].facts)
     if "gram" in facts:
         facts["gram"] = float(np.mean([row.facts["gram"] for row in rows]))
-    values: dict[str, Values] = {
-        key: [cast(Sequence[float], row.values[key]) for row in rows] for key in rows[0].values
-    }
-    return Row(name, values, facts, rows[0].bound)
+    values, draws = (
+        {key: [cast(Sequence[float], part[key]) for part in parts] for key in parts[0]}
+        for parts in ([row.values for row in rows], [row.draws for row in rows])
+    )
+    return Row(name, values, facts, rows[0].bound, draws)
 
 
 @dataclass(frozen=True)
@@ -59,8 +60,8 @@ class Lead:
 def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
     """Return the lead of a row over the pooled baseline that is best at each number of elements.
 
-    The baseline is chosen after the fact, which favours it; the error is that of the differences, over seeds
-    and worlds.
+    The baseline is chosen after the fact, which favours it; the error is that of the differences, over
+    people, worlds and seeds.
     """
     ours = next(row for row in rows if row.name == name)
     loss = ours.facts["loss"]
@@ -68,9 +69,8 @@ def leads(rows: Sequence[Row], name: str, test: str = "") -> list[Lead]:
     found = []
     for count in FACES:
         key = measure(10, count, test)
-        best = max(pooled, key=lambda row: np.mean(row.values[key]))
-        lead = np.asarray(ours.values[key]) - np.asarray(best.values[key])
-        found.append(Lead(count, best.name, *mean_and_error(lead.tolist())))
+        best = max(pooled, key=lambda row: row.estimate(key)[0])
+        found.append(Lead(count, best.name, *ours.lead(best, key)))
     return found
 
 

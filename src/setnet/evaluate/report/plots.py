@@ -88,7 +88,7 @@ def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
 def _by_faces(rows: Sequence[Row], depth: int, plt: Any, elements: str = "faces") -> Any:
     figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
     for number, row in enumerate(rows):
-        pairs = [mean_and_error(row.values[f"ndcg{depth}@{count}"]) for count in FACES]
+        pairs = [row.estimate(f"ndcg{depth}@{count}") for count in FACES]
         means, errors = zip(*pairs, strict=True)
         look = _look(number, row)
         axes.errorbar(FACES, means, yerr=np.nan_to_num(errors), label=_label(row), capsize=2, **look)
@@ -106,7 +106,7 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
         if not rows:
             continue
         cost = [float(row.facts[fact]) for row in rows]
-        gain = [mean_and_error(row.values["ndcg10"])[0] for row in rows]
+        gain = [row.estimate("ndcg10")[0] for row in rows]
         figure, axes = plt.subplots(figsize=(8.2, 4.8), layout="constrained")
         front = pareto(cost, gain)
         axes.step(

@@ -37,20 +37,35 @@ def fingerprinted(path: Path) -> str:
 Values = Sequence[float] | Sequence[Sequence[float]]
 
 
-def mean_and_error(values: Values) -> tuple[float, float]:
-    """Return the mean over repeats and its standard error (nan for one repeat).
+def mean_and_error(values: Values, draws: Values = ()) -> tuple[float, float]:
+    """Return the mean over repeats and its standard error (nan where nothing tells).
 
-    Of values by seed and world, that of seeds and that of worlds add up: what a world has in common for all
-    seeds does not average out over these.
+    Parameters
+    ----------
+    values
+        By repeat, or by training seed and world.
+    draws
+        The mean in resamples of people and worlds (`people_draws`), once or by training seed: then the error
+        is theirs, and that of seeds added to it. Without them it is that of repeats, or of seeds and worlds.
 
+    Examples
+    --------
     >>> mean_and_error([1.0, 3.0])
     (2.0, 1.0)
     >>> mean_and_error([[1.0, 3.0], [1.0, 3.0]])
+    (2.0, 1.0)
+    >>> mean_and_error([2.0, 2.0], [1.0, 2.0, 3.0])
     (2.0, 1.0)
     """
     many = np.asarray(values, dtype=np.float64)
     means = [many.mean(axis=tuple(set(range(many.ndim)) - {axis})) for axis in range(many.ndim)]
     variances = [mean.var(ddof=1) / len(mean) for mean in means if len(mean) > 1]
+    if len(draws):
+        # What resamples of people have in common for all seeds does not average out over these.
+        drawn = np.asarray(draws, dtype=np.float64)
+        seeds = means[:1] if drawn.ndim > 1 else []
+        variances = [drawn.mean(axis=0).var(ddof=1) if drawn.ndim > 1 else drawn.var(ddof=1)]
+        variances += [mean.var(ddof=1) / len(mean) for mean in seeds if len(mean) > 1]
     return float(many.mean()), float(np.sqrt(sum(variances))) if variances else float("nan")
 
 
@@ -68,12 +83,31 @@ class Row:
         Single numbers and words: bytes per item, seconds, (w, b).
     bound
         True for an upper bound, which takes no part in the contest for the best.
+    draws
+        For some measures, its mean in resamples of people and worlds, the same resamples for all rows.
     """
 
     name: str
     values: Mapping[str, Values] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     bound: bool = False
+    draws: Mapping[str, Values] = field(default_factory=dict)
+
+    def estimate(self, key: str) -> tuple[float, float]:
+        """Return the mean of a measure and its standard error."""
+        return mean_and_error(self.values[key], self.draws.get(key, ()))
+
+    def lead(self, other: Row, key: str) -> tuple[float, float]:
+        """Return by how much a measure is above another row's, and the standard error of that difference.
+
+        Both rows saw the same queries and resamples: what these have in common cancels.
+        """
+        first, second = (np.asarray(row.values[key], np.float64) for row in (self, other))
+        draws = [np.asarray(row.draws.get(key, ()), np.float64) for row in (self, other)]
+        if first.shape == second.shape and draws[0].shape == draws[1].shape:
+            return mean_and_error((first - second).tolist(), (draws[0] - draws[1]).tolist())
+        error = float(np.hypot(self.estimate(key)[1], other.estimate(key)[1]))
+        return float(first.mean() - second.mean()), error
 
 
 @dataclass(frozen=True)

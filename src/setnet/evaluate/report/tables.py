@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setnet.evaluate.report.record import Row, mean_and_error
+from setnet.evaluate.report.record import Row
 
 
 @dataclass(frozen=True)
@@ -61,26 +61,22 @@ class Table:
 def clear_best(rows: Sequence[Row], key: str, lower: bool = False, digits: int = 9) -> int | None:
     """Return which row is best by more than the standard error of its lead; None when none is.
 
-    Nor is one that reads like the second at so many ``digits``. Repeats are paired (all methods see the
-    same query faces), so the error is that of the differences.
+    Nor is one that reads like the second at so many ``digits``. All methods see the same query faces, so the
+    error is that of the differences.
     """
     entrants = [i for i, row in enumerate(rows) if not row.bound and row.values.get(key)]
     if len(entrants) < 2:
         return None
     sign = -1.0 if lower else 1.0
-    ranked = sorted(entrants, key=lambda i: -sign * mean_and_error(rows[i].values[key])[0])
-    first, second = (np.asarray(rows[i].values[key], dtype=np.float64) for i in ranked[:2])
-    if first.shape == second.shape:
-        lead, error = mean_and_error((sign * (first - second)).tolist())
-    else:
-        lead = float(sign * (first.mean() - second.mean()))
-        error = float(np.hypot(mean_and_error(first.tolist())[1], mean_and_error(second.tolist())[1]))
-    shows = round(float(first.mean()), digits) != round(float(second.mean()), digits)
-    return ranked[0] if np.isfinite(error) and lead > error and shows else None
+    ranked = sorted(entrants, key=lambda i: -sign * rows[i].estimate(key)[0])
+    first, second = (rows[i] for i in ranked[:2])
+    lead, error = first.lead(second, key)
+    shows = round(first.estimate(key)[0], digits) != round(second.estimate(key)[0], digits)
+    return ranked[0] if np.isfinite(error) and sign * lead > error and shows else None
 
 
 def result_table(title: str, rows: Sequence[Row], columns: Sequence[Column], note: str = "") -> Table:
-    """Return rows under the columns, each mean with its standard error over repeats."""
+    """Return rows under the columns, each mean with its standard error."""
     cells = []
     bold = set()
     for c, column in enumerate(columns):
@@ -102,9 +98,8 @@ def _cell(row: Row, column: Column) -> str:
         if isinstance(fact, int):
             return f"{fact:,}"
         return "" if fact is None else str(fact)
-    values = row.values.get(column.key)
-    if not values:
+    if not row.values.get(column.key):
         return ""
-    mean, error = mean_and_error(values)
+    mean, error = row.estimate(column.key)
     text = f"{mean:.{column.digits}f}"
     return text if np.isnan(error) else f"{text} ± {error:.{column.digits + 1}f}"
