@@ -16,7 +16,8 @@ def test_retrieval_rows_and_three_examples_help(model: VirtualPeople, methods: M
     world = SimulatedWorld(model, seed=1, scale=0.003, difficulty=2.0)
     run = Run("retrieval", {})
     run_retrieval(run, world, methods, ["mean"], QueryRunner(world, 20, 10, repeats=2))
-    assert list(run.rows) == ["mean", "mean, query agg.", "mean, mean of scores", "mean, max of scores"]
+    sets = ["mean", "mean, query agg.", "mean, mean of scores", "mean, max of scores"]
+    assert list(run.rows) == [*sets, *(f"element codes, {bits}" for bits in ("8 bits", "4 bits", "1 bit"))]
     values = run.rows["mean"].values
     assert np.mean(values["ndcg10 n3"]) > np.mean(values["ndcg10 n1"])
     assert "ndcg10 n1" not in run.rows["mean, max of scores"].values

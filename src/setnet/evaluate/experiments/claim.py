@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.experiments.claim_domains import Domain, test_world
 from setnet.evaluate.experiments.orthogonality import gram_difference, identity_descriptors
-from setnet.evaluate.methods.element_codes import coded_elements, element_bytes
+from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_elements, element_bytes
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
 from setnet.evaluate.methods.stress_measure import (
     FACES,
@@ -193,8 +193,8 @@ class _Seed:
     def _references(self) -> None:
         """Measure every element kept, in floats and in codes, and lifts: what needs no network for sets."""
         dim = self.settings.backbone.dim
-        for bits in (32, 8, 4, 1):
-            name = UPPER_BOUND if bits == 32 else f"Element codes, {bits} bit{'s' * (bits > 1)}"
+        for bits in (32, *CODE_BITS):
+            name = UPPER_BOUND if bits == 32 else code_name(bits).capitalize()
             if key := self._missing(name, ""):
                 size = element_bytes(dim, bits)
                 facts = {"bytes_per_element": size} | self.baseline.orthogonality(None)

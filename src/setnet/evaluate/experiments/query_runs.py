@@ -85,7 +85,7 @@ class QueryRunner:
         """Return all measures of one ranking."""
         return ranking_measures(found, self._truth[query], len(self.queries[query]))
 
-    def quality(self, search: Callable[[list[Any]], list[list[Hit]]], prepare: Prepare) -> Measured:
+    def quality(self, search: Search, prepare: Prepare) -> Measured:
         """Return each measure's mean over queries; ``search`` takes a batch of queries."""
         return self.qualities(lambda batch: [{"": hits} for hits in search(batch)], prepare)[""]
 
@@ -124,6 +124,7 @@ class QueryRunner:
 
 
 Prepare = Callable[[QueryRunner, int], list[Any]]
+Search = Callable[[list[Any]], list[list[Hit]]]
 
 
 def by_faces(runner: QueryRunner, repeat: int) -> list[Any]:

@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
-from setnet.evaluate.experiments.query_runs import Prepare, QueryRunner, build_index
+from setnet.evaluate.experiments.query_runs import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_elements, element_bytes
 from setnet.evaluate.methods.methods import Method, Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import SetIndex
+from setnet.sets import Logistic
 
 K = 30
 # Suffix of a row's name, numbers of examples it makes sense for, search options.
@@ -59,7 +61,7 @@ def retrieval(
     names = fitted.chosen(methods)
     settings = inputs.settings() | {"queries": queries, "repeats": repeats} | inputs.head_settings()
     runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats)
-    rows = len(names) * (len(VARIANTS) if merging else 2)
+    rows = len(names) * (len(VARIANTS) if merging else 2) + len(CODE_BITS)
     with running("retrieval", settings, json, progress, rows) as run:
         run_retrieval(run, made, fitted, names, runner, merging=merging)
     return run.record()
@@ -77,7 +79,7 @@ def run_retrieval(
     """Fill ``run`` with rows per method: with and without query aggregation, and ways to use examples."""
     variants = VARIANTS if merging else VARIANTS[:2]
     todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in variants)]
-    if not todo:
+    if not todo and all(run.has(code_name(bits)) for bits in CODE_BITS):
         return
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries))
     raw = methods.element_logistic()
@@ -96,6 +98,21 @@ def run_retrieval(
                     run.add(_row(name + suffix, method, index, runner, examples, options))
             index.close()
             SetIndex.destroy(path)
+        _coded_rows(run, stored, raw, runner, Path(made) / "codes")
+
+
+def _coded_rows(run: Run, world: World, logistic: Logistic, runner: QueryRunner, path: Path) -> None:
+    """Measure every element kept in codes: the rival of set vectors at their number of bytes."""
+    for bits in CODE_BITS:
+        if run.has(code_name(bits)):
+            continue
+        run.say(code_name(bits))
+        with build_index(path, world, None, logistic, change=coded_elements(bits)) as index:
+            search = partial(index.search_many, k=K, mode="exact", threads=2)
+            size = round(element_bytes(world.dim, bits) * world.faces / world.size)
+            facts = {"bytes_per_item": size, "dim": world.dim, "note": "every element, in codes"}
+            run.add(_measured_row(code_name(bits), search, runner, (1, 3), facts))
+        SetIndex.destroy(path)
 
 
 def _row(
@@ -106,23 +123,28 @@ def _row(
     examples: Sequence[int],
     options: dict[str, Any],
 ) -> Row:
-    started = time.monotonic()
-    values: dict[str, list[float]] = {}
-    draws: dict[str, list[float]] = {}
     search = partial(index.search_many, k=K, mode="set", threads=2, **options)
-    for each in examples:
-        measured = runner.quality(search, _by_examples(each))
-        values |= {f"{key} n{each}": numbers for key, numbers in measured.values.items()}
-        draws |= {f"{key} n{each}": numbers for key, numbers in measured.draws.items()}
     facts = {
         "bytes_per_item": method.aggregator.bytes_per_item,
         "dim": method.aggregator.dim,
         "note": method.note,
         "w": method.logistic.w,
         "b": method.logistic.b,
-        "seconds": round(time.monotonic() - started, 1),
     }
-    return Row(name, values, facts, draws=draws)
+    return _measured_row(name, search, runner, examples, facts)
+
+
+def _measured_row(
+    name: str, search: Search, runner: QueryRunner, examples: Sequence[int], facts: dict[str, Any]
+) -> Row:
+    started = time.monotonic()
+    values: dict[str, list[float]] = {}
+    draws: dict[str, list[float]] = {}
+    for each in examples:
+        measured = runner.quality(search, _by_examples(each))
+        values |= {f"{key} n{each}": numbers for key, numbers in measured.values.items()}
+        draws |= {f"{key} n{each}": numbers for key, numbers in measured.draws.items()}
+    return Row(name, values, facts | {"seconds": round(time.monotonic() - started, 1)}, draws=draws)
 
 
 def _by_examples(each: int) -> Prepare:

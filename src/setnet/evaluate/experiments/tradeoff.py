@@ -24,6 +24,7 @@ from setnet.evaluate.experiments.query_runs import (
     by_whitened_faces,
 )
 from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_elements, element_bytes
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.methods.plain_scan import PlainElements, PlainSets, one_blas_thread
@@ -39,6 +40,7 @@ RERANKED = (100, 1000, 2000)
 EXACT, EXACT_WHITENED = "per element", "per element +W"
 CODES = "one bit per element, re-rank 2000"
 OPTIMAL = "per element, optimal matching (20 queries)"
+GREEDY = "per element, greedy matching (20 queries)"
 PLAIN = "per element, plain NumPy scan (20 queries)"
 PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
 FEW = 20
@@ -125,6 +127,7 @@ def run_tradeoff(
         for number, name in enumerate([*heads, baseline]):
             rows.of_sets(name, RERANKED if name in heads else (2000,), number)
         rows.of_whitened_faces()
+        rows.of_coded_faces()
 
 
 def default_head(methods: Methods) -> str:
@@ -135,7 +138,7 @@ def default_head(methods: Methods) -> str:
 
 def row_count(heads: Sequence[str], baseline: str) -> int:
     """Return how many rows a run has."""
-    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 10
+    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 14
 
 
 def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
@@ -192,7 +195,7 @@ class _Rows:
     def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
         """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
         options = _set_lines(name, reranked)
-        others = [] if number else [EXACT, CODES, OPTIMAL, "tags", "tags, re-rank 2000"]
+        others = [] if number else [EXACT, CODES, OPTIMAL, GREEDY, "tags", "tags, re-rank 2000"]
         if self._done([*options, *others]):
             return
         self.run.say(f"{name}: fitting its score")
@@ -211,7 +214,9 @@ class _Rows:
                 optimal = {"mode": "exact", "matching": "optimal"}
                 self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
                 self._measure(index, _Line(CODES, by_faces, {"mode": "fast"}, self.face_bytes))
-                self._measure(index, _Line(OPTIMAL, by_faces, optimal, self.face_bytes, bound=True), self.few)
+                for name, matching in ((OPTIMAL, optimal), (GREEDY, {"mode": "exact"})):
+                    line = _Line(name, by_faces, matching, self.face_bytes, bound=True)
+                    self._measure(index, line, self.few)
                 self._tags(index, "tags", lambda rows: rows)
 
     def of_whitened_faces(self) -> None:
@@ -225,6 +230,20 @@ class _Rows:
             line = _Line(EXACT_WHITENED, prepare, {"mode": "exact"}, self.face_bytes, bound=True)
             self._measure(index, line)
             self._tags(index, "tags +W", whitening)
+
+    def of_coded_faces(self) -> None:
+        """Measure every element kept in codes alone: the rival of set vectors at their number of bytes."""
+        for bits in CODE_BITS:
+            name = code_name(bits)
+            if self._done([name]):
+                continue
+            with self._built("c", name, self.logistic, change=coded_elements(bits)) as index:
+                self.run.say(name)
+                measured = self.runner.quality(
+                    partial(index.search_many, k=DEPTH, threads=2, mode="exact"), by_faces
+                )
+            size = element_bytes(self.world.dim, bits) * self.world.faces / self.world.size
+            self._add(_Line(name, by_faces, {}, size), measured)
 
     def _done(self, names: Sequence[str]) -> bool:
         return all(self.run.has(name) for name in names)
@@ -305,14 +324,13 @@ class _Rows:
     def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
         return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
 
-    def _add(self, line: _Line, measured: Measured, seconds: list[float]) -> None:
-        facts: dict[str, Any] = {
-            "mean_ms": 1000 * float(np.mean(seconds)),
-            "median_ms": 1000 * float(np.median(seconds)),
-            "bytes_per_item": round(line.size),
-        }
+    def _add(self, line: _Line, measured: Measured, seconds: Sequence[float] = ()) -> None:
+        facts: dict[str, Any] = {"bytes_per_item": round(line.size)}
+        if seconds:
+            facts["mean_ms"] = 1000 * float(np.mean(seconds))
+            facts["median_ms"] = 1000 * float(np.median(seconds))
         plain = self.run.rows.get(PLAIN)
-        if plain is not None:
+        if plain is not None and seconds:
             facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
         self.run.add(Row(line.name, measured.values, facts, line.bound, measured.draws))
 

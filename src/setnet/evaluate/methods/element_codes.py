@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from setnet.sets import BitCodec, codec
 
 Floats = NDArray[np.float32]
+CODE_BITS = (8, 4, 1)
 
 
 def coded_elements(bits: int) -> Callable[[Floats], Floats]:
@@ -20,6 +21,15 @@ def coded_elements(bits: int) -> Callable[[Floats], Floats]:
     mean of the descriptors; rows of zeros stand for none.
     """
     return _one_bit if bits == 1 else partial(_rounded, bits=bits)
+
+
+def code_name(bits: int) -> str:
+    """Return the name of element codes in tables.
+
+    >>> code_name(4), code_name(1)
+    ('element codes, 4 bits', 'element codes, 1 bit')
+    """
+    return f"element codes, {bits} bit{'s' * (bits > 1)}"
 
 
 def element_bytes(dim: int, bits: int) -> int:

@@ -17,6 +17,9 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 CHUNK = 8192
 FRIENDS = 24
+# Share of the variance within a person that examples given together have in common. With independent noise
+# three examples gained twice what they do on real degraded photos (docs/evaluate.md).
+TOGETHER = 0.7
 # Independent streams of random numbers of one seed.
 PLAN, FACE, QUERY, EXAMPLE, GALLERY = range(5)
 
@@ -175,7 +178,8 @@ class SimulatedWorld(World):
     def faces_of(self, rng: np.random.Generator, each: int) -> Floats:
         """Return fresh faces of every identity."""
         who = np.repeat(np.arange(self.identities), each)
-        return self._people.faces(rng, self._celebrities, who).reshape(self.identities, each, self.dim)
+        faces = self._people.faces(rng, self._celebrities, who, TOGETHER)
+        return faces.reshape(self.identities, each, self.dim)
 
 
 def draw_owners(plan: Plan, identities: int, rng: np.random.Generator) -> Ints:

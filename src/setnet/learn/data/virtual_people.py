@@ -64,9 +64,19 @@ class VirtualPeople:
         spread = np.exp(self.person_spread * rng.standard_normal(count, dtype=np.float32))
         return Crowd(self.mean + drawn @ self.between, spread.astype(np.float32))
 
-    def faces(self, rng: np.random.Generator, crowd: Crowd, who: NDArray[np.int64]) -> Floats:
-        """Return one new face, at unit length, for each person of ``crowd`` named in ``who``."""
-        noise = rng.standard_normal((len(who), self.dim), dtype=np.float32) @ self.within
+    def faces(
+        self, rng: np.random.Generator, crowd: Crowd, who: NDArray[np.int64], shared: float = 0.0
+    ) -> Floats:
+        """Return one new face, at unit length, for each person of ``crowd`` named in ``who``.
+
+        ``shared`` is the part of the variance within a person that all faces of that person in this call have
+        in common, as photos of one occasion do: their mean is then no better than such photos allow.
+        """
+        noise = rng.standard_normal((len(who), self.dim), dtype=np.float32)
+        if shared:
+            common = rng.standard_normal((len(crowd), self.dim), dtype=np.float32)
+            noise = np.sqrt(np.float32(1 - shared)) * noise + np.sqrt(np.float32(shared)) * common[who]
+        noise = noise @ self.within
         quality = crowd.spread[who] * np.exp(
             self.face_spread * rng.standard_normal(len(who), dtype=np.float32)
         )
