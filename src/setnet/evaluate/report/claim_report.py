@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from setnet.evaluate.experiments.claim_domains import REPEATS
-from setnet.evaluate.report.claim_rows import is_reproduced, over_seeds
+from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.plots import plots_of
@@ -35,7 +35,7 @@ def section(record: Record, picture: str) -> str:
 
 def write_claim(record: Record, page: Path) -> Path:
     """Put the section into `page` (in place of an earlier one, or at the end) and the figure beside it."""
-    (picture,) = plots_of(record, page.parent / f"claim-{record.settings['elements']}")
+    (picture,) = plots_of(record, page.parent / "results" / f"claim-{record.settings['elements']}")
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
     name = f"claim {record.settings['elements']}"
     block = section(record, str(picture.relative_to(page.parent)))
@@ -45,16 +45,27 @@ def write_claim(record: Record, page: Path) -> Path:
 
 def _verdict(rows: list[Row]) -> str:
     named = [row.name for row in rows if row.facts["row"] == CLAIMED]
-    held = [name for name in named if is_reproduced(rows, name)]
     if not named:
         return "Not measured to the end yet."
-    said = "**reproduced**" if held else "**not reproduced**"
-    which = f" by {', '.join(held)}" if held else ""
+    held = [name for name in named if is_reproduced(rows, name)]
+    said = f"**reproduced** here by {', '.join(held)}" if held else "**not reproduced** in full here"
     return (
-        f"The claim is {said} here{which}: {CLAIMED} leads the best pooled baseline, trained with the same "
-        f"budget, at {'every number' if held else 'not every number'} of elements by more than twice the "
-        "standard error of its lead."
+        f"The claim is {said}. It asks that {CLAIMED} lead the best pooled baseline, trained with the same "
+        "budget, at every number of elements by more than twice the standard error of its lead. "
+        + " ".join(_where_it_leads(rows, name) for name in named)
     )
+
+
+def _where_it_leads(rows: list[Row], name: str) -> str:
+    found = leads(rows, name)
+    behind = [lead for lead in found if lead.points <= 2 * lead.error]
+    if not behind:
+        return f"{name} leads at all of them."
+    ahead = ", ".join(str(lead.elements) for lead in found if lead not in behind) or "none of them"
+    others = "; ".join(
+        f"{lead.points:+.1f} ± {lead.error:.1f} against {lead.baseline} at {lead.elements}" for lead in behind
+    )
+    return f"{name} leads at {ahead}, but has {others}."
 
 
 def _done(record: Record, rows: list[Row]) -> str:
