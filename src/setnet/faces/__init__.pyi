@@ -12,6 +12,16 @@ from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
 from .pipeline import StageTimes as StageTimes
 from .pipeline import faces_of as faces_of
+from .registry.added.add import add_model as add_model
+from .registry.added.add import add_model_file as add_model_file
+from .registry.added.add import addable_model as addable_model
+from .registry.added.add import remove_model as remove_model
+from .registry.added.known_files import KnownFile as KnownFile
+from .registry.added.known_files import kind_in_name as kind_in_name
+from .registry.added.known_files import model_kinds as model_kinds
+from .registry.added.known_files import recognised as recognised
+from .registry.calibration import calibration_of as calibration_of
+from .registry.calibration import store_calibration as store_calibration
 from .registry.download import download_model as download_model
 from .registry.entry import ModelEntry as ModelEntry
 from .registry.entry import ModelFile as ModelFile

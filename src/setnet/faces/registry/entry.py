@@ -145,7 +145,9 @@ class _Table:
         if url is not None:
             file = file or url.rsplit("/", 1)[-1]
         elif not file:
-            raise self.error("say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'")
+            raise self.error(
+                "say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'"
+            )
         if package is None and url is None and wheel is None:
             file = str((self._source.parent / Path(file).expanduser()).resolve())
         return ModelFile(role, file, package, url, sha256, wheel)

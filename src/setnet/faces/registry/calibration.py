@@ -1,0 +1,48 @@
+"""The calibration of a model: the numbers that turn similarities of its descriptors into matches.
+
+Similarities of two models do not compare: SFace gives two people 0.43 once in ten thousand pairs, another
+model 0.28. A model's entry therefore brings its own numbers as a plain mapping, `ModelEntry.calibration`:
+
+threshold
+    The similarity that two faces of different people reach at the false-match rate.
+false_match_rate
+    That rate.
+w, b
+    Of the score sigmoid(w s + b) of a pair of single faces.
+
+What else is in it belongs to whoever reads it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from setnet.faces.face_settings import FaceSettings
+from setnet.faces.registry.models import model_entry, models_folder
+from setnet.faces.registry.stored_calibration import write_calibration
+
+_LOG = logging.getLogger("setnet.faces")
+
+
+def calibration_of(descriptor: str) -> Mapping[str, Any]:
+    """Return the calibration of a descriptor model; with a warning the default's, where it has none."""
+    found = model_entry(descriptor, "descriptor").calibration
+    if found:
+        return found
+    default = FaceSettings().descriptor
+    _LOG.warning(
+        "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate %s "
+        "DESCRIPTORS.npz` fits one to labelled faces",
+        descriptor,
+        default,
+        descriptor,
+    )
+    return model_entry(default, "descriptor").calibration
+
+
+def store_calibration(descriptor: str, calibration: Mapping[str, Any]) -> Path:
+    """Keep numbers that were fitted for a model on this machine; they come before its entry's own."""
+    return write_calibration(model_entry(descriptor, "descriptor").name, calibration, models_folder())
