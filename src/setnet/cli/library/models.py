@@ -116,7 +116,11 @@ def remove(
     from setnet.faces import remove_model
 
     gone = remove_model(name)
-    print_either({"removed": name, "files": [str(path) for path in gone]}, f"removed {name}", json)
+    print_either({"removed": name, "files": [str(path) for path in gone]}, _listed(name, gone), json)
+
+
+def _listed(name: str, gone: Sequence[Path]) -> str:
+    return f"removed {name}: {', '.join(path.name for path in gone)}"
 
 
 def _agree(name: str, licence: str, terms: str, yes: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -64,9 +65,7 @@ def add_model(
     """
     entry = addable_model(name)
     if not accepted:
-        raise ModelError(
-            f"model {name!r} is not added: its licence is {entry.licence}, to be agreed to first"
-        )
+        raise ModelError(f"model {name!r} is not added: its licence, {entry.licence}, was not agreed to")
     with tempfile.TemporaryDirectory(prefix="setnet-") as folder:
         for file in entry.files:
             place = place_of(entry, file)
@@ -137,10 +136,8 @@ def remove_model(name: str) -> list[Path]:
     own = [folder / f"{name}.toml", *(p for p in files if p.parent == folder), folder / f"{name}.json"]
     there = [path for path in own if path.is_file()]
     if not there:
-        remedy = (
-            "it is not here" if any(f.wheel for f in entries[name].files) else "it was not added by setnet"
-        )
-        raise InvalidInputError(f"model {name!r} cannot be removed: {remedy}")
+        why = "it is not here" if any(file.wheel for file in entries[name].files) else "setnet did not add it"
+        raise InvalidInputError(f"model {name!r} cannot be removed: {why}")
     for path in there:  # the entry first: no entry is ever without its file
         path.unlink()
     return there
@@ -196,10 +193,13 @@ def _looked_at(file: Path, usual_size: int) -> tuple[int, int, str | None]:
         answers = session.run(names, {inputs[0].name: np.zeros((1, 3, side, side), np.float32)})
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"{file}: onnxruntime cannot run this model: {error}") from error
-    for name, answer in zip(names, answers, strict=True):
-        if np.asarray(answer).size >= _SMALLEST_DIM and np.asarray(answer).shape[:1] == (1,):
-            return side, int(np.asarray(answer).size), name if len(names) > 1 else None
-    raise ModelError(
-        f"{file}: a descriptor model gives one vector per crop; it gives "
-        + ", ".join(str(np.asarray(answer).shape) for answer in answers)
-    )
+    shapes = {name: np.shape(answer) for name, answer in zip(names, answers, strict=True)}
+    vectors = [name for name, shape in shapes.items() if shape[:1] == (1,) and _is_vector(shape)]
+    if len(vectors) != 1:
+        given = ", ".join(map(str, shapes.values()))
+        raise ModelError(f"{file}: a descriptor model gives one vector per crop; it gives {given}")
+    return side, max(shapes[vectors[0]]), vectors[0] if len(names) > 1 else None
+
+
+def _is_vector(shape: tuple[int, ...]) -> bool:
+    return max(shape) == math.prod(shape) >= _SMALLEST_DIM

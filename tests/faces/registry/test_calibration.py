@@ -1,0 +1,79 @@
+"""A model's own numbers, those fitted on this machine, and what happens where there are none."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+from small_models import write_small_model
+
+from setnet.errors import InvalidInputError, ModelError
+from setnet.faces import (
+    add_model_file,
+    calibration_of,
+    model_entries,
+    model_entry,
+    remove_model,
+    store_calibration,
+    write_model_entry,
+)
+from setnet.faces.registry.models import models_folder
+
+pytestmark = pytest.mark.usefixtures("own_cache")
+
+
+def test_every_descriptor_that_setnet_knows_has_its_threshold() -> None:
+    for entry in model_entries().values():
+        if entry.kind == "descriptor":
+            assert entry.calibration["false_match_rate"] == 1e-4
+            assert 0.2 < entry.calibration["threshold"] < 0.5
+            assert entry.calibration["w"] > 0 > entry.calibration["b"]
+
+
+def test_a_model_without_calibration_is_judged_like_the_default_and_it_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = str(write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24))
+    with caplog.at_level(logging.WARNING, "setnet.faces"):
+        assert calibration_of("sface") == model_entry("sface", "descriptor").calibration
+        assert caplog.text == ""
+        assert calibration_of(entry) == calibration_of("sface")
+    assert "has no calibration" in caplog.text
+
+
+def test_what_was_fitted_here_comes_first_and_goes_with_the_model(tmp_path: Path) -> None:
+    add_model_file(write_small_model(tmp_path / "s.onnx"), kind="arcface")
+    path = store_calibration("s", {"threshold": 0.31, "w": 25.0})
+    assert dict(calibration_of("s")) == {"threshold": 0.31, "w": 25.0}
+    assert path in remove_model("s")
+    assert not list(models_folder().iterdir())
+
+
+def test_fitted_numbers_replace_those_of_the_entry_one_by_one() -> None:
+    own = calibration_of("sface")
+    store_calibration("sface", {"threshold": 0.5})
+    assert dict(calibration_of("sface")) == {**own, "threshold": 0.5}
+    assert [path.name for path in remove_model("sface")] == ["sface.json"]
+    assert calibration_of("sface") == own
+
+
+def test_a_damaged_calibration_is_named() -> None:
+    path = store_calibration("sface", {"threshold": 0.5})
+    for text in ("[1, 2]", "{", "\xff"):
+        path.write_text(text, encoding="latin-1")
+        with pytest.raises(ModelError, match=r"sface\.json: .*delete it"):
+            model_entries()
+
+
+def test_a_model_whose_name_is_no_file_name_cannot_have_one(tmp_path: Path) -> None:
+    entry = write_model_entry(write_small_model(tmp_path / "s.onnx"), name="odd name", dim=24)
+    with pytest.raises(InvalidInputError, match="stored under the model's name"):
+        store_calibration(str(entry), {"threshold": 0.5})
+
+
+def test_a_calibration_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    path = write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24)
+    path.write_text(path.read_text() + "calibration = 3\n")
+    with pytest.raises(ModelError, match="'calibration' must be a dict"):
+        model_entry(str(path), "descriptor")
