@@ -11,6 +11,7 @@ from .face_settings import FaceSettings as FaceSettings
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
 from .pipeline import StageTimes as StageTimes
+from .pipeline import describe_faces as describe_faces
 from .pipeline import faces_of as faces_of
 from .registry.added.add import add_model as add_model
 from .registry.added.add import add_model_file as add_model_file

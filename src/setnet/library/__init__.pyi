@@ -2,6 +2,7 @@ from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.photo_result import PhotoResult as PhotoResult
+from .indexing.redescribe_report import RedescribeReport as RedescribeReport
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library

@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import pytest
-from small_models import write_small_model
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import (
@@ -19,6 +18,7 @@ from setnet.faces import (
     write_model_entry,
 )
 from setnet.faces.registry.models import models_folder
+from small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -54,15 +54,21 @@ def test_fitted_numbers_replace_those_of_the_entry_one_by_one() -> None:
     own = calibration_of("sface")
     store_calibration("sface", {"threshold": 0.5})
     assert dict(calibration_of("sface")) == {**own, "threshold": 0.5}
-    assert [path.name for path in remove_model("sface")] == ["sface.json"]
+    assert [path.name for path in remove_model("sface")] == ["sface.calibration.json"]
     assert calibration_of("sface") == own
+
+
+def test_a_model_named_by_its_file_has_its_numbers_beside_it(tmp_path: Path) -> None:
+    entry = write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24)
+    assert store_calibration(str(entry), {"threshold": 0.2}).parent == tmp_path
+    assert dict(calibration_of(str(entry))) == {"threshold": 0.2}
 
 
 def test_a_damaged_calibration_is_named() -> None:
     path = store_calibration("sface", {"threshold": 0.5})
     for text in ("[1, 2]", "{", "\xff"):
         path.write_text(text, encoding="latin-1")
-        with pytest.raises(ModelError, match=r"sface\.json: .*delete it"):
+        with pytest.raises(ModelError, match=r"sface\.calibration\.json: .*delete it"):
             model_entries()
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import small_descriptor, write_small_model
 
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entries, model_paths, write_model_entry
 from setnet.faces.registry.onnx_graph import ready_to_run
 from setnet.faces.registry.sessions import open_session
+from small_models import small_descriptor, write_small_model
 
 
 def runs_of(path: Path, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,20 +29,20 @@ _LOG = logging.getLogger("setnet.faces")
 
 def calibration_of(descriptor: str) -> Mapping[str, Any]:
     """Return the calibration of a descriptor model; with a warning the default's, where it has none."""
-    found = model_entry(descriptor, "descriptor").calibration
-    if found:
-        return found
-    default = FaceSettings().descriptor
+    entry, default = model_entry(descriptor, "descriptor"), FaceSettings().descriptor
+    if entry.calibration:
+        return entry.calibration
     _LOG.warning(
-        "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate %s "
-        "DESCRIPTORS.npz` fits one to labelled faces",
-        descriptor,
+        "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate` "
+        "fits one to labelled faces",
+        entry.name,
         default,
-        descriptor,
     )
     return model_entry(default, "descriptor").calibration
 
 
 def store_calibration(descriptor: str, calibration: Mapping[str, Any]) -> Path:
     """Keep numbers that were fitted for a model on this machine; they come before its entry's own."""
-    return write_calibration(model_entry(descriptor, "descriptor").name, calibration, models_folder())
+    own = descriptor.endswith(".toml")
+    folder = Path(descriptor).expanduser().parent if own else models_folder()
+    return write_calibration(model_entry(descriptor, "descriptor").name, calibration, folder)

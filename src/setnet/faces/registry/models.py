@@ -61,7 +61,7 @@ def model_entry(name: str, kind: str) -> ModelEntry:
         found = list(_entries_in(Path(name).expanduser()).values())
         if len(found) != 1:
             raise ModelError(f"{name}: holds {len(found)} models; a model file named directly holds one")
-        entry = found[0]
+        entry = with_stored_calibration(found[0], Path(name).expanduser().parent)
     else:
         entries = model_entries()
         if name not in entries:

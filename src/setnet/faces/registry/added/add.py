@@ -22,7 +22,7 @@ from setnet.faces.registry.models import (
     write_model_entry,
 )
 from setnet.faces.registry.sessions import open_session
-from setnet.faces.registry.stored_calibration import is_file_name
+from setnet.faces.registry.stored_calibration import calibration_file, is_file_name
 
 _SMALLEST_DIM = 16  # fewer numbers are an age or a score, not a descriptor
 _SIDES = (16, 1024)
@@ -133,7 +133,7 @@ def remove_model(name: str) -> list[Path]:
         raise InvalidInputError(f"unknown model {name!r}: `setnet models` lists what is known")
     folder = models_folder()
     files = [place for file in entries[name].files if (place := place_of(entries[name], file)) is not None]
-    own = [folder / f"{name}.toml", *(p for p in files if p.parent == folder), folder / f"{name}.json"]
+    own = [folder / f"{name}.toml", *(p for p in files if p.parent == folder), calibration_file(name, folder)]
     there = [path for path in own if path.is_file()]
     if not there:
         why = "it is not here" if any(file.wheel for file in entries[name].files) else "setnet did not add it"
