@@ -8,7 +8,6 @@ from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
 from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists
-from .maintenance.creation import refuse_other_settings as refuse_other_settings
 from .maintenance.creation import roots_from as roots_from
 from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus

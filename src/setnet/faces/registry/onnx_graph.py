@@ -46,7 +46,7 @@ def ready_to_run(model: bytes, *, any_size: bool = False) -> bytes:
         if max(ints_of(model, _MODEL_IR_VERSION), default=0) < _IR_WITH_PRIVATE_WEIGHTS:
             freed += int_field(_MODEL_IR_VERSION, _IR_WITH_PRIVATE_WEIGHTS)  # the last one counts
         return freed
-    except (IndexError, UnicodeDecodeError) as error:
+    except (IndexError, ValueError) as error:
         raise ModelError("not an ONNX model: its structure cannot be read") from error
 
 
