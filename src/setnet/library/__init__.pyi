@@ -2,7 +2,6 @@ from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.photo_result import PhotoResult as PhotoResult
-from .indexing.redescribe_report import RedescribeReport as RedescribeReport
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
@@ -17,6 +16,7 @@ from .pictures.inspection import seen_in as seen_in
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
+from .redescription.report import RedescribeReport as RedescribeReport
 from .search.answer import Answer as Answer
 from .search.answer import GroupTotal as GroupTotal
 from .search.conditions import Conditions as Conditions

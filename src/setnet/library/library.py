@@ -29,12 +29,12 @@ from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.library.indexing.redescribe_report import RedescribeReport
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.redescription.report import RedescribeReport
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
@@ -210,7 +210,7 @@ class Library(LibraryFiles):
         `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
         are gone: without it they are an error.
         """
-        from setnet.library.indexing.redescribe import redescribe
+        from setnet.library.redescription.run import redescribe
 
         with Library.open(path) as library:
             return redescribe(library, descriptor, **options)

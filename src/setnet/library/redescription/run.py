@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
-from setnet.durable import storage_errors, transaction
+from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
-from setnet.library.indexing.face_describer import DescribedPhoto, FaceDescriber
-from setnet.library.indexing.people_faces import FaceRow, NewDescriptor, PeopleFaces, face_rows
-from setnet.library.indexing.redescribe_report import RedescribeReport
-from setnet.library.indexing.redescription import Redescription
 from setnet.library.indexing.report import IndexProgress
-from setnet.library.maintenance import creation, replacement
+from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
-from setnet.library.store import row_sums
-from setnet.library.store.location import INDEX, NEXT_INDEX, REDESCRIBED
+from setnet.library.redescription.face_describer import DescribedPhoto, FaceDescriber
+from setnet.library.redescription.new_index import NewIndex
+from setnet.library.redescription.new_state import NewRows, replace_state
+from setnet.library.redescription.people_faces import FaceRow, NewDescriptor, PeopleFaces
+from setnet.library.redescription.report import RedescribeReport
+from setnet.library.store.location import REDESCRIBED
 from setnet.library.store.paths import as_path, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
-from setnet.library.store.photo_writer import mark_unread
 from setnet.system import usable_cores
 
 if TYPE_CHECKING:
@@ -125,7 +122,7 @@ class RedescribeRun:
         gone = self._gone(wanted)
         for photo in gone:
             del wanted[photo]
-        with Redescription(self._library, self._settings, self._dim) as made:
+        with NewIndex(self._library, self._settings, self._dim) as made:
             done = made.only(wanted)
             self._report = replace(self._report, total=len(wanted), kept=len(done))
             try:
@@ -162,7 +159,7 @@ class RedescribeRun:
             )
         return [photo for photo, _ in gone]
 
-    def _describe(self, made: Redescription, wanted: dict[int, tuple[float, int]], done: set[int]) -> None:
+    def _describe(self, made: NewIndex, wanted: dict[int, tuple[float, int]], done: set[int]) -> None:
         photos = [photo for photo in wanted if photo not in done]
         if not photos:
             return
@@ -208,49 +205,16 @@ class RedescribeRun:
             faces=self._report.faces + len(described.descriptors),
         )
 
-    def _replace(self, made: Redescription, gone: Sequence[int]) -> None:
-        """Stage the new index and the database that goes with it, and put both in place."""
+    def _replace(self, made: NewIndex, gone: Sequence[int]) -> None:
+        """Put the new index in place, and a database that goes with it."""
         self._show("describing people", self._report.described, self._report.described)
         with self._database.reading() as db:
             people = PeopleFaces(db, made.index, self._settings, self._workers, self._limits)
-            people.described(face_rows(db))  # most of the work, while others may still write
-            with replacement.staging(self._library), self._nobody_writes():
-                described = people.described(face_rows(db))
-                replacement.link_segments(made.folder / INDEX, self._library / NEXT_INDEX)
-                made.index.backup(self._library / NEXT_INDEX)
-                with replacement.database_to_stage(self._library) as copy:
-                    db.backup(copy)
-                    self._rewrite(copy, described, gone)
-                replacement.complete(self._library)
+            facts = creation.facts_about(self._settings, self._dim)
+            rows = NewRows(self._dim, facts, gone, self._failed)
+            described = replace_state(self._library, db, made, people, rows)
         made.delete()
         self._count(described)
-
-    @contextmanager
-    def _nobody_writes(self) -> Iterator[None]:
-        """Keep others from changing people while the database is copied and replaced."""
-        connected = sqlite3.connect(self._database.path, isolation_level=None, timeout=30)
-        with closing(connected), transaction(connected):
-            yield
-
-    def _rewrite(
-        self, db: sqlite3.Connection, described: dict[FaceRow, NewDescriptor], gone: Sequence[int]
-    ) -> None:
-        """Give the copied database the new descriptors and settings."""
-        for setting in ("journal_mode = DELETE", "secure_delete = ON", "foreign_keys = ON"):
-            db.execute(f"PRAGMA {setting}")
-        row_sums.register(db)
-        facts = creation.facts_about(self._settings, self._dim)
-        with transaction(db):
-            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
-            for row, new in described.items():
-                if new.vector is None:
-                    db.execute(f"DELETE FROM {row.table} WHERE id = ?", (row.id,))
-                else:
-                    value = new.vector.astype("<f4").tobytes()
-                    db.execute(f"UPDATE {row.table} SET descriptor = ? WHERE id = ?", (value, row.id))
-            db.executemany("DELETE FROM photos WHERE id = ?", [(photo,) for photo in gone])
-            mark_unread(db, self._failed)  # the next index run looks at them again
-            db.execute("UPDATE sums SET value = value + 1 WHERE name = 'commits'")
 
     def _count(self, described: dict[FaceRow, NewDescriptor]) -> None:
         with self._database.reading() as db:  # the old one, in which all names still are

@@ -34,10 +34,14 @@ _WANTED = ("person", "content", "source", "x0", "y0", "x1", "y1", "picture")
 
 
 class FaceRow(NamedTuple):
-    """A row that has the descriptor of a face, and where that face was seen."""
+    """A row that has the descriptor of a face, and where that face was seen.
+
+    An example stands for a person by its descriptor; what was said about a face holds without one.
+    """
 
     table: str
     id: int
+    is_example: bool
     person: int | None
     content: bytes | None
     source: bytes | None
@@ -64,7 +68,8 @@ def face_rows(db: sqlite3.Connection) -> list[FaceRow]:
         for row_id, person, content, source, *rest in db.execute(f"SELECT id, {chosen} FROM {table}"):
             corners, picture = tuple(rest[:4]), rest[4]
             box = None if None in corners else corners
-            found.append(FaceRow(table, row_id, person, content, source, box, picture))
+            is_example = "picture" in columns
+            found.append(FaceRow(table, row_id, is_example, person, content, source, box, picture))
     return found
 
 

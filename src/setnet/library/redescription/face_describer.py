@@ -43,7 +43,7 @@ class FaceDescriber:
         from setnet.faces import model_entry
 
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
-        service = Service(f"{__package__}.photo_service", settings.to_dict())
+        service = Service("setnet.library.indexing.photo_service", settings.to_dict())
         self._pool = WorkerPool(service, workers, limits, ahead=1)
 
     def __enter__(self) -> FaceDescriber:

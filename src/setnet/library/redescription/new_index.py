@@ -18,8 +18,8 @@ import numpy as np
 
 from setnet.durable import append_durably, replace_file
 from setnet.index import SetIndex
-from setnet.library.indexing.face_describer import DescribedPhoto
 from setnet.library.maintenance import creation
+from setnet.library.redescription.face_describer import DescribedPhoto
 from setnet.library.store.location import INDEX, REDESCRIBED
 from setnet.library.store.photo_catalog import taken_number
 from setnet.library.store.photo_writer import attributes_of
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ABOUT, _LOG = "model.json", "photos.log"
 
 
-class Redescription:
+class NewIndex:
     """The new index of a library and what is in it already; begun anew when it is of other settings."""
 
     def __init__(self, library: Path, settings: FaceSettings, dim: int) -> None:
@@ -45,7 +45,7 @@ class Redescription:
         os.utime(self.folder)  # its week begins
         self.index = SetIndex.open(self.folder / INDEX)
 
-    def __enter__(self) -> Redescription:
+    def __enter__(self) -> NewIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -58,14 +58,14 @@ class Redescription:
             return ""
 
     def only(self, wanted: Mapping[int, tuple[float, int]]) -> set[int]:
-        """Take out what is no longer wanted; return the photos that are described.
+        """Take out what does not, or no longer, describe a photo; return the photos that are described.
 
         `wanted` has the moment at which each photo was stored, and its number of faces.
         """
         logged = dict(_parsed(line) for line in self._read(_LOG).splitlines())
         there = {int(item.id): item.elements for item in self.index.items()}
         done = {photo for photo in there if wanted.get(photo) == (logged.get(photo), there[photo])}
-        if other := [str(photo) for photo in there if photo not in wanted]:
+        if other := [str(photo) for photo in there if photo not in done]:
             self.index.delete(other)
         return done
 
@@ -82,7 +82,8 @@ class Redescription:
                 for photo in (described.photo for described in photos)
             ],
         )
-        lines = (f"{d.photo.id} {stored[int(d.photo.id)][0]!r}\n" for d in photos)
+        # a new line first: the last one may have been cut short
+        lines = (f"\n{d.photo.id} {stored[int(d.photo.id)][0]!r}" for d in photos)
         append_durably(self.folder / _LOG, "".join(lines).encode())
 
     def delete(self) -> None:
