@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,9 +68,12 @@ def test_a_second_look_costs_only_what_is_new(
     library.add_person("Anna", [portrait("P001")])
     looked: list[int] = []
     files = PeopleFaces._in_files
-    monkeypatch.setattr(
-        PeopleFaces, "_in_files", lambda self, rows: looked.append(len(rows)) or files(self, rows)
-    )
+
+    def counted(self: PeopleFaces, rows: Any) -> Any:
+        looked.append(len(rows))
+        return files(self, rows)
+
+    monkeypatch.setattr(PeopleFaces, "_in_files", counted)
     people = PeopleFaces(library._database.connection, library.set_index, library.settings, 0, None)
     first = people.described(face_rows(library._database.connection))
     library.add_person("Ben", [portrait("P003")])
@@ -78,6 +82,7 @@ def test_a_second_look_costs_only_what_is_new(
     assert len(second) == 2
     (row,) = first
     assert second[row].vector is first[row].vector
+    assert first[row].vector is not None
     np.testing.assert_allclose(first[row].vector, library.people.descriptors("Anna")[0], atol=1e-3)
 
 
@@ -88,9 +93,9 @@ def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
     described = PeopleFaces.described
     calls: list[int] = []
 
-    def and_somebody_comes(self: PeopleFaces, rows: list[object]) -> object:
+    def and_somebody_comes(self: PeopleFaces, rows: Any) -> Any:
         calls.append(len(rows))
-        found = described(self, rows)  # type: ignore[arg-type]
+        found = described(self, rows)
         if len(calls) == 1:
             library.add_person("Ben", [portrait("P003")])
         return found
