@@ -81,9 +81,10 @@ def test_a_second_look_costs_only_what_is_new(
     assert looked == [1, 1]
     assert len(second) == 2
     (row,) = first
-    assert second[row].vector is first[row].vector
-    assert first[row].vector is not None
-    np.testing.assert_allclose(first[row].vector, library.people.descriptors("Anna")[0], atol=1e-3)
+    vector = first[row].vector
+    assert vector is not None
+    assert second[row].vector is vector
+    np.testing.assert_allclose(vector, library.people.descriptors("Anna")[0], atol=1e-3)
 
 
 def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
