@@ -42,6 +42,18 @@ def test_a_model_without_calibration_is_judged_like_the_default_and_it_is_said(
     assert "has no calibration" in caplog.text
 
 
+def test_a_part_of_a_calibration_is_looked_for_by_itself(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    numbers = {"threshold": 0.3, "match": {"spread": 0.08}}
+    file = write_small_model(tmp_path / "s.onnx")
+    entry = str(write_model_entry(file, name="s", dim=24, calibration=numbers))
+    assert calibration_of(entry, "match") == {"spread": 0.08}
+    assert caplog.text == ""
+    assert calibration_of(entry, "other") == calibration_of("sface", "other")
+    assert "has no calibration" in caplog.text
+
+
 def test_what_was_fitted_here_comes_first_and_goes_with_the_model(tmp_path: Path) -> None:
     add_model_file(write_small_model(tmp_path / "s.onnx"), kind="arcface")
     path = store_calibration("s", {"threshold": 0.31, "w": 25.0})

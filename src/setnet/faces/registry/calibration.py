@@ -10,7 +10,7 @@ false_match_rate
 w, b
     Of the score sigmoid(w s + b) of a pair of single faces.
 
-What else is in it belongs to whoever reads it.
+What else is in it belongs to whoever reads it, and is a part of its own: a mapping in the mapping.
 """
 
 from __future__ import annotations
@@ -21,24 +21,35 @@ from pathlib import Path
 from typing import Any
 
 from setnet.faces.face_settings import FaceSettings
+from setnet.faces.registry.entry import ModelEntry
 from setnet.faces.registry.models import model_entry, models_folder
 from setnet.faces.registry.stored_calibration import write_calibration
 
 _LOG = logging.getLogger("setnet.faces")
 
 
-def calibration_of(descriptor: str) -> Mapping[str, Any]:
-    """Return the calibration of a descriptor model; with a warning the default's, where it has none."""
+def calibration_of(descriptor: str, part: str | None = None) -> Mapping[str, Any]:
+    """Return the calibration of a descriptor model, or a part of it that is a mapping of its own.
+
+    Where the model has none, the default model's is returned, with a warning.
+    """
     entry, default = model_entry(descriptor, "descriptor"), FaceSettings().descriptor
-    if entry.calibration:
-        return entry.calibration
+    if found := _part(entry, part):
+        return found
     _LOG.warning(
         "the model %s has no calibration: matches are judged as if it were %s. `setnet models calibrate` "
         "fits one to labelled faces",
         entry.name,
         default,
     )
-    return model_entry(default, "descriptor").calibration
+    return _part(model_entry(default, "descriptor"), part)
+
+
+def _part(entry: ModelEntry, part: str | None) -> Mapping[str, Any]:
+    if part is None:
+        return entry.calibration
+    found: Mapping[str, Any] = entry.calibration.get(part, {})
+    return found
 
 
 def store_calibration(descriptor: str, calibration: Mapping[str, Any]) -> Path:
