@@ -104,7 +104,9 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
     path = model.with_suffix(".toml")
     entry_from_table(name, table, path)  # a bad fact shows here, not when the model is used
     lines = [f"[{_toml(name)}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part = path.with_name(f"{path.name}.part")  # a registry never sees half an entry
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(part, path)
     return path
 
 
