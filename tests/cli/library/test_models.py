@@ -113,6 +113,14 @@ def test_a_users_own_file_is_asked_about(
     assert (known.returncode, "offer: licence for friends" in known.stderr) == (2, True)
 
 
+def test_options_that_mean_nothing_are_refused(
+    setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path
+) -> None:
+    for words in (["offer", "--kind", "arcface"], ["offer", "--name", "x"], [small, "--wheel", small]):
+        done = setnet("models", "add", *words, "--yes")
+        assert (done.returncode, "leave it out" in done.stderr) == (2, True)
+
+
 def test_a_calibration_is_fitted_kept_and_used(
     setnet: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

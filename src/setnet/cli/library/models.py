@@ -89,7 +89,11 @@ def add(
     """
     from setnet.faces import add_model, add_model_file, addable_model, recognised
 
-    if model.endswith(".onnx"):
+    is_file = model.endswith(".onnx")
+    _refuse_useless(
+        model, {"--wheel": wheel} if is_file else {"--name": name, "--kind": kind, "--licence": licence}
+    )
+    if is_file:
         file = Path(model).expanduser()
         known = recognised(file)
         if known is not None:
@@ -159,6 +163,15 @@ def calibrate(
 
 def _listed(name: str, gone: Sequence[Path]) -> str:
     return f"removed {name}: {', '.join(path.name for path in gone)}"
+
+
+def _refuse_useless(model: str, given: dict[str, object]) -> None:
+    from setnet.errors import InvalidInputError
+
+    for option, value in given.items():
+        if value is not None:
+            what = "a file of your own" if model.endswith(".onnx") else "a model that setnet knows"
+            raise InvalidInputError(f"{option} says nothing about {model}, {what}: leave it out")
 
 
 def _agree(name: str, licence: str, terms: str, yes: bool) -> None:
