@@ -90,5 +90,6 @@ def test_commands_named_in_help_docs_and_messages_can_be_called(mentioned: str) 
     assert found is not None
     while words and words[0] in getattr(found, "commands", {}):
         found = found.commands[words.pop(0)]
-    options = {option for _, leaf in leaves(found, name) for p in leaf.params for option in p.opts}
+    callable_ = [found, *(leaf for _, leaf in leaves(found, name))]  # a group may have options of its own
+    options = {option for one in callable_ for p in one.params for option in p.opts}
     assert {word for word in words if word.startswith("-")} <= options

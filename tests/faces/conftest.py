@@ -55,5 +55,6 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder and no user models, so that a test meets a fresh machine."""
     monkeypatch.setenv("SETNET_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("SETNET_MODELS", raising=False)
     return tmp_path / "cache"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from setnet.faces import Face, faces_of, open_photo
+from setnet.errors import ModelError
+from setnet.faces import Face, FaceSettings, describe_faces, faces_of, model_entry, model_paths, open_photo
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
 pytestmark = pytest.mark.skipif(
@@ -26,18 +28,45 @@ def central(path: Path) -> Face | None:
     )
 
 
+@cache
+def pairs() -> list[tuple[tuple[Path, Face | None], tuple[Path, Face | None]]]:
+    """Return two photos of each of some people, with their faces."""
+    people = [folder for folder in sorted((LFW / "images").iterdir()) if len(list(folder.iterdir())) >= 2]
+    photos = [sorted(folder.iterdir())[:2] for folder in people[::28]]
+    return [((first, central(first)), (second, central(second))) for first, second in photos]
+
+
 def test_real_photos_yield_faces_that_tell_people_apart() -> None:
-    people = [folder for folder in sorted((LFW / "images").iterdir()) if len(list(folder.iterdir())) >= 2][
-        ::28
-    ]
-    photos = [sorted(folder.iterdir())[:2] for folder in people]
-    faces = [[central(path) for path in pair] for pair in photos]
-    found = [face is not None for pair in faces for face in pair]
+    found = [face is not None for pair in pairs() for _, face in pair]
     assert np.mean(found) >= 0.98
-    pairs = [(a.descriptor, b.descriptor) for a, b in faces if a is not None and b is not None]
-    first, second = (np.stack(side) for side in zip(*pairs, strict=True))
+    known = [(a.descriptor, b.descriptor) for (_, a), (_, b) in pairs() if a is not None and b is not None]
+    first, second = (np.stack(side) for side in zip(*known, strict=True))
     similarity = first @ second.T
     same, different = np.diag(similarity), similarity[~np.eye(len(similarity), dtype=bool)]
     assert same.mean() > 0.6
     assert different.mean() < 0.15
     assert np.mean(similarity.argmax(axis=1) == np.arange(len(similarity))) >= 0.97
+
+
+@pytest.mark.parametrize("model", ["sface", "edgeface-s", "w600k-mbf"])
+def test_the_threshold_of_each_model_divides_people(model: str) -> None:
+    entry = model_entry(model, "descriptor")
+    try:
+        model_paths(entry)
+    except ModelError as error:
+        pytest.skip(str(error))
+    settings = FaceSettings(descriptor=model)
+
+    def described(path: Path, face: Face) -> np.ndarray:
+        return describe_faces(path, [face.box], [face.landmarks], settings).ravel()
+
+    known = [
+        (described(path, face), described(other, second))
+        for (path, face), (other, second) in pairs()
+        if face is not None and second is not None
+    ]
+    first, second = (np.stack(side) for side in zip(*known, strict=True))
+    similarity = first @ second.T
+    impostors = similarity[~np.eye(len(similarity), dtype=bool)]
+    assert np.mean(impostors >= entry.calibration["threshold"]) < 2e-3
+    assert np.mean(np.diag(similarity) >= entry.calibration["threshold"]) > 0.9

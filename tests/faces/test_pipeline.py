@@ -171,3 +171,24 @@ def test_an_unknown_model_is_answered_with_the_known_ones(portrait: Photo) -> No
         InvalidInputError, match="unknown detector 'retina': valid are 'cascade', 'mtcnn', 'yunet'"
     ):
         faces_of(portrait, FaceSettings(detector="retina"))
+
+
+def test_faces_that_are_known_are_described_without_being_found_again(people: Path, tmp_path: Path) -> None:
+    from PIL import Image
+
+    from setnet.faces import describe_faces
+
+    portrait = people / "P001" / "assets" / "studio_portrait.jpg"
+    with Image.open(portrait) as opened:
+        opened.convert("RGB").resize((3600, 3600)).save(
+            tmp_path / "large.jpg", quality=92
+        )  # decoded at a half
+        opened.convert("RGB").resize((300, 300)).save(tmp_path / "small.jpg", quality=92)
+    for photo in (portrait, tmp_path / "large.jpg", tmp_path / "small.jpg"):
+        faces = faces_of(photo)
+        again = describe_faces(photo, [face.box for face in faces], [face.landmarks for face in faces])
+        assert len(again) == len(faces) == 1
+        np.testing.assert_allclose(again[0], faces[0].descriptor, atol=1e-3)
+    assert describe_faces(portrait, [], []).shape == (0, 128)
+    with pytest.raises(InvalidInputError, match="1 boxes and 0 landmarks"):
+        describe_faces(portrait, [[0, 0, 9, 9]], [])

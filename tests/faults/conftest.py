@@ -16,6 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the
 from bench import Bench
 from harness import Trials, build_shim
 
+from setnet.faces import write_model_entry
+from small_models import write_small_model
+
 collect_ignore = ["fork_server.py", "full_disk.py"]  # programs of their own, not tests
 
 
@@ -31,6 +34,8 @@ def fault_photos(tmp_path_factory: pytest.TempPathFactory, compose: Callable[...
     photos = tmp_path_factory.mktemp("photos")
     for name, people in {"old/a": ("P001",), "old/b": ("P003", "P005"), "new/d": ("P010",)}.items():
         compose(photos / f"{name}.jpg", people)
+    small = write_small_model(photos / "small.onnx")
+    write_model_entry(small, name="small", dim=24, calibration={"w": 20.0, "b": -8.0})
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SETNET_FAULT_PHOTOS", str(photos))
         yield

@@ -186,6 +186,19 @@ def backup_contents(root: Path) -> dict[str, Any]:
         return library_state(library)
 
 
+def redescribe(root: Path) -> None:
+    """Describe the faces by a model of another dimension."""
+    if Library.redescribe(root / "library", str(photos_folder() / "small.toml"), workers=0).interrupted:
+        raise KeyboardInterrupt
+    acknowledgement.given = True
+
+
+def described(root: Path) -> dict[str, Any]:
+    with Library.open(root / "library") as library:
+        examples = [e.descriptor.tobytes() for p in library.people for e in library.people.examples(p.name)]
+        return library_state(library) | {"model": library.settings.descriptor, "examples": examples}
+
+
 LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-create": Scenario(lambda root: None, create_library, created_library),
     "library-index": on_library(lambda library, photos: library.index([photos / "new"], workers=0), False),
@@ -196,4 +209,5 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-upgrade": Scenario(unpack_old, upgrade, upgraded),
     "library-repair": Scenario(make_damaged, repair, repaired),
     "library-backup": Scenario(make_backup, back_up, backup_contents),
+    "library-redescribe": Scenario(make_library, redescribe, described),
 }

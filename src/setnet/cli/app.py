@@ -30,7 +30,7 @@ COMMANDS: dict[str, str] = {
     "forget": "Delete photos' faces, or everything, for good.",
     "export": "Write the library's descriptors to a file.",
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
-    "models": "List the detector and descriptor models and check their hashes.",
+    "models": "List the detector and descriptor models and check their hashes; add others.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit the logistic score to your own descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",

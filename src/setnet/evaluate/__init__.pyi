@@ -1,6 +1,7 @@
 from .data.degrade import degrade_photos as degrade_photos
 from .data.labelled_people import Halves as Halves
 from .data.labelled_people import LabelledPeople as LabelledPeople
+from .data.labelled_people import divided as divided
 from .data.labelled_people import read_people as read_people
 from .experiments.claim import claim as claim
 from .experiments.claim_domains import Domain as Domain

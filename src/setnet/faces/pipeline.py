@@ -87,6 +87,36 @@ def faces_of(
     ]
 
 
+def describe_faces(
+    image: Image,
+    boxes: npt.ArrayLike,
+    landmarks: npt.ArrayLike,
+    settings: FaceSettings | None = None,
+) -> npt.NDArray[np.float32]:
+    """Return the descriptors of faces that were found before, (n, dim), without looking for them again.
+
+    Parameters
+    ----------
+    image
+        The photo, as for `faces_of`.
+    boxes, landmarks
+        (n, 4) and (n, 5, 2) in pixels of the upright photo, as in `Face`.
+    settings
+        Which descriptor; what it says about finding faces does not matter.
+    """
+    settings = settings or FaceSettings()
+    photo, descriptor = _opened(image, settings), load_descriptor(settings.descriptor)
+    places = np.asarray(boxes, np.float32).reshape(-1, 4)
+    points = np.asarray(landmarks, np.float32).reshape(-1, 5, 2)
+    known = Detections(places, np.ones(len(places), np.float32), points)
+    if len(places) != len(points):
+        raise InvalidInputError(f"{len(places)} boxes and {len(points)} landmarks are not of the same faces")
+    found = known.scaled(1 / photo.reduction)
+    if photo.reduction > 1 and (descriptor.enlarges(found) > _MOST_ENLARGED).any():
+        photo, found = photo.in_full(), known
+    return descriptor.describe(descriptor.crops(photo.pixels, found))
+
+
 def _detected(
     photo: Photo, detector: Detector, descriptor: Descriptor, settings: FaceSettings, times: StageTimes
 ) -> tuple[Photo, Detections]:

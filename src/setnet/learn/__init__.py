@@ -5,7 +5,8 @@ Below them: `pretrain` and `train_sets` train a network in place, `train_loop` i
 `overfit_batch` checks a set-up on one batch. Networks: `SetNetwork`, a backbone and an aggregator
 (`new_backbone`, `new_network`), stored by `save_network` and read by `load_network`; `NetworkAggregator` runs
 one like a head. Data: `DescriptorSource`, `FaceFolder`, `FaceArray`, `VirtualSource`. Settings:
-`load_settings`. Heads in closed form: `RECIPES` and `fit_head`. Scores: `calibrate_elements`, `fit_logistic`.
+`load_settings`. Heads in closed form: `RECIPES` and `fit_head`. Scores: `calibrate_elements`, `fit_logistic`,
+and of a whole descriptor model `fit_model_calibration`.
 """
 
 from setnet.lazy import lazy

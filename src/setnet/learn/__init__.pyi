@@ -19,6 +19,9 @@ from .export.calibration import fit_logistic as fit_logistic
 from .export.head_recipes import RECIPES as RECIPES
 from .export.head_recipes import Recipe as Recipe
 from .export.head_recipes import fit_head as fit_head
+from .export.model_calibration import MatchRates as MatchRates
+from .export.model_calibration import fit_model_calibration as fit_model_calibration
+from .export.model_calibration import match_rates as match_rates
 from .export.network_export import ExportedNetwork as ExportedNetwork
 from .export.network_export import export_network as export_network
 from .models.aggregators.pooling import GeneralisedMean as GeneralisedMean

@@ -7,7 +7,6 @@ from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
 from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists
-from .maintenance.creation import refuse_other_settings as refuse_other_settings
 from .maintenance.creation import roots_from as roots_from
 from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus
@@ -17,6 +16,7 @@ from .pictures.inspection import seen_in as seen_in
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
+from .redescription.report import RedescribeReport as RedescribeReport
 from .search.answer import Answer as Answer
 from .search.answer import GroupTotal as GroupTotal
 from .search.conditions import Conditions as Conditions

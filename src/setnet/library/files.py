@@ -20,6 +20,7 @@ from setnet.library.store.location import DATABASE, INDEX
 from setnet.library.store.paths import as_path, shown
 from setnet.library.store.people import People
 from setnet.library.store.photo_catalog import PhotoCatalog
+from setnet.system import FileLock
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -93,10 +94,29 @@ class LibraryFiles:
         with storage_errors(self.path):
             restrict(self.path, group_readable=self.group_readable)
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from writing, without opening the index."""
+        try:
+            lock = FileLock(self.path / INDEX / "lock")
+        except LockedError as error:
+            raise _being_written(self.path) from error
+        try:
+            yield
+        finally:
+            lock.close()
+
     @property
     def group_readable(self) -> bool:
         """Whether the group that owns the files may read them; else their owner alone."""
         return self.catalog.meta("group_readable") == "yes"
+
+
+def _being_written(library: Path) -> LockedError:
+    return LockedError(
+        f"the library in {shown(library)} is being written by another program (`setnet index`, or the "
+        "web page): wait for its end, or stop it. Searching goes on meanwhile"
+    )
 
 
 def _open_index(library: Path, *, read_only: bool = False) -> SetIndex:
@@ -108,10 +128,7 @@ def _open_index(library: Path, *, read_only: bool = False) -> SetIndex:
             f"the library in {shown(library)} has lost its index of faces: `setnet repair` saves what it can"
         ) from error
     except LockedError as error:
-        raise LockedError(
-            f"the library in {shown(library)} is being written by another program (`setnet index`, or the "
-            "web page): wait for its end, or stop it. Searching goes on meanwhile"
-        ) from error
+        raise _being_written(library) from error
     except OSError as error:
         raise StorageError(
             f"cannot change the library in {shown(library)}: {error.strerror or error}"

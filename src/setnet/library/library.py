@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.redescription.report import RedescribeReport
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
@@ -196,6 +197,23 @@ class Library(LibraryFiles):
 
             delete_stale(self.path / THUMBNAILS, self.catalog)
         return report
+
+    @staticmethod
+    def redescribe(path: str | Path, descriptor: str | None = None, **options: Any) -> RedescribeReport:
+        """Describe all faces of a library anew by another descriptor model; names and corrections stay.
+
+        Faces are not looked for again. Until all are described, searches use the old descriptors; the same
+        call goes on with a run that was interrupted. Then the new state replaces the old one, which is kept
+        in the folder `quarantine` for a week, and whoever has the library open opens it again.
+
+        `descriptor` is by default the library's own, whose file has changed. The options are `workers`,
+        `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
+        are gone: without it they are an error.
+        """
+        from setnet.library.redescription.run import redescribe
+
+        with Library.open(path) as library:
+            return redescribe(library, descriptor, **options)
 
     @own_errors
     def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:

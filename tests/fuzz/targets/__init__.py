@@ -43,4 +43,5 @@ TARGETS = {
     "library_files": Target(10_000, 900, 40),
     "settings": Target(100_000, 600, 500),
     "conditions": Target(130_000, 600, 300),
+    "model_files": Target(60_000, 600, 200),
 }

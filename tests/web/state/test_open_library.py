@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from setnet.faces import write_model_entry
+from setnet.library import Library
+from small_models import write_small_model
+
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
 
@@ -44,6 +48,16 @@ def test_a_library_that_was_moved_and_put_back_is_served_again(own: TestClient, 
         assert own.get(f"{API}/photos").status_code == 503
         back(tmp_path / "elsewhere", tmp_path / "library")
         assert len(own.get(f"{API}/photos").json()["photos"]) == 5
+
+
+def test_a_library_described_by_another_model_needs_a_new_server(own: TestClient, tmp_path: Path) -> None:
+    assert own.get(f"{API}/photos").status_code == 200
+    model = write_small_model(tmp_path / "small.onnx")
+    entry = write_model_entry(model, name="small", dim=24, calibration={"w": 20.0, "b": -8.0})
+    Library.redescribe(tmp_path / "library", str(entry), workers=0)
+    answer = own.get(f"{API}/photos")
+    assert answer.status_code == 503
+    assert "start the server again" in answer.json()["detail"]
 
 
 def test_a_server_may_start_without_a_library(tmp_path: Path, open_client: Callable[..., Any]) -> None:

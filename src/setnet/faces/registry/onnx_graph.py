@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from setnet.errors import ModelError
+from setnet.faces.registry.onnx_batch import with_free_reshapes
 from setnet.faces.registry.onnx_prelu import with_fast_prelu
 from setnet.faces.registry.onnx_quantised import with_plain_scales
 from setnet.faces.registry.protobuf import Edit, bytes_field, int_field, ints_of, messages, rebuilt, text_of
@@ -39,13 +40,13 @@ def ready_to_run(model: bytes, *, any_size: bool = False) -> bytes:
         axes = _IMAGE_AXES if any_size else _BATCH_AXIS
 
         def adapted(graph: bytes) -> list[bytes]:
-            return [with_fast_prelu(with_plain_scales(_freed(graph, axes)))]
+            return [with_fast_prelu(with_plain_scales(_freed(with_free_reshapes(graph), axes)))]
 
         freed = rebuilt(model, {_MODEL_GRAPH: adapted})
         if max(ints_of(model, _MODEL_IR_VERSION), default=0) < _IR_WITH_PRIVATE_WEIGHTS:
             freed += int_field(_MODEL_IR_VERSION, _IR_WITH_PRIVATE_WEIGHTS)  # the last one counts
         return freed
-    except (IndexError, UnicodeDecodeError) as error:
+    except (IndexError, ValueError) as error:
         raise ModelError("not an ONNX model: its structure cannot be read") from error
 
 

@@ -30,6 +30,15 @@ def faces_to_arrays(faces: Sequence[Face], dim: int) -> dict[str, NDArray[Any]]:
     }
 
 
+def descriptors_from(reply: Message, faces: int, dim: int) -> NDArray[np.float32]:
+    """Return the (faces, dim) descriptors in a message; what no descriptor can be is refused."""
+    found: NDArray[np.float32] = reply.array("descriptors", np.float32, faces, dim)
+    norms = np.linalg.norm(found.astype(np.float64), axis=1)
+    if (abs(norms - 1.0) > _LARGEST_NORM_ERROR).any():
+        raise WorkerError("its worker process gave an invalid reply (a descriptor is not of length 1)")
+    return found
+
+
 def faces_from(reply: Message, dim: int) -> list[Face]:
     """Return the faces in a message; what no face can be is refused with a `WorkerError`."""
     from setnet.faces import Box, Face, Quality
@@ -38,10 +47,7 @@ def faces_from(reply: Message, dim: int) -> list[Face]:
     landmarks = reply.array("landmarks", np.float32, len(boxes), 5, 2)
     scores = reply.array("scores", np.float64, len(boxes))
     quality = reply.array("quality", np.float64, len(boxes), 6)
-    descriptors = reply.array("descriptors", np.float32, len(boxes), dim)
-    norms = np.linalg.norm(descriptors.astype(np.float64), axis=1)
-    if (abs(norms - 1.0) > _LARGEST_NORM_ERROR).any():
-        raise WorkerError("its worker process gave an invalid reply (a descriptor is not of length 1)")
+    descriptors = descriptors_from(reply, len(boxes), dim)
     return [
         Face(Box(*box), landmarks[i], score, Quality(*qualities), descriptors[i])
         for i, (box, score, qualities) in enumerate(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,14 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
     settings = FaceSettings.from_dict(options)
     with suppress(SetNetError):  # a missing model is the reason of each photo that needs it
         faces_of(np.zeros((64, 64, 3), np.uint8), settings)
-    return {"read": partial(_read, settings)}
+    return {
+        "read": partial(_with_file, partial(_read, settings)),
+        "describe": partial(_with_file, partial(_describe, settings)),
+    }
 
 
-def _read(settings: FaceSettings, task: Message) -> Message:
-    """Read, hash, decode, detect and describe one file; a failure becomes a reason."""
+def _with_file(work: Callable[..., Message], task: Message) -> Message:
+    """Read and hash one file, and do some work on it; a failure becomes a reason."""
     fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "is_known": False, "reason": None}
     arrays = {"hash": np.zeros(0, np.uint8)}
     try:
@@ -45,9 +48,7 @@ def _read(settings: FaceSettings, task: Message) -> Message:
             data = file.read()
         digest = hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
         arrays["hash"] = np.frombuffer(digest, np.uint8)
-        if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
-            return Message("done", fields | {"is_known": True}, arrays)
-        return _faces_in(data, settings, fields, arrays)
+        return work(task, data, fields, arrays)
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"
     except Exception as error:  # one photo never stops a run; the type tells whom to report it to
@@ -58,7 +59,24 @@ def _read(settings: FaceSettings, task: Message) -> Message:
     return Message("done", fields | {"reason": reason.removeprefix("the given image: ")}, arrays)
 
 
-def _faces_in(data: bytes, settings: FaceSettings, fields: dict[str, Any], arrays: dict[str, Any]) -> Message:
+def _describe(
+    settings: FaceSettings, task: Message, data: bytes, fields: dict[str, Any], arrays: dict[str, Any]
+) -> Message:
+    """Describe the faces of a file whose places are known, if it is still the file they were found in."""
+    from setnet.faces import describe_faces
+
+    if not np.array_equal(task.arrays["hash"], arrays["hash"]):
+        return Message("done", fields | {"reason": "its content has changed since it was indexed"}, arrays)
+    found = describe_faces(data, task.arrays["boxes"], task.arrays["landmarks"], settings)
+    return Message("done", fields, arrays | {"descriptors": found})
+
+
+def _read(
+    settings: FaceSettings, task: Message, data: bytes, fields: dict[str, Any], arrays: dict[str, Any]
+) -> Message:
+    """Decode, detect and describe one file, unless its content is known."""
+    if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
+        return Message("done", fields | {"is_known": True}, arrays)
     from setnet.faces import StageTimes, faces_of, load_descriptor, open_photo
     from setnet.library.store.photo_catalog import taken_number
 

@@ -6,7 +6,6 @@ copied once; thumbnails are left out, as they are made again when they are shown
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from contextlib import closing, nullcontext, suppress
@@ -82,27 +81,13 @@ def _refuse_inside(library: Path, to: Path) -> None:
 def _copy(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
     with replacement.staging(to):
         if (to / location.INDEX / location.BACKUP_MARK).exists():  # segments that an earlier backup copied
-            _link_segments(to / location.INDEX, to / location.NEXT_INDEX)
+            replacement.link_segments(to / location.INDEX, to / location.NEXT_INDEX)
         counts, done = _copy_both(database, index, to)
         replacement.complete(to)
         replacement.expire_quarantine(to, older_than=0.0)
         restrict(to, group_readable=False)
     copied = done["copied_bytes"] + (to / location.DATABASE).stat().st_size
     return LibraryBackup(*counts, done["copied_segments"], done["kept_segments"], copied)
-
-
-def _link_segments(index: Path, to: Path) -> None:
-    try:
-        shutil.copytree(
-            index,
-            to,
-            copy_function=os.link,
-            ignore=lambda _, names: [
-                n for n in names if not n.endswith((".seg", "segments", location.BACKUP_MARK))
-            ],
-        )
-    except OSError:  # a file system without hard links: they are copied again
-        shutil.rmtree(to, ignore_errors=True)
 
 
 def _copy_both(database: Database, index: SetIndex, to: Path) -> tuple[tuple[int, int], dict[str, Any]]:

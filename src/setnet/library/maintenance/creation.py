@@ -20,7 +20,7 @@ from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.sets import Aggregator
+    from setnet.sets import Aggregator, Logistic
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
@@ -46,12 +46,12 @@ def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bo
 
 def create_index(path: Path, settings: FaceSettings, dim: int) -> None:
     """Create the empty index of a library with these settings."""
-    SetIndex.create(path, dim=dim, head=_head(settings, dim)).close()
+    SetIndex.create(path, dim=dim, head=_head(settings, dim), logistic=_logistic(settings)).close()
 
 
 def facts_about(settings: FaceSettings, dim: int) -> dict[str, str]:
     """Return what a library's database says about how its descriptors are made."""
-    return {"dim": str(dim), "settings": json.dumps(settings.to_dict()), "model": _fingerprint(settings)}
+    return {"dim": str(dim), "settings": json.dumps(settings.to_dict()), "model": fingerprint(settings)}
 
 
 def library_exists(path: Path) -> bool:
@@ -97,21 +97,23 @@ def refuse_other_settings(settings: FaceSettings, chosen: Mapping[str, Any], pat
     for name, value in chosen.items():
         if own[name] != value:
             option = "--" + name.replace("_", "-")
+            other = f"index into another library (--library DIR {option} {value})"
+            if name == "descriptor":
+                other += f", or describe all its faces anew (--redescribe {option} {value})"
             raise InvalidInputError(
                 f"the library in {shown(path)} was made with {option} {own[name]}, not {value}: faces found "
-                f"in two ways do not compare. Leave {option} out, or index into another library "
-                f"(--library DIR {option} {value})"
+                f"in two ways do not compare. Leave {option} out, or {other}"
             )
 
 
 def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
     """Raise when the descriptor model of that name is no longer the one that made the library."""
     made_with = catalog.meta("model")
-    if made_with is not None and made_with != _fingerprint(settings):
+    if made_with is not None and made_with != fingerprint(settings):
         raise ModelError(
             f"the model {settings.descriptor!r} on this machine is not the one this library was made with: "
-            "descriptors of two models do not compare. Put the old model file back, or rebuild the library: "
-            "`setnet forget --everything`, then `setnet index PHOTOS`"
+            "descriptors of two models do not compare. Put the old model file back, or describe the faces "
+            "anew: `setnet index --redescribe`"
         )
 
 
@@ -139,11 +141,21 @@ def remember(database: Database, roots: Sequence[bytes]) -> None:
                 )
 
 
-def _fingerprint(settings: FaceSettings) -> str:
+def fingerprint(settings: FaceSettings) -> str:
+    """Return what tells the descriptor model of these settings from others, of the same name too."""
     from setnet.faces import model_entry
 
     entry = model_entry(settings.descriptor, "descriptor")
     return f"{settings.descriptor} {' '.join(file.sha256 or '' for file in entry.files)}".strip()
+
+
+def _logistic(settings: FaceSettings) -> Logistic:
+    """Return the score of a single face by the descriptor's calibration."""
+    from setnet.faces import calibration_of
+    from setnet.sets import ELEMENT_LOGISTIC, Logistic
+
+    numbers = calibration_of(settings.descriptor)
+    return Logistic(numbers["w"], numbers["b"]) if {"w", "b"} <= set(numbers) else ELEMENT_LOGISTIC
 
 
 def _head(settings: FaceSettings, dim: int) -> Aggregator:

@@ -12,7 +12,7 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
 from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database
-from setnet.library.store.location import FILES, FOLDERS
+from setnet.library.store.location import FILES, FOLDERS, REDESCRIBED
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.people import forget_sources
 from setnet.library.store.photo_catalog import PhotoCatalog
@@ -35,6 +35,8 @@ def forget(
         examples = forget_sources(db, roots)
     if not ids and not forgotten and not examples:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
+    if (unfinished := thumbnails.with_name(REDESCRIBED)).exists():  # it has their faces too
+        shutil.rmtree(unfinished)
     delete_stale(thumbnails, PhotoCatalog(database))  # a server that is making one looks at the marks again
     PhotoWriter(database, index).erase(ids)
     database.erase_traces()

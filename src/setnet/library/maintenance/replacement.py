@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from setnet.durable import replace_file
 from setnet.errors import LockedError
 from setnet.library.store import location
 from setnet.library.store.database import make_private
@@ -31,7 +32,8 @@ def staging(library: Path) -> Iterator[None]:
         lock = FileLock(library / location.LOCK)
     except LockedError:
         raise LockedError(
-            f"the library in {shown(library)} is being repaired, restored or backed up to: try again later"
+            f"the library in {shown(library)} is being repaired, restored, described anew or backed up to: "
+            "try again later"
         ) from None
     try:
         put_in_place(library)
@@ -51,6 +53,20 @@ def database_to_stage(library: Path) -> Iterator[sqlite3.Connection]:
     make_private(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         yield db
+
+
+def link_segments(index: Path, to: Path) -> None:
+    """Begin a copy of an index with hard links to its segments, which never change, if the disk has links."""
+    try:
+        shutil.copytree(
+            index,
+            to,
+            copy_function=os.link,
+            ignore=lambda _, names: [n for n in names if not n.endswith((".seg", "segments"))],
+        )
+        replace_file(to / location.BACKUP_MARK, b'{"format": 1}')
+    except OSError:  # a file system without hard links: they are copied again
+        shutil.rmtree(to, ignore_errors=True)
 
 
 def complete(library: Path) -> None:
@@ -101,7 +117,7 @@ def finish_interrupted(library: Path) -> None:
 
 
 def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:
-    """Delete what was put aside longer than `older_than` seconds ago."""
-    aside = library / location.QUARANTINE
-    if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
-        shutil.rmtree(aside)
+    """Delete what was put aside, or begun and left, longer than `older_than` seconds ago."""
+    for aside in (library / location.QUARANTINE, library / location.REDESCRIBED):
+        if aside.exists() and time.time() - aside.stat().st_mtime >= older_than:
+            shutil.rmtree(aside)

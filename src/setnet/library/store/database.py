@@ -133,6 +133,8 @@ class Database:
         db = self.connection
         with self.errors():
             with transaction(db):
+                if self.is_gone:  # replaced or deleted while we waited for our turn: nobody would see it
+                    raise LockedError(f"{self.path} was replaced by another program a moment ago: try again")
                 yield db
                 number = self.commits.count(db)
             self.commits.append(number)

@@ -9,7 +9,8 @@ from setnet.errors import InvalidInputError
 from setnet.system import data_folder
 
 DATABASE, COMMITS, INDEX, THUMBNAILS = "library.db", "library.commits", "index", "thumbnails"
-QUARANTINE = "quarantine"  # what a repair replaced
+QUARANTINE = "quarantine"  # what a repair, a restored backup or a new description replaced
+REDESCRIBED = "redescribed"  # an index with the descriptors of another model, under way
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder
 LOCK = "library.lock"  # held while a state is staged and put in place
 # A state that is complete and not yet in place; `maintenance.replacement` says how it gets there.
@@ -18,7 +19,7 @@ UNFINISHED_DATABASE, SCRATCH = "library.db.part", "repair.tmp"
 LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
 # In the order in which they are deleted: a record of commits without its database would mean a loss.
 FILES = (UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK)
-FOLDERS = (INDEX, NEXT_INDEX, SCRATCH, THUMBNAILS, QUARANTINE)
+FOLDERS = (INDEX, NEXT_INDEX, REDESCRIBED, SCRATCH, THUMBNAILS, QUARANTINE)
 
 
 def default_library() -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library, library_exists, refuse_other_settings, shown
+from setnet.library import Library, library_exists, shown
 from setnet.web.server.problems import Problem
 
 
@@ -60,6 +60,14 @@ class OpenLibrary:
         with self._alone():
             self._open_successor(create=False)
 
+    def _other_settings(self) -> Problem:
+        return Problem(
+            503,
+            f"the library {shown(self.path)} was replaced by one with other face settings, or described anew "
+            "by another model, while this server runs: start the server again",
+            {"Retry-After": "10"},
+        )
+
     def _gone(self) -> Problem:
         return Problem(
             503,
@@ -86,7 +94,9 @@ class OpenLibrary:
         """Open the library that is there now, or `create` an empty one."""
         if library_exists(self.path):
             library = Library.open(self.path)
-            refuse_other_settings(library.settings, self._settings.to_dict(), self.path)
+            if library.settings != self._settings:
+                library.close()
+                raise self._other_settings()
         elif create:
             library = Library.create(self.path, self._settings, beside_others=True)
         else:

@@ -1,0 +1,142 @@
+"""`setnet models` as a user runs it: a model is added after consent, used, and removed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from small_models import write_small_model, write_wheel
+
+MEMBER = "some_package/net.onnx"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    path: Path = write_small_model(tmp_path / "adaface_small.onnx")
+    return path
+
+
+@pytest.fixture
+def setnet(tmp_path: Path, small: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Return the function that runs setnet on a machine where a model `offer` comes in a wheel."""
+    digest = hashlib.sha256(small.read_bytes()).hexdigest()
+    (tmp_path / "offer.toml").write_text(
+        f'[offer]\nkind = "descriptor"\nwheel = "some-package==1.0"\nfile = "{MEMBER}"\nsha256 = "{digest}"\n'
+        'licence = "for friends"\nterms = "Be nice."\ndim = 24\n[offer.calibration]\nw = 20.0\nb = -8.0\n'
+    )
+    write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, small)
+    places = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("data", "config", "cache")}
+    environment = os.environ | places | {"COLUMNS": "100", "SETNET_MODELS": str(tmp_path / "offer.toml")}
+    environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+
+    def run(*words: object, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "setnet", *map(str, words)]
+        if typed is None:
+            return subprocess.run(command, capture_output=True, text=True, env=environment, input="")
+        terminal, theirs = os.openpty()
+        try:
+            os.write(terminal, typed.encode())
+            return subprocess.run(command, capture_output=True, text=True, env=environment, stdin=theirs)
+        finally:
+            os.close(theirs)
+            os.close(terminal)
+
+    return run
+
+
+def listed(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    return {model["name"]: model for model in json.loads(done.stdout)["models"]}
+
+
+def test_a_model_is_added_from_a_wheel_after_consent(
+    setnet: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    wheel = ("--wheel", tmp_path / "some_package-1.0-py3-none-any.whl")
+    plain = setnet("models").stdout
+    assert "setnet models add offer" in plain
+    assert "setnet models add edgeface-s" in plain
+    without = setnet("models", "add", "offer", *wheel)
+    assert without.returncode == 2
+    assert "licence for friends\nBe nice." in without.stderr
+    assert "--yes says that you agree" in without.stderr
+    refused = setnet("models", "add", "offer", *wheel, typed="n\n")
+    assert (refused.returncode, "nothing was added" in refused.stderr) == (1, True)
+    assert listed(setnet("models", "--json"))["offer"]["can_be_added"]
+    agreed = setnet("models", "add", "offer", *wheel, typed="y\n")
+    assert agreed.returncode == 0, agreed.stderr
+    assert "added, 24-D. `setnet index --redescribe --descriptor offer`" in agreed.stdout
+    assert listed(setnet("models", "--json"))["offer"]["hash_ok"]
+    removed = json.loads(setnet("models", "remove", "offer", "--json").stdout)
+    assert (removed["removed"], len(removed["files"])) == ("offer", 1)
+    assert setnet("models", "remove", "offer").returncode == 2
+
+
+def test_without_a_wheel_pip_fetches_it(setnet: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = setnet("models", "add", "offer", "--yes", "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {"added": "offer", "dim": 24, "licence": "for friends"}
+    assert "fetching some-package==1.0 with pip" in done.stderr
+
+
+def test_a_users_own_file_is_asked_about(
+    setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "own.onnx"
+    write_small_model(other, seed=3)
+    unknown = setnet("models", "add", other)
+    assert unknown.returncode == 2
+    assert "say with --kind" in unknown.stderr
+    asked = setnet("models", "add", other, typed="adaface\n")
+    assert asked.returncode == 0, asked.stderr
+    assert "How does it want its crops?" in asked.stderr
+    renamed = tmp_path / "edgeface-like.onnx"
+    write_small_model(renamed, seed=4)
+    suggested = setnet("models", "add", renamed, "--name", "mine", typed="\n")  # Enter: as its name says
+    assert suggested.returncode == 0, suggested.stderr
+    colours = {
+        name: (tmp_path / "data" / "setnet" / "models" / f"{name}.toml").read_text()
+        for name in ("own", "mine")
+    }
+    assert 'colour = "bgr"' in colours["own"]
+    assert 'colour = "rgb"' in colours["mine"]
+    known = setnet("models", "add", small)
+    assert (known.returncode, "offer: licence for friends" in known.stderr) == (2, True)
+
+
+def test_options_that_mean_nothing_are_refused(
+    setnet: Callable[..., subprocess.CompletedProcess[str]], small: Path
+) -> None:
+    for words in (["offer", "--kind", "arcface"], ["offer", "--name", "x"], [small, "--wheel", small]):
+        done = setnet("models", "add", *words, "--yes")
+        assert (done.returncode, "leave it out" in done.stderr) == (2, True)
+
+
+def test_a_calibration_is_fitted_kept_and_used(
+    setnet: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.onnx"
+    write_small_model(own, seed=3)
+    assert setnet("models", "add", own, "--kind", "arcface").returncode == 0
+    rng = np.random.default_rng(0)
+    people = rng.normal(size=(300, 24)).repeat(5, axis=0)
+    faces = (people + 0.4 * rng.normal(size=people.shape)).astype(np.float32)
+    labels = np.arange(300).repeat(5).astype(np.str_)
+    np.savez(tmp_path / "faces.npz", descriptors=faces, labels=labels)
+    done = setnet("models", "calibrate", "own", tmp_path / "faces.npz", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["held_out"]["false_matches"] == pytest.approx(1e-4, rel=1.0)
+    assert facts["held_out"]["true_matches"] > 0.5
+    kept = tmp_path / "data" / "setnet" / "models" / "own.calibration.json"
+    assert json.loads(kept.read_text()) == facts["calibration"]
+    assert setnet("models", "calibrate", "sface", tmp_path / "faces.npz").returncode == 2
