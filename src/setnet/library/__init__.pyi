@@ -11,6 +11,11 @@ from .maintenance.creation import refuse_other_settings as refuse_other_settings
 from .maintenance.creation import roots_from as roots_from
 from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus
+from .people.example import Example as Example
+from .people.journal import Change as Change
+from .people.people import People as People
+from .people.person import Person as Person
+from .people.verdict import Verdict as Verdict
 from .pictures.contact_sheet import contact_sheet as contact_sheet
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
@@ -31,9 +36,6 @@ from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
 from .store.paths import shown as shown
-from .store.people import Example as Example
-from .store.people import People as People
-from .store.people import Person as Person
 from .store.photo_counts import Counts as Counts
 from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto

@@ -18,13 +18,13 @@ from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
+from setnet.library.people.person import Person, PersonDetails
 from setnet.library.search.answer import Answer
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from
 from setnet.library.search.ranking import Ranking
 from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
 from setnet.library.store.paths import absolute, shown
-from setnet.library.store.people import Person, PersonDetails
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:

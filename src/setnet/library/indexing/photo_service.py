@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,12 +12,12 @@ import numpy as np
 
 from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
+from setnet.library.store.content_hash import content_hash
 from setnet.workers import Message, Tasks, ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-HASH_BYTES = 16
 _LARGEST_FILE = 512 << 20
 
 
@@ -43,8 +42,7 @@ def _read(settings: FaceSettings, task: Message) -> Message:
             if info.st_size > _LARGEST_FILE:
                 return Message("done", fields | {"reason": f"larger than {_LARGEST_FILE >> 20} MB"}, arrays)
             data = file.read()
-        digest = hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
-        arrays["hash"] = np.frombuffer(digest, np.uint8)
+        arrays["hash"] = np.frombuffer(content_hash(data), np.uint8)
         if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
             return Message("done", fields | {"is_known": True}, arrays)
         return _faces_in(data, settings, fields, arrays)

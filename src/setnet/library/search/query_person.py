@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.indexing.folder_scan import FolderScan
+from setnet.library.people.example import Example
+from setnet.library.people.people import People
 from setnet.library.pictures.small_pictures import face_picture
 from setnet.library.store.paths import absolute, shown, stored
-from setnet.library.store.people import Example, People
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
+from setnet.library.people.erasure import erase_photos
+from setnet.library.people.example import Example
+from setnet.library.people.people import People
 from setnet.library.store.database import Database
-from setnet.library.store.people import Example, People, forget_sources
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_names_may_be_spelt_with_joiners(people: People, name: str) -> None:
 def test_a_person_without_examples_says_what_to_do(people: People) -> None:
     people.add("Anna", [example(1, 0, 0, 0)])
     with people._database.writing() as db:
-        assert forget_sources(db, [b"/photos"]) == 1
+        assert erase_photos(db, [b"/photos"], []) == 1
     assert [(p.name, p.examples, p.has_picture) for p in people] == [("Anna", 0, False)]
     with pytest.raises(InvalidInputError, match="no example face left"):
         people.descriptors("anna")
