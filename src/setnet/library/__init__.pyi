@@ -12,11 +12,15 @@ from .maintenance.creation import roots_from as roots_from
 from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus
 from .people.example import Example as Example
+from .people.exporting import PeopleExport as PeopleExport
+from .people.importing import PeopleImport as PeopleImport
 from .people.journal import Change as Change
+from .people.likeness import outsiders as outsiders
 from .people.people import People as People
 from .people.person import Person as Person
 from .people.verdict import Verdict as Verdict
 from .pictures.contact_sheet import contact_sheet as contact_sheet
+from .pictures.example_pictures import write_pictures as write_pictures
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
 from .pictures.small_pictures import face_picture as face_picture

@@ -91,18 +91,31 @@ def _units(descriptors: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _linked(rows: NDArray[np.float64], least: float) -> list[list[int]]:
-    """Join the two groups with the highest mean similarity until it is less than `least`."""
+    """Join groups by average linkage while the mean similarity of two is at least `least`.
+
+    A chain of nearest neighbours finds two groups that are nearest to each other; these are joined in any
+    order of joining, so the whole takes quadratic time.
+    """
     sums, counts = rows @ rows.T, np.ones(len(rows))
-    groups = {face: [face] for face in range(len(rows))}
     np.fill_diagonal(sums, -np.inf)
-    for _ in range(len(rows) - 1):
-        means = sums / np.outer(counts, counts)
-        a, b = sorted(divmod(int(means.argmax()), len(rows)))
-        if means[a, b] < least:
-            break
-        groups[a] += groups.pop(b)
-        sums[a] += sums[b]
-        sums[:, a] = sums[a]
-        counts[a] += counts[b]
-        sums[b] = sums[:, b] = sums[a, a] = -np.inf
-    return list(groups.values())
+    groups, done, chain = {face: [face] for face in range(len(rows))}, list[list[int]](), list[int]()
+    while groups:
+        chain = chain or [next(iter(groups))]
+        last = chain[-1]
+        means = sums[last] / (counts * counts[last])
+        best = int(means.argmax())
+        if len(chain) > 1 and means[chain[-2]] >= means[best]:
+            best = chain[-2]
+        if means[best] < least:  # it has nobody, and what others join to is no nearer
+            done.append(groups.pop(chain.pop()))
+            sums[last] = sums[:, last] = -np.inf
+        elif len(chain) > 1 and best == chain[-2]:
+            del chain[-2:]
+            groups[best] += groups.pop(last)
+            sums[best] += sums[last]
+            sums[:, best] = sums[best]
+            counts[best] += counts[last]
+            sums[last] = sums[:, last] = sums[best, best] = -np.inf
+        else:
+            chain.append(best)
+    return done

@@ -11,6 +11,7 @@ from setnet.errors import InvalidInputError
 from setnet.library.people.names import key_of
 from setnet.library.people.person import Person
 
+Who = str | Person  # a name, an alias or an id; or the person, whoever else may be called like them
 _MOST_NAMES = 20
 _SELECT = (
     "SELECT people.id, people.name, count(examples.id), people.added, max(examples.picture IS NOT NULL), "
@@ -37,20 +38,22 @@ def person_at(db: sqlite3.Connection, row: int, change: int | None = None) -> Pe
 def find(db: sqlite3.Connection, text: str) -> int | None:
     """Return the row of whoever has this name, else this alias, else this id; None for nobody."""
     key = key_of(text)
-    for statement, value in (
-        ("SELECT id FROM people WHERE key = ?", key),
-        ("SELECT person FROM aliases WHERE key = ?", key),
-        ("SELECT id FROM people WHERE uid = ?", key),
-    ):
-        found = db.execute(statement, (value,)).fetchone()
+    for statement in ("SELECT id FROM people WHERE key = ?", "SELECT person FROM aliases WHERE key = ?"):
+        found = db.execute(statement, (key,)).fetchone()
         if found is not None:
             return int(found[0])
-    return None
+    return _with_id(db, key)
 
 
-def known(db: sqlite3.Connection, text: str) -> int:
+def _with_id(db: sqlite3.Connection, uid: str) -> int | None:
+    found = db.execute("SELECT id FROM people WHERE uid = ?", (uid,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def known(db: sqlite3.Connection, who: Who) -> int:
     """Return the row of a person; one who is not there is an error that lists those who are."""
-    found = find(db, text)
+    text = who.name if isinstance(who, Person) else who
+    found = _with_id(db, who.id) if isinstance(who, Person) else find(db, text)
     if found is None:
         rows = db.execute("SELECT name FROM people ORDER BY key LIMIT ?", (_MOST_NAMES,)).fetchall()
         names = ", ".join(name for (name,) in rows)

@@ -119,7 +119,7 @@ def confirm(recorder: Recorder, person: int, face: Example) -> None:
         elif who == person or says == "yes":
             recorder.delete("verdicts", number)
     if not has_verdict:
-        _insert_verdict(recorder, person, face, "yes")
+        insert_verdict(recorder, person, face, "yes")
     for who, example in _examples_at(recorder, reference):
         if who != person and example.number is not None:
             recorder.delete("examples", example.number)
@@ -136,7 +136,7 @@ def refuse(recorder: Recorder, person: int, face: Example) -> None:
         elif who == person:
             has_verdict = True
     if not has_verdict:
-        _insert_verdict(recorder, person, face, "no")
+        insert_verdict(recorder, person, face, "no")
     for who, example in _examples_at(recorder, reference):
         if who == person and example.number is not None:
             recorder.delete("examples", example.number)
@@ -169,7 +169,10 @@ def _refers(face: Example) -> FaceReference:
     return reference
 
 
-def _insert_verdict(recorder: Recorder, person: int, face: Example, says: str) -> None:
+def insert_verdict(
+    recorder: Recorder, person: int, face: Example, says: str, added: float | None = None
+) -> None:
+    """Insert what was said of a face."""
     reference, values = _refers(face), example_values(face)
     box = {name: values[name] for name in ("x0", "y0", "x1", "y1")}
     recorder.insert(
@@ -179,7 +182,7 @@ def _insert_verdict(recorder: Recorder, person: int, face: Example, says: str) -
         **box,
         descriptor=values["descriptor"],
         says=says,
-        added=time.time(),
+        added=time.time() if added is None else added,
     )
 
 

@@ -12,7 +12,8 @@ from setnet.errors import InvalidInputError
 from setnet.library.people import erasure, journal, lookup, mending
 from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, refuse_unfit
 from setnet.library.people.journal import Change
-from setnet.library.people.names import checked_name
+from setnet.library.people.lookup import Who
+from setnet.library.people.names import checked_name, key_of
 from setnet.library.people.person import Person
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import Verdict, verdicts_of
@@ -33,7 +34,7 @@ class People:
 
     def __init__(self, database: Database, dim: int, descriptors: Descriptors | None = None) -> None:
         self._database = database
-        self._dim = dim
+        self.dim = dim
         self._descriptors = descriptors
 
     def __iter__(self) -> Iterator[Person]:
@@ -48,12 +49,12 @@ class People:
         with self._database.reading() as db:
             return isinstance(name, str) and lookup.find(db, name) is not None
 
-    def get(self, name: str) -> Person:
+    def get(self, name: Who) -> Person:
         """Return a person; an unknown name is an error that lists the known ones."""
         with self._database.reading() as db:
             return lookup.person_at(db, lookup.known(db, name))
 
-    def examples(self, name: str) -> list[Example]:
+    def examples(self, name: Who) -> list[Example]:
         """Return the example faces of a person, oldest first."""
         with self._database.reading() as db:
             rows = db.execute(
@@ -62,14 +63,14 @@ class People:
             ).fetchall()
         return [example_of(row) for row in rows]
 
-    def example(self, name: str, number: int) -> Example:
+    def example(self, name: Who, number: int) -> Example:
         """Return an example face of a person by its number."""
         found = next((e for e in self.examples(name) if e.number == number), None)
         if found is None:
-            raise InvalidInputError(f"{name!r} has no example {number}")
+            raise InvalidInputError(f"{self.get(name).name!r} has no example {number}")
         return found
 
-    def descriptors(self, name: str) -> NDArray[np.float32]:
+    def descriptors(self, name: Who) -> NDArray[np.float32]:
         """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
         examples = self.examples(name)
         if not examples:
@@ -79,11 +80,20 @@ class People:
             )
         return np.stack([example.descriptor for example in examples])
 
-    def picture(self, name: str) -> bytes | None:
+    def picture(self, name: Who) -> bytes | None:
         """Return a small JPEG of a person's face: their cover, else the oldest example's that has one."""
         cover = self.get(name).cover
         pictures = {example.number: example.picture for example in self.examples(name) if example.picture}
         return pictures.get(cover) or next(iter(pictures.values()), None)
+
+    def aliases(self, name: Who, add: Sequence[str] = (), drop: Sequence[str] = ()) -> list[str]:
+        """Return the other names of a person, with some added and some dropped."""
+        there = {key_of(alias): alias for alias in self.get(name).aliases}
+        for alias in drop:
+            if there.pop(key_of(alias), None) is None:
+                known = ", ".join(there.values()) or "by no other name"
+                raise InvalidInputError(f"{self.get(name).name!r} is not also called {alias!r}, but {known}")
+        return [*there.values(), *add]
 
     def add(self, name: str, examples: Sequence[Example]) -> Person:
         """Keep example faces of a person, new or known; a face that they have already counts once."""
@@ -92,8 +102,8 @@ class People:
         if not examples:
             raise InvalidInputError(f"no example face for {name!r}: give at least one photo of them")
         for example in examples:
-            refuse_unfit(example.descriptor, self._dim, name)
-        with self._recording() as recorder:
+            refuse_unfit(example.descriptor, self.dim, name)
+        with self.recording() as recorder:
             person = lookup.find(recorder.db, name)
             did = "saved {} with" if person is None else "gave {}"
             if person is None:
@@ -102,13 +112,13 @@ class People:
             did = did.format(lookup.name_of(recorder.db, person))
             return self._entered(recorder, "add", f"{did} {_faces(new)}", person)
 
-    def rename(self, name: str, new: str) -> Person:
+    def rename(self, name: Who, new: str) -> Person:
         """Give a person another name; one that is taken is refused, as that is a merge."""
         return self.edit(name, new_name=new)
 
     def edit(
         self,
-        name: str,
+        name: Who,
         *,
         new_name: str | None = None,
         aliases: Sequence[str] | None = None,
@@ -119,7 +129,7 @@ class People:
 
         `aliases` are all other names from then on; `cover` is the number of an example, 0 for none chosen.
         """
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             person = lookup.known(recorder.db, name)
             before = lookup.name_of(recorder.db, person)
             if aliases is not None:
@@ -135,9 +145,9 @@ class People:
                 return self._entered(recorder, "edit", f"edited {before}", person)
             return self._entered(recorder, "rename", f"renamed {before} to {after}", person)
 
-    def merge(self, into: str, others: Sequence[str]) -> Person:
+    def merge(self, into: Who, others: Sequence[Who]) -> Person:
         """Give the examples, aliases and verdicts of `others` to `into`; the other names are gone."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             person = lookup.known(recorder.db, into)
             rows = list(dict.fromkeys(lookup.known(recorder.db, other) for other in others))
             if person in rows:
@@ -150,14 +160,14 @@ class People:
             summary = f"merged {names} into {lookup.name_of(recorder.db, person)}"
             return self._entered(recorder, "merge", summary, person, *rows)
 
-    def split(self, name: str, numbers: Sequence[int], new: str) -> Person:
+    def split(self, name: Who, numbers: Sequence[int], new: str) -> Person:
         """Make some examples of a person a new person; return that one."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             person = lookup.known(recorder.db, name)
             examples = mending.own_examples(recorder, person, numbers)
             if len(examples) == len(mending.examples_of(recorder, person)):
                 raise InvalidInputError(
-                    f"these are all the examples of {name!r}: rename them, or leave one where it is"
+                    "these are all the examples there are: rename the person, or leave one where it is"
                 )
             made = mending.create(recorder, new)
             mending.move_examples(recorder, examples, made)
@@ -165,21 +175,21 @@ class People:
             summary = f"split {_faces(len(examples))} off {old} as {named}"
             return self._entered(recorder, "split", summary, made, person)
 
-    def move(self, name: str, numbers: Sequence[int], to: str) -> Person:
+    def move(self, name: Who, numbers: Sequence[int], to: Who) -> Person:
         """Give some examples of a person to another saved person; return that one."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             person, target = lookup.known(recorder.db, name), lookup.known(recorder.db, to)
             if person == target:
-                raise InvalidInputError(f"{name!r} and {to!r} are one person: choose another to move to")
+                raise InvalidInputError("both are one person: choose another to move examples to")
             examples = mending.own_examples(recorder, person, numbers)
             mending.move_examples(recorder, examples, target)
             old, new = (lookup.name_of(recorder.db, row) for row in (person, target))
             summary = f"moved {_faces(len(examples))} from {old} to {new}"
             return self._entered(recorder, "move", summary, target, person)
 
-    def remove_examples(self, name: str, numbers: Sequence[int], *, for_good: bool = False) -> Person:
+    def remove_examples(self, name: Who, numbers: Sequence[int], *, for_good: bool = False) -> Person:
         """Remove examples of a person; `for_good` without undo, and without a trace in any file."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             person = lookup.known(recorder.db, name)
             examples = mending.own_examples(recorder, person, numbers)
             if for_good:
@@ -194,29 +204,29 @@ class People:
             self._database.erase_traces()
         return left
 
-    def remove(self, *names: str) -> None:
+    def remove(self, *names: Who) -> None:
         """Delete people for good: examples, verdicts, journal, free pages and log included."""
         with self._database.writing() as db:
             erasure.erase_people(db, [lookup.known(db, name) for name in names])
         self._database.erase_traces()
 
-    def confirm(self, person: str, photo_id: str, face: int, picture: bytes | None = None) -> Person:
+    def confirm(self, person: Who, photo_id: str, face: int, picture: bytes | None = None) -> Person:
         """Keep that a face of a photo is a person, as an example too; `face` is its number, from 0."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             row = lookup.known(recorder.db, person)
             mending.confirm(recorder, row, self._face(recorder, photo_id, face, picture))
             summary = f"confirmed a face of {lookup.name_of(recorder.db, row)}"
             return self._entered(recorder, "confirm", summary, row, *_owners(recorder))
 
-    def refuse(self, person: str, photo_id: str, face: int) -> Person:
+    def refuse(self, person: Who, photo_id: str, face: int) -> Person:
         """Keep that a face of a photo is not a person: it does not match them any more."""
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             row = lookup.known(recorder.db, person)
             mending.refuse(recorder, row, self._face(recorder, photo_id, face, None))
             summary = f"refused a face for {lookup.name_of(recorder.db, row)}"
             return self._entered(recorder, "refuse", summary, row)
 
-    def verdicts(self, person: str) -> list[Verdict]:
+    def verdicts(self, person: Who) -> list[Verdict]:
         """Return what was confirmed and refused of a person, with where the faces are now.
 
         Of a photo that was copied there is one for each copy, with one `id`.
@@ -234,7 +244,7 @@ class People:
 
         Undoing an undo redoes. A change that a later one builds on is refused: undo that first.
         """
-        with self._recording() as recorder:
+        with self.recording() as recorder:
             return journal.undo(recorder, change)
 
     def erase_history(self) -> int:
@@ -244,8 +254,15 @@ class People:
         self._database.erase_traces()
         return erased
 
+    def descriptors_in(self, photo_id: str) -> NDArray[np.float32]:
+        """Return the descriptors of the faces of a photo in the library of these people."""
+        if self._descriptors is None:
+            raise InvalidInputError("these people belong to no library with photos")
+        return self._descriptors(photo_id)
+
     @contextmanager
-    def _recording(self) -> Iterator[Recorder]:
+    def recording(self) -> Iterator[Recorder]:
+        """Yield what changes rows inside one transaction, for changes that other parts enter."""
         with self._database.writing() as db:
             yield Recorder(db)
 
@@ -254,12 +271,11 @@ class People:
         return lookup.person_at(recorder.db, people[0], change)
 
     def _face(self, recorder: Recorder, photo_id: str, face: int, picture: bytes | None) -> Example:
-        assert self._descriptors is not None, "these people belong to no library"
         if not photo_id.isdecimal() or len(photo_id) > _LONGEST_PHOTO_ID:
             raise InvalidInputError(f"no photo {photo_id!r} in this library")
         reference = reference_of(recorder.db, int(photo_id), face)
         path = recorder.db.execute("SELECT path FROM photos WHERE id = ?", (int(photo_id),)).fetchone()[0]
-        descriptor = self._descriptors(photo_id)[face]
+        descriptor = self.descriptors_in(photo_id)[face]
         content, box = reference
         return Example(descriptor, shown(path), box, picture, "confirmed", content)
 
