@@ -159,7 +159,7 @@ def remove(
     with open_library(library) as opened:
         known = [opened.people.get(name) for name in names]
         if not yes and sys.stdin.isatty():
-            who = ", ".join(f"{person.name} ({person.examples} example faces)" for person in known)
+            who = ", ".join(f"{person.name} ({person.examples} example face(s))" for person in known)
             if not typer.confirm(f"Delete {who} for good?", err=True):
                 say("nobody was removed")
                 raise typer.Exit(1)
