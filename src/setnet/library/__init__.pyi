@@ -35,6 +35,7 @@ from .search.face_identity import NamedPeople as NamedPeople
 from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
 from .search.ranking import Ranking as Ranking
+from .store.content_hash import content_hash as content_hash
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
