@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class SetNetError(Exception):
@@ -11,6 +12,14 @@ class SetNetError(Exception):
 
 class InvalidInputError(SetNetError, ValueError):
     """A value given by the caller cannot be used: wrong shape, NaN, unknown name, empty set."""
+
+
+class TakenError(InvalidInputError):
+    """A name is a saved person's: whether they are meant has to be said. `person` is their JSON."""
+
+    def __init__(self, message: str, person: dict[str, Any]) -> None:
+        super().__init__(message)
+        self.person = person
 
 
 class NotAnIndexError(SetNetError):

@@ -19,7 +19,7 @@ COMMANDS: dict[str, str] = {
     "demo": "See it work: make an album, index it, run three queries.",
     "index": "Find the faces in folders of photos and keep them in a library.",
     "search": "Find the photos that contain these people: all of them first, then all but one.",
-    "people": "Save people by name; list, rename, merge, remove them.",
+    "people": "Save people by name; list, mend, merge, remove them; undo what was done.",
     "serve": "Open the library as a web page and REST API.",
     "faces": "Show the faces found in one photo.",
     "status": "Show what is in the library and which files could not be read.",
@@ -39,6 +39,7 @@ COMMANDS: dict[str, str] = {
 
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
+_ROOMS = ("demo", "people")  # folders of their own
 
 
 def command(name: str) -> Any:
@@ -55,8 +56,8 @@ def command(name: str) -> Any:
 
 
 def _module(name: str) -> str:
-    if name == "demo":
-        return "setnet.cli.demo"
+    if name in _ROOMS:
+        return f"setnet.cli.{name}"
     return f"setnet.cli.{'research' if name in _RESEARCH else 'library'}.{name}"
 
 

@@ -15,10 +15,10 @@ from setnet.index import SetIndex
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict, restrict_with_notice
 from setnet.library.maintenance.replacement import expire_quarantine
+from setnet.library.people.people import People
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX
 from setnet.library.store.paths import as_path, shown
-from setnet.library.store.people import People
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.system import FileLock
 
@@ -42,7 +42,7 @@ class LibraryFiles:
         if self.dim < 1:
             self._database.close()
             raise NotAnIndexError(f"{shown(path)} holds no complete library: run `setnet repair`")
-        self.people = People(self._database, self.dim)
+        self.people = People(self._database, self.dim, lambda photo_id: self.set_index.elements(photo_id))
 
     def __enter__(self) -> Self:
         return self

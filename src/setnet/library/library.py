@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
-from setnet.index import SearchOptions
-from setnet.library.files import LibraryFiles
+from setnet.library.library_people import LibraryPeople
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.search.answer import Answer
 from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_person import QueryPerson, examples_from, person_from
+from setnet.library.search.query_person import QueryPerson, person_from
 from setnet.library.search.ranking import Ranking
 from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
 from setnet.library.store.paths import absolute, shown
-from setnet.library.store.people import Person, PersonDetails
 from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
     from setnet.workers import Limits
 
 
-class Library(LibraryFiles):
+class Library(LibraryPeople):
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.
@@ -253,27 +251,6 @@ class Library(LibraryFiles):
             return self.person(person)
         descriptors = np.atleast_2d(np.asarray(person, dtype=np.float32))
         return QueryPerson(f"person {number}", descriptors)
-
-    @own_errors
-    def add_person(self, name: str, images: Sequence[str]) -> tuple[Person, list[str]]:
-        """Save example faces of a person from photos; return the person, and remarks for the user."""
-        examples, notes = examples_from(images, self._checked_settings())
-        return self.people.add(name, examples), notes
-
-    @own_errors
-    def photos_of(self, name: str) -> int:
-        """Return in how many photos a saved person is."""
-        if not self.people.get(name).examples:  # all forgotten with the photos they came from
-            return 0
-        index = self.set_index
-        options = SearchOptions(k=len(index), at_least=1)
-        return len(index.ranked([self.people.descriptors(name)], options))
-
-    @own_errors
-    def person_details(self, name: str) -> PersonDetails:
-        """Return a saved person with their example faces and number of photos."""
-        person = self.people.get(name)
-        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
 
     @own_errors
     def photo(self, photo_id: str) -> LibraryPhoto:

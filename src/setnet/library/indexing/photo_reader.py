@@ -14,7 +14,7 @@ import numpy as np
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
-from setnet.library.indexing.photo_service import HASH_BYTES
+from setnet.library.store.content_hash import HASH_BYTES
 from setnet.library.store.records import StoredFace
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -13,12 +12,12 @@ import numpy as np
 
 from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
+from setnet.library.store.content_hash import content_hash
 from setnet.workers import Message, Tasks, ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-HASH_BYTES = 16
 _LARGEST_FILE = 512 << 20
 
 
@@ -46,8 +45,7 @@ def _with_file(work: Callable[..., Message], task: Message) -> Message:
             if info.st_size > _LARGEST_FILE:
                 return Message("done", fields | {"reason": f"larger than {_LARGEST_FILE >> 20} MB"}, arrays)
             data = file.read()
-        digest = hashlib.blake2b(data, digest_size=HASH_BYTES).digest()
-        arrays["hash"] = np.frombuffer(digest, np.uint8)
+        arrays["hash"] = np.frombuffer(content_hash(data), np.uint8)
         return work(task, data, fields, arrays)
     except OSError as error:
         reason = f"cannot be read: {error.strerror or error}"

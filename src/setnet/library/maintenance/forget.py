@@ -10,11 +10,11 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index import SetIndex
+from setnet.library.people.erasure import erase_photos
 from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database
 from setnet.library.store.location import FILES, FOLDERS, REDESCRIBED
 from setnet.library.store.paths import absolute, shown
-from setnet.library.store.people import forget_sources
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter, mark_removed
 
@@ -24,7 +24,8 @@ def forget(
 ) -> int:
     """Remove photos, or all photos below folders, from every file of the library; return how many.
 
-    Examples of people that come from these photos go too, whether or not the photos were indexed.
+    Examples of people that come from these photos go too, whether or not the photos were indexed, and what
+    was confirmed or refused in them.
     """
     roots = [absolute(path) for path in paths]
     with database.writing() as db:  # in one step: after a kill the next run finds the marks and does the rest
@@ -32,7 +33,7 @@ def forget(
         mark_removed(db, ids)
         # folders inside go too: the next run must not bring them back
         forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
-        examples = forget_sources(db, roots)
+        examples = erase_photos(db, roots, _contents_leaving(db))
     if not ids and not forgotten and not examples:
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
     if (unfinished := thumbnails.with_name(REDESCRIBED)).exists():  # it has their faces too
@@ -48,6 +49,15 @@ def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:
     for root in roots:
         found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
     return sorted(found)
+
+
+def _contents_leaving(db: sqlite3.Connection) -> list[bytes]:
+    """Return the contents of photos that are being removed and of which no copy stays."""
+    rows = db.execute(
+        "SELECT DISTINCT hash FROM photos WHERE state <> 'ready' AND state = 'removing' AND hash IS NOT NULL "
+        "AND hash NOT IN (SELECT hash FROM photos WHERE state <> 'removing' AND hash IS NOT NULL)"
+    )
+    return [content for (content,) in rows]
 
 
 _BELOW = "path = ? OR (path > ? AND path < ?)"

@@ -16,20 +16,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
 from setnet.durable import transaction
 from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import Item, SetIndex
 from setnet.library.maintenance import creation, replacement
 from setnet.library.maintenance.check import damage_of, disagreements
+from setnet.library.maintenance.people_repair import save, save_people
 from setnet.library.maintenance.salvage import Salvage, copy_database, salvage
 from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX, SCRATCH
 from setnet.library.store.paths import shown
-from setnet.library.store.people import key_of
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import mark_unread
 from setnet.library.store.schema import migrate
@@ -38,13 +36,10 @@ from setnet.system import FileLock
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
-_LARGEST_NORM_ERROR = 1e-3
 _ATTEMPTS = 5  # to read the same twice in a row
 _LOST_ROWS = {
     "folders": "{} folders to index: name them again (`setnet index FOLDER...`)",
     "photos": "what was known of {} photos: `setnet index` reads them again",
-    "people": "names of {} people: who has example faces is 'recovered person N' now",
-    "examples": "{} example faces of people",
 }
 
 
@@ -220,21 +215,12 @@ class _Repair:
 
     def _save_rows(self, db: sqlite3.Connection, old: Salvage, dim: int) -> None:
         for table in ("folders", "photos", "faces"):
-            _save(db, table, old.rows(table))
-        # A name that fits its key is whole, and so is a descriptor of length 1, whatever the checksums say.
-        _save(db, "people", old.rows("people", lambda row: key_of(str(row[1])) == row[2]))
-        _save(db, "examples", old.rows("examples", lambda row: _is_descriptor(row[2], dim)))
+            save(db, table, old.rows(table))
         db.execute("DELETE FROM faces WHERE photo NOT IN (SELECT id FROM photos)")
-        db.execute(
-            "INSERT OR IGNORE INTO people SELECT DISTINCT person, 'recovered person ' || person, "
-            "'recovered person ' || person, 0 FROM examples WHERE person NOT IN (SELECT id FROM people)"
-        )
+        lost_people = save_people(db, old, dim)
         self.lost_photos = old.lost["photos"]
         self.lost += [text.format(old.lost[table]) for table, text in _LOST_ROWS.items() if old.lost[table]]
-        if not old.has("people") or not old.has("examples"):
-            self.lost.append(
-                "all saved people and their example faces: save them again (`setnet people add`)"
-            )
+        self.lost += lost_people
         if old.has_gaps:
             self.lost.append(
                 "parts of the database: people, example faces or photos that stood there alone may be missing"
@@ -256,20 +242,6 @@ def _hash_of(rows: Iterable[Sequence[Any]]) -> str:
     for row in rows:
         found.update(repr(row).encode())
     return found.hexdigest()
-
-
-def _is_descriptor(value: Any, dim: int) -> bool:
-    if not isinstance(value, bytes) or len(value) != 4 * dim:
-        return False
-    vector = np.frombuffer(value, "<f4").astype(np.float64)
-    return bool(abs(np.linalg.norm(vector) - 1.0) < _LARGEST_NORM_ERROR)
-
-
-def _save(db: sqlite3.Connection, table: str, rows: Iterable[Sequence[Any]]) -> None:
-    columns = row_sums.COLUMNS[table].split()
-    marks = ", ".join("?" * len(columns))
-    # A row that was never valid, which only an unverified one can be, is left out.
-    db.executemany(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
 
 
 def _reconcile(database: Database, index: SetIndex) -> list[Item]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from setnet.library.store import row_sums
 from setnet.library.store.location import COMMITS, DATABASE, LOGS
-from setnet.library.store.row_sums import COLUMNS, KEYS, row_hash
+from setnet.library.store.row_sums import COLUMNS, FIRST_COLUMNS, KEYS, row_hash
 from setnet.library.store.schema import migrate
 
 _MAGIC = b"SQLite format 3\0"
@@ -29,6 +29,8 @@ _FACES_PER_PHOTO = 65536  # as in the keys of the checksums
 Row = tuple[Any, ...]
 
 _SORTED_BY = {"meta": "key", "folders": "path"}
+# What tables are told by is enough to read them; the list of all must fit into the first page.
+_NEEDLESS = r" AUTOINCREMENT| UNIQUE| NOT NULL| REFERENCES \w+ ON DELETE [A-Z ]+| CHECK \([^()]*\([^()]*\)\)"
 
 
 def copy_database(library: Path, to: Path) -> Path:
@@ -102,7 +104,7 @@ def _first_page(is_vacuumed: bool) -> bytes:
         ).fetchall()
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as made:
         for sql, _, _ in tables:  # without what needs tables and indexes of its own
-            made.execute(re.sub(" AUTOINCREMENT| UNIQUE", "", sql))
+            made.execute(" ".join(re.sub(_NEEDLESS, "", sql).split()))
         made.execute("PRAGMA writable_schema = ON")
         made.executemany("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", [row[1:] for row in tables])
         page = bytearray(made.serialize()[:4096])
@@ -138,17 +140,28 @@ class Salvage:
             for key, *values in rows:
                 seen.add(key)
                 row = tuple(values)
-                if key not in sums or sums[key] == row_hash(*row) or (is_whole and is_whole(row)):
+                if self._fits(table, row, sums.get(key)) or (is_whole and is_whole(row)):
                     yield row
                 else:
                     self.lost[table] += 1
             self.lost[table] += len(sums.keys() - seen)
 
+    @staticmethod
+    def _fits(table: str, row: Row, value: int | None) -> bool:
+        """Return whether a row has its checksum, of this version or of the first that had any."""
+        first = FIRST_COLUMNS.get(table)
+        if value is None:  # older than checksums; other tables are not, and nothing tells what this row is
+            return first is not None
+        return value == row_hash(*row) or (
+            first is not None and value == row_hash(*row[: len(first.split())])
+        )
+
     def _parts(self, table: str) -> Iterator[tuple[list[Row], dict[Any, int]]]:
         """Yield rows, each after its key, and checksums by key, a part of the table at a time."""
         if not self.has(table):
             return
-        columns = ", ".join(COLUMNS[table].split())
+        there = {row[1] for row in self._attempt(f"PRAGMA table_info({table})") or ()}
+        columns = ", ".join(name if name in there else "NULL" for name in COLUMNS[table].split())
         read = f"SELECT {KEYS[table].format(table)}, {columns} FROM {table}"
         sums = f"SELECT key, value FROM row_sums WHERE name = '{table}'"
         if table in _SORTED_BY:

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.indexing.folder_scan import FolderScan
+from setnet.library.people.example import Example
+from setnet.library.people.people import People
 from setnet.library.pictures.small_pictures import face_picture
+from setnet.library.store.content_hash import content_hash
 from setnet.library.store.paths import absolute, shown, stored
-from setnet.library.store.people import Example, People
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
@@ -42,7 +44,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
     """
     if text in people:
         return QueryPerson(people.get(text).name, people.descriptors(text), people.picture(text))
-    path, number = _split(text)
+    path, number = split_number(text)
     if not path.exists():
         names = ", ".join(p.name for p in list(people)[:20])
         saved = f"saved people are {names}" if names else "nobody is saved yet"
@@ -75,7 +77,7 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
     examples: list[Example] = []
     notes: list[str] = []
     for text in texts:
-        path, number = _split(text)
+        path, number = split_number(text)
         if path.is_dir():
             found, passed = _examples_in(path, settings)
             examples += found
@@ -130,15 +132,16 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
             f"{shown(path)} has {len(faces)} faces: took the largest, number {position} from the left "
             f"(choose another with {shown(path.name)}#N)"
         )
-    picture = face_picture(photo.pixels, face.box)
-    return Example(face.descriptor, shown(absolute(path)), face.box, picture), notes
+    picture, content = face_picture(photo.pixels, face.box), content_hash(path.read_bytes())
+    example = Example(face.descriptor, shown(absolute(path)), face.box, picture, content=content)
+    return example, notes
 
 
 def _area(face: Face) -> float:
     return float((face.box.x1 - face.box.x0) * (face.box.y1 - face.box.y0))
 
 
-def _split(text: str) -> tuple[Path, int | None]:
+def split_number(text: str) -> tuple[Path, int | None]:
     """Return the path and the face number of `group.jpg#3`; a file really called that has no number."""
     path = Path(text).expanduser()
     numbered = re.fullmatch(r"(.+)#(\d{1,5})", text)

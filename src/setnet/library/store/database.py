@@ -17,7 +17,7 @@ from setnet.index import ReadAccess
 from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.location import QUARANTINE
-from setnet.library.store.schema import migrate
+from setnet.library.store.schema import migrate, stand_in
 
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
@@ -55,6 +55,7 @@ class Database:
         self._lock = threading.Lock()
         self.commits = CommitRecord(path)
         self._loss: str | None = None
+        self.is_current = True
         try:
             with self.errors():
                 if not path.exists() and self._can_write:
@@ -62,6 +63,8 @@ class Database:
                 self.is_current = migrate(self.connection, can_write=self._can_write)
                 if self.is_current:
                     self._loss = self.commits.loss(self.connection)
+                else:
+                    stand_in(self.connection)
                 if self._can_write and not self._loss:
                     self.commits.tidy(self.connection)
             self._identity = self._on_disk()
@@ -92,6 +95,8 @@ class Database:
         ):
             access.db.execute(f"PRAGMA {setting}")
         row_sums.register(access.db)
+        if not self.is_current:
+            stand_in(access.db)
         return access
 
     @property
@@ -130,6 +135,8 @@ class Database:
         """
         if self._loss:
             raise StorageError(self._loss)
+        if not self.is_current:
+            raise StorageError(f"{self.path} is read-only for this user: nothing was changed")
         db = self.connection
         with self.errors():
             with transaction(db):

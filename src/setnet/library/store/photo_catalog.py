@@ -12,7 +12,7 @@ from setnet.errors import InvalidInputError
 from setnet.library.store import photo_counts
 from setnet.library.store.commit_record import stored_commits
 from setnet.library.store.database import Database
-from setnet.library.store.paths import as_path
+from setnet.library.store.paths import as_path, shown
 from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
 
@@ -77,6 +77,14 @@ class PhotoCatalog:
         if found is None:
             raise InvalidInputError(f"no photo {photo_id!r} in this library")
         return found
+
+    def photo_at(self, path: bytes) -> LibraryPhoto:
+        """Return the photo of a file; one that the library does not know is an error that says what to do."""
+        with self._database.reading() as db:
+            row = db.execute("SELECT id FROM photos WHERE path = ? AND state = 'ready'", (path,)).fetchone()
+        if row is None:
+            raise InvalidInputError(f"{shown(path)} is no photo of this library: `setnet index` it first")
+        return self.photo(str(row[0]))
 
     def all_photos(self) -> Iterator[LibraryPhoto]:
         """Yield every finished photo in the order of ids, a few hundred rows in memory at a time."""

@@ -139,7 +139,8 @@ def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
     """Give a photo its new path; examples of people that come from it follow, to be forgotten with it."""
     (old,) = db.execute("SELECT path FROM photos WHERE id = ?", (photo_id,)).fetchone()
     sources = (shown(path).encode(), shown(old).encode())
-    db.execute("UPDATE examples SET source = ? WHERE source = ?", sources)
+    for table in ("examples", "removed_examples"):
+        db.execute(f"UPDATE {table} SET source = ? WHERE source = ?", sources)
     db.execute("UPDATE photos SET path = ? WHERE id = ?", (path, photo_id))
 
 

@@ -12,14 +12,27 @@ import threading
 from hashlib import blake2b
 from typing import Any
 
+_EXAMPLE = "id person descriptor source x0 y0 x1 y1 picture added"
+_VERDICT = "id person content x0 y0 x1 y1 descriptor says added"
 # As of version 3 of the database: a migration that adds a column replaces the triggers of its table.
-COLUMNS = {
+FIRST_COLUMNS = {
     "meta": "key value",
     "folders": "path added scanned",
     "photos": "id path size mtime_ns hash taken width height faces state reason stored",
     "faces": "photo ordinal x0 y0 x1 y1 landmarks score quality",
     "people": "id name key added",
-    "examples": "id person descriptor source x0 y0 x1 y1 picture added",
+    "examples": _EXAMPLE,
+}
+# As of now. What a migration adds to a table comes last: hashes of earlier versions are those of the rest.
+COLUMNS = FIRST_COLUMNS | {
+    "people": f"{FIRST_COLUMNS['people']} uid note cover",
+    "examples": f"{_EXAMPLE} origin content",
+    "aliases": "id person name key",
+    "verdicts": _VERDICT,
+    "changes": "id at kind summary people undoes",
+    "changed_rows": "id change tbl row did before after",
+    "removed_examples": f"{_EXAMPLE} origin content",
+    "removed_verdicts": _VERDICT,
 }
 # What names a row, by itself of no type: SQLite then looks it up in the key of `row_sums`.
 KEYS = dict.fromkeys(COLUMNS, "+{0}.id") | {
@@ -51,32 +64,51 @@ def raise_hidden() -> None:
         raise error
 
 
-def _listed(table: str, row: str) -> str:
-    return ", ".join(f"{row}.{column}" for column in COLUMNS[table].split())
+def _listed(columns: str, row: str) -> str:
+    return ", ".join(f"{row}.{column}" for column in columns.split())
 
 
-def _triggers(table: str) -> str:
+def triggers(table: str, columns: str) -> str:
+    """Return the statements that keep the hashes of a table with these columns from now on."""
     new, old = KEYS[table].format("NEW"), KEYS[table].format("OLD")
     store = (
-        f"INSERT INTO row_sums VALUES ('{table}', {new}, row_hash({_listed(table, 'NEW')})) "
+        f"INSERT INTO row_sums VALUES ('{table}', {new}, row_hash({_listed(columns, 'NEW')})) "
         "ON CONFLICT (name, key) DO UPDATE SET value = excluded.value"
     )
     actions = {
         "insert": store,
         "update": store,
         "delete": f"DELETE FROM row_sums WHERE name = '{table}' AND key = {old} "
-        f"AND value = row_hash({_listed(table, 'OLD')})",
+        f"AND value = row_hash({_listed(columns, 'OLD')})",
     }
-    return "".join(
-        f"DROP TRIGGER IF EXISTS {table}_{event};\n"
+    return without_triggers(table) + "".join(
         f"CREATE TRIGGER {table}_{event} AFTER {event.upper()} ON {table} BEGIN {action}; END;\n"
         for event, action in actions.items()
     )
 
 
+def without_triggers(table: str) -> str:
+    """Return the statements after which changes of a table leave its hashes as they are."""
+    return "".join(f"DROP TRIGGER IF EXISTS {table}_{event};\n" for event in ("insert", "update", "delete"))
+
+
+def hashed_anew(table: str, before: str, after: str) -> str:
+    """Return the statement that hashes rows with the columns `after` that fitted their hash of `before`.
+
+    Damage that was there stays to be seen.
+    """
+
+    def value(columns: str) -> str:
+        key = KEYS[table].format(table).removeprefix("+")
+        return f"(SELECT row_hash({_listed(columns, table)}) FROM {table} WHERE {key} = row_sums.key)"
+
+    return f"UPDATE row_sums SET value = {value(after)} WHERE name = '{table}' AND value = {value(before)};\n"
+
+
 MIGRATION = (
     "CREATE TABLE row_sums (name TEXT NOT NULL, key NOT NULL, value INTEGER NOT NULL, "
-    "PRIMARY KEY (name, key)) WITHOUT ROWID;\n" + "".join(map(_triggers, COLUMNS))
+    "PRIMARY KEY (name, key)) WITHOUT ROWID;\n"
+    + "".join(triggers(table, columns) for table, columns in FIRST_COLUMNS.items())
 )
 
 
@@ -89,7 +121,7 @@ def register(db: sqlite3.Connection) -> None:
 def add_up(db: sqlite3.Connection) -> None:
     """Store the hashes of the rows that are there, in a database that had none so far."""
     for table, key in KEYS.items():
-        values = f"'{table}', {key.format(table)}, row_hash({_listed(table, table)})"
+        values = f"'{table}', {key.format(table)}, row_hash({_listed(COLUMNS[table], table)})"
         db.execute(f"INSERT INTO row_sums SELECT {values} FROM {table}")
 
 
@@ -99,7 +131,7 @@ def problems(db: sqlite3.Connection) -> list[str]:
     for table, key in KEYS.items():
         key = key.format(table)
         rows = db.execute(
-            f"SELECT row_sums.value, {key}, {_listed(table, table)} FROM {table} "
+            f"SELECT row_sums.value, {key}, {_listed(COLUMNS[table], table)} FROM {table} "
             f"LEFT JOIN row_sums ON row_sums.name = '{table}' AND row_sums.key = {key}"
         )
         wrong = [name for value, name, *row in rows if value != row_hash(*row)]

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
-from setnet.library.store import photo_counts, row_sums
+from setnet.library.store import people_tables, photo_counts, row_sums
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 _FIRST_WITH_SUMS = 3
@@ -63,13 +63,16 @@ MIGRATIONS: tuple[str, ...] = (
     "INSERT INTO sums VALUES ('commits', 0);\n",
     "DELETE FROM sums WHERE name <> 'commits';\n" + row_sums.MIGRATION,
     photo_counts.MIGRATION,
+    people_tables.MIGRATION,
 )
+# What older databases that cannot be written show in the place of tables they do not have, by version.
+_STAND_INS = {5: people_tables.STAND_INS}
 
 
 def migrate(db: sqlite3.Connection, *, can_write: bool = True) -> bool:
     """Bring a library's database to this version, in one transaction; nothing to do costs no lock.
 
-    Returns whether it is of this version: an older one that cannot be written is read as it is.
+    Returns whether it is of this version: an older one that cannot be written is read through `stand_in`.
     """
     if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION_ID):
         raise NotAnIndexError("library.db is a database of another program: choose another --library")
@@ -83,14 +86,31 @@ def migrate(db: sqlite3.Connection, *, can_write: bool = True) -> bool:
             raise VersionError(
                 f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
             )
-        for script in MIGRATIONS[version:]:
-            for statement in script.split(";\n"):  # a trigger has semicolons inside
-                db.execute(statement)
+        apply(db, version, len(MIGRATIONS))
         if version < _FIRST_WITH_SUMS:
             row_sums.add_up(db)
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
     return True
+
+
+def apply(db: sqlite3.Connection, version: int, until: int) -> None:
+    """Run the migrations that lead from one version to another; for calls inside a transaction."""
+    for script in MIGRATIONS[version:until]:
+        for statement in script.split(";\n"):  # a trigger has semicolons inside
+            db.execute(statement)
+
+
+def stand_in(db: sqlite3.Connection) -> None:
+    """Show this version's tables, as far as they go, on a connection to an older database.
+
+    The views are the connection's own and hide the tables of the same name: nothing is written.
+    """
+    db.execute("PRAGMA temp_store = MEMORY")
+    for version, script in _STAND_INS.items():
+        if version > _version(db):
+            for statement in script.split(";\n"):
+                db.execute(statement)
 
 
 def schema_problems(db: sqlite3.Connection) -> list[str]:

@@ -1,11 +1,15 @@
-"""Dependencies of the routes: the server's state, and the kind of a body."""
+"""Dependencies of the routes: the server's state, a person in an address, and the kind of a body."""
 
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import unquote
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
+from pydantic import BeforeValidator
 
+from setnet.library import Library, Person
+from setnet.web.server.problems import not_found
 from setnet.web.state.server_state import ServerState
 
 
@@ -16,6 +20,20 @@ async def _state(request: Request) -> ServerState:
 
 
 State = Annotated[ServerState, Depends(_state)]
+
+
+# A name may hold anything printable, slashes too: the routes of people see the address as it was sent, in
+# which a %2F is part of the name of "A/merge" and no route to "A".
+Name = Annotated[
+    str, Path(min_length=1, max_length=200, description="A name, alias or id"), BeforeValidator(unquote)
+]
+
+
+def known_person(library: Library, name: str) -> Person:
+    """Return whoever is called so; nobody is answered with 404."""
+    if name not in library.people:
+        raise not_found(f"nobody saved is called {name!r}")
+    return library.people.get(name)
 
 
 def content_type(request: Request) -> str:

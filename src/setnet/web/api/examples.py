@@ -48,7 +48,7 @@ def person_of(person: PersonQuery, number: int, uploads: list[Example], library:
             raise not_found(f"nobody saved is called {person.saved!r}")
         parts.append(library.people.descriptors(person.saved))
         name = name or library.people.get(person.saved).name
-    parts += [_descriptor(library, face)[None] for face in person.photo_faces]
+    parts += [descriptor_of(library, face)[None] for face in person.photo_faces]
     parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
     if not parts:
         raise InvalidInputError(
@@ -82,7 +82,8 @@ def descriptors_of(library: Library, photo_id: str) -> NDArray[np.float32]:
         raise not_found(f"no photo {photo_id} in this library") from None
 
 
-def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+def descriptor_of(library: Library, face: FaceReference) -> NDArray[np.float32]:
+    """Return the descriptor of a face of a photo; one that is not there is answered with 404."""
     descriptors = descriptors_of(library, face.photo)
     if face.face >= len(descriptors):
         raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
@@ -91,7 +92,7 @@ def _descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
 
 
 def _example(state: ServerState, library: Library, face: FaceReference) -> Example:
-    descriptor = _descriptor(library, face)
+    descriptor = descriptor_of(library, face)
     photo = library.photo(face.photo)
     box = photo.faces[face.face].box
     try:
@@ -99,7 +100,7 @@ def _example(state: ServerState, library: Library, face: FaceReference) -> Examp
             picture = state.drawing.face_picture(file, box)
     except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
-    return Example(descriptor, shown(photo.path), box, picture)
+    return Example(descriptor, shown(photo.path), box, picture, content=photo.stored_hash)
 
 
 def _vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:

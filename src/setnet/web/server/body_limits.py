@@ -25,6 +25,8 @@ class BodyLimits:
         """Return the most bytes a request to `path` may bring."""
         if path.startswith("/api/v1/sets/") and path.endswith("/items"):
             return self._settings.max_items_body
+        if path == "/api/v1/import/people":
+            return self._settings.max_items_json
         if path == "/api/v1/session":  # open to those without a token
             return self._settings.max_session_body
         if path in ("/api/v1/faces", "/api/v1/search", "/api/v1/people"):  # may carry images

@@ -21,12 +21,14 @@ from setnet.errors import (
     PhotoError,
     SetNetError,
     StorageError,
+    TakenError,
     VersionError,
 )
 
 _LOG = logging.getLogger("setnet.web")
 
 _STATUS: dict[type[SetNetError], int] = {
+    TakenError: 409,  # before what it is a kind of
     InvalidInputError: 422,
     PhotoError: 422,
     LockedError: 409,
@@ -75,7 +77,8 @@ def install_problems(app: FastAPI) -> None:
 
 async def _of_setnet(request: Request, error: Exception) -> JSONResponse:
     status = next((s for kind, s in _STATUS.items() if isinstance(error, kind)), 422)
-    return problem(status, _printable(str(error)), {"Retry-After": "2"} if status == 503 else None)
+    more = {"person": error.person} if isinstance(error, TakenError) else {}
+    return problem(status, _printable(str(error)), {"Retry-After": "2"} if status == 503 else None, **more)
 
 
 async def _of_http(request: Request, error: Exception) -> JSONResponse:

@@ -8,7 +8,7 @@ from io import FileIO
 from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
-from setnet.library import Example, faces_from
+from setnet.library import Example, content_hash, faces_from
 from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.problems import too_busy
 from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
@@ -30,11 +30,14 @@ class SeenImage:
     faces: tuple[Face, ...]
     pictures: tuple[bytes, ...]
     preview: bytes
+    content: bytes
 
     def examples(self) -> list[Example]:
         """Return the faces as examples of people."""
         pairs = zip(self.faces, self.pictures, strict=True)
-        return [Example(face.descriptor, None, face.box, picture) for face, picture in pairs]
+        return [
+            Example(face.descriptor, None, face.box, picture, content=self.content) for face, picture in pairs
+        ]
 
 
 class ImagePool(BoundedThreads):
@@ -62,7 +65,7 @@ class ImagePool(BoundedThreads):
     async def find(self, image: bytes, dim: int, preview: bool = False) -> SeenImage:
         """Return the faces of an image, with descriptors of `dim` numbers."""
         task = Message("faces", {"preview": preview}, {"image": as_bytes(image)})
-        return await self.run(self._process, task, lambda reply: _seen(reply, dim))
+        return await self.run(self._process, task, lambda reply: _seen(reply, dim, content_hash(image)))
 
     def thumbnail(self, image: FileIO, side: int) -> bytes:
         """Return an image as an upright JPEG that fits a square; for calls in `run`."""
@@ -86,7 +89,7 @@ class ImagePool(BoundedThreads):
         super().close()
 
 
-def _seen(reply: Message, dim: int) -> SeenImage:
+def _seen(reply: Message, dim: int, content: bytes) -> SeenImage:
     faces = tuple(faces_from(reply, dim))
     return SeenImage(
         reply.integer("width", 1, _LONGEST_SIDE),
@@ -94,6 +97,7 @@ def _seen(reply: Message, dim: int) -> SeenImage:
         faces,
         tuple(_jpeg_in(reply, f"picture {number}") for number in range(len(faces))),
         _jpeg_in(reply, "preview") if "preview" in reply.arrays else b"",
+        content,
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.web.api.bodies.requests import NewPerson, SearchQuery
+from setnet.web.api.bodies.people_requests import NewPerson
+from setnet.web.api.bodies.requests import SearchQuery
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from setnet.web.api.bodies.people_answers import PersonAnswer
+
 Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
 
 
@@ -103,21 +105,6 @@ class SearchAnswer(_Answer):
     cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
 
 
-class PersonAnswer(_Answer):
-    """A saved person."""
-
-    name: str
-    examples: int
-    added: float
-    has_picture: bool
-
-
-class PeopleAnswer(_Answer):
-    """The saved people, by name."""
-
-    people: list[PersonAnswer]
-
-
 class ProblemAnswer(_Answer):
     """An error (RFC 9457)."""
 
@@ -126,3 +113,6 @@ class ProblemAnswer(_Answer):
     status: int
     detail: str
     errors: list[dict[str, Any]] | None = None
+    person: Annotated[
+        PersonAnswer | None, Field(description="With 409, where a name is taken: whose it is")
+    ] = None

@@ -76,24 +76,6 @@ class SearchQuery(Strict):
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
 
 
-class NewPerson(Examples):
-    """A person to be kept; a known name gets more examples."""
-
-    name: Name
-
-
-class RenameQuery(Strict):
-    """Another name for a person."""
-
-    name: Name
-
-
-class MergeQuery(Strict):
-    """People who are the same person."""
-
-    others: Annotated[list[Name], Field(min_length=1, max_length=100)]
-
-
 class IndexQuery(Strict):
     """What an index run shall look at."""
 

@@ -1,0 +1,100 @@
+"""What a library does about people that needs its photos, its index or its models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from setnet.durable import own_errors, transaction
+from setnet.index import SearchOptions
+from setnet.library.files import LibraryFiles
+from setnet.library.people.example import Example
+from setnet.library.people.person import Person, PersonDetails
+from setnet.library.people.saving import save
+from setnet.library.search.photo_faces import face_at, picture_of
+from setnet.library.search.query_person import examples_from
+
+if TYPE_CHECKING:
+    from setnet.library.people.exchange_format import PeopleFile
+    from setnet.library.people.exporting import PeopleExport
+    from setnet.library.people.importing import PeopleImport
+
+
+class LibraryPeople(LibraryFiles):
+    """The part of `Library` about people; `people` is the collection itself."""
+
+    @own_errors
+    def add_person(
+        self, name: str, images: Sequence[str], if_exists: str = "ask"
+    ) -> tuple[Person, list[str]]:
+        """Save example faces of a person from photos; return the person, and remarks for the user."""
+        examples, notes = self.examples_in(images)
+        person, more = self.save_person(name, examples, if_exists)
+        return person, [*notes, *more]
+
+    @own_errors
+    def examples_in(self, images: Sequence[str]) -> tuple[list[Example], list[str]]:
+        """Return an example face of each photo, or of each photo in a folder, and remarks for the user."""
+        return examples_from(images, self._checked_settings())
+
+    @own_errors
+    def save_person(
+        self, name: str, examples: Sequence[Example], if_exists: str = "ask"
+    ) -> tuple[Person, list[str]]:
+        """Save example faces of a person; `TakenError` where they would be mixed with another's.
+
+        `if_exists` is `ask`, `add` or `refuse`: see `setnet.library.people.saving.save`.
+        """
+        return save(self.people, name, examples, self.set_index.logistic, if_exists)
+
+    @own_errors
+    def face_at(self, text: str) -> tuple[str, int]:
+        """Return the photo's id and the number, from 0, of a face such as `group.jpg#3`."""
+        return face_at(text, self.catalog)
+
+    @own_errors
+    def confirm(self, name: str, photo_id: str, face: int) -> Person:
+        """Keep that a face of a photo is this person; it becomes an example of them, with a picture."""
+        return self.people.confirm(name, photo_id, face, picture_of(self.catalog.photo(photo_id), face))
+
+    @own_errors
+    def exported_people(self, *, descriptors: bool = True) -> PeopleFile:
+        """Return all saved people as a file that another library can read, as of one moment."""
+        from setnet.library.people.exporting import exported
+
+        model = self.catalog.meta("model") or ""
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            return exported(self.people, model if descriptors else None, self.dim)
+
+    @own_errors
+    def export_people(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
+        """Write all saved people to a JSON file, with their descriptors or without."""
+        from setnet.library.people.exporting import write_people
+
+        return write_people(self.exported_people(descriptors=descriptors), Path(file))
+
+    @own_errors
+    def import_people(self, file: str | Path | bytes, *, descriptors: bool = True) -> PeopleImport:
+        """Add the people of a file, or of its bytes, to those saved here, in one step.
+
+        Without its `descriptors`, faces are found again in the photos of this library.
+        """
+        from setnet.library.people.importing import import_file
+
+        return import_file(self.people, file, self.catalog.meta("model") or "", use_descriptors=descriptors)
+
+    @own_errors
+    def photos_of(self, name: str) -> int:
+        """Return in how many photos a saved person is."""
+        if not self.people.get(name).examples:  # all forgotten with the photos they came from
+            return 0
+        index = self.set_index
+        options = SearchOptions(k=len(index), at_least=1)
+        return len(index.ranked([self.people.descriptors(name)], options))
+
+    @own_errors
+    def person_details(self, name: str) -> PersonDetails:
+        """Return a saved person with their example faces and number of photos."""
+        person = self.people.get(name)
+        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))

@@ -1,0 +1,115 @@
+"""Deletes people, examples and verdicts for good, from the journal too; for calls inside one transaction.
+
+The pages they stood on are overwritten by `Database.erase_traces` afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+
+from setnet.library.people import journal
+from setnet.library.store.paths import is_below, shown
+
+_ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
+
+
+def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
+    """Delete people with all that is theirs, and every change that concerned one of them."""
+    gone = set(people)
+    changes = db.execute("SELECT id, people FROM changes").fetchall()
+    concerned = [number for number, about in changes if gone & set(json.loads(about))]
+    for table in _ROWS:
+        rows = [
+            row
+            for person in people
+            for place in (table, f"removed_{table}")
+            for (row,) in db.execute(f"SELECT id FROM {place} WHERE person = ?", (person,))
+        ]
+        _erase_rows(db, table, rows)
+    db.executemany("DELETE FROM people WHERE id = ?", [(person,) for person in people])
+    journal.erase(db, concerned)
+
+
+def erase_examples(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Delete examples, and every trace of them in the journal."""
+    erased = list(numbers)
+    _erase_rows(db, "examples", erased)
+    _tidy(db, erased)
+
+
+def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Sequence[bytes]) -> int:
+    """Delete what comes from photos: the examples of these paths, or below them, and verdicts on `contents`.
+
+    Examples that the library itself took from a photo go by its content: where a copy of it stays, so do
+    they. Whoever loses their last example stays, without any. Returns how many examples and verdicts were
+    deleted.
+    """
+    places, hashes = [shown(root).encode() for root in roots], set(contents)
+    examples: list[int] = []
+    verdicts: list[int] = []
+    for place in ("examples", "removed_examples"):
+        _name_copies(db, place, places)
+        rows = db.execute(f"SELECT id, source, origin, content FROM {place}").fetchall()
+        examples += [
+            number
+            for number, source, origin, content in rows
+            if _is_below(source, places) or (origin != "portrait" and content in hashes)
+        ]
+    for place in ("verdicts", "removed_verdicts"):
+        rows = db.execute(f"SELECT id, content FROM {place}").fetchall()
+        verdicts += [number for number, content in rows if content in hashes]
+    _erase_rows(db, "examples", examples)
+    _erase_rows(db, "verdicts", verdicts)
+    _tidy(db, examples)
+    return len(examples) + len(verdicts)
+
+
+def _name_copies(db: sqlite3.Connection, table: str, places: Sequence[bytes]) -> None:
+    """Let examples that the library took from photos about to go come from a copy that stays."""
+    rows = db.execute(
+        f"SELECT {table}.id, source, path FROM {table} JOIN photos ON hash = content AND state = 'ready' "
+        "WHERE origin <> 'portrait'"
+    )
+    copies = {number: path for number, source, path in rows.fetchall() if _is_below(source, places)}
+    db.executemany(
+        f"UPDATE {table} SET source = ? WHERE id = ?",
+        [(shown(path).encode(), number) for number, path in copies.items()],
+    )
+
+
+def _is_below(source: bytes | None, places: Sequence[bytes]) -> bool:
+    if source is None:
+        return False
+    path = os.path.normpath(shown(source)).encode()
+    return any(is_below(path, place) for place in places)
+
+
+def _erase_rows(db: sqlite3.Connection, table: str, rows: Iterable[int]) -> None:
+    """Delete rows that are there or removed, and what the journal says of them."""
+    keys = [(row,) for row in rows]
+    for place in (table, f"removed_{table}"):
+        db.executemany(f"DELETE FROM {place} WHERE id = ?", keys)
+    db.executemany(f"DELETE FROM changed_rows WHERE tbl = '{table}' AND row = ?", keys)
+
+
+def _tidy(db: sqlite3.Connection, erased: Iterable[int]) -> None:
+    """Take covers back that were erased, in the journal too, and drop what it could not bring back."""
+    gone = set(erased)
+    db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
+    rows = db.execute(
+        "SELECT id, before, after FROM changed_rows WHERE tbl = 'people' AND before LIKE '%\"cover\"%'"
+    ).fetchall()
+    for number, *sides in rows:
+        images = [json.loads(side or "null") for side in sides]
+        covered = [image for image in images if image and image.get("cover") in gone]
+        for image in covered:
+            image["cover"] = None
+        if covered and images[0] == images[1]:
+            db.execute("DELETE FROM changed_rows WHERE id = ?", (number,))
+        elif covered:
+            before, after = (None if image is None else json.dumps(image) for image in images)
+            db.execute("UPDATE changed_rows SET before = ?, after = ? WHERE id = ?", (before, after, number))
+    journal.drop_unused(db)

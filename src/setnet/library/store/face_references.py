@@ -1,0 +1,86 @@
+"""References to faces that outlive the library's own numbers: the content of a photo, and a box in it.
+
+A photo that is indexed again, moved, copied or described by another model has the same content; the box of a
+face found again overlaps the one that was stored.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from setnet.errors import InvalidInputError
+from setnet.faces import Box
+
+SAME_FACE = 0.5  # intersection over union from which two boxes are of one face
+_CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
+
+Place = tuple[int, int]  # the id of a photo, and the ordinal of a face in it
+
+
+class FaceReference(NamedTuple):
+    """A face by the hash of its photo's file and its box in the upright photo."""
+
+    content: bytes
+    box: Box
+
+    def is_same(self, other: FaceReference) -> bool:
+        """Return whether both are the same face."""
+        return self.content == other.content and overlap(self.box, other.box) >= SAME_FACE
+
+
+def overlap(a: Box, b: Box) -> float:
+    """Return the intersection of two boxes over their union.
+
+    >>> overlap(Box(0, 0, 2, 2), Box(1, 0, 3, 2)), overlap(Box(0, 0, 1, 1), Box(5, 5, 6, 6))
+    (0.3333333333333333, 0.0)
+    """
+    width = min(a.x1, b.x1) - max(a.x0, b.x0)
+    height = min(a.y1, b.y1) - max(a.y0, b.y0)
+    if width <= 0 or height <= 0:
+        return 0.0
+    both = width * height
+    return both / (a.width * a.height + b.width * b.height - both)
+
+
+def reference_of(db: sqlite3.Connection, photo_id: int, ordinal: int) -> FaceReference:
+    """Return what refers to a face of a photo from now on."""
+    row = db.execute(
+        "SELECT hash, x0, y0, x1, y1 FROM faces JOIN photos ON photos.id = photo "
+        "WHERE photo = ? AND ordinal = ? AND state = 'ready'",
+        (photo_id, ordinal),
+    ).fetchone()
+    if row is None:
+        raise InvalidInputError(f"no face {ordinal} in photo {photo_id} of this library")
+    return FaceReference(row[0], Box(*row[1:]))
+
+
+def resolve(db: sqlite3.Connection, references: Sequence[FaceReference]) -> list[Place | None]:
+    """Return where faces are now; of several copies of a photo the first stored. None: nowhere."""
+    return [places[0] if places else None for places in resolve_all(db, references)]
+
+
+def resolve_all(db: sqlite3.Connection, references: Sequence[FaceReference]) -> list[list[Place]]:
+    """Return all places of each face: one per copy of its photo that has it."""
+    contents = list({reference.content for reference in references})
+    faces: dict[bytes, dict[int, list[tuple[int, Box]]]] = defaultdict(lambda: defaultdict(list))
+    for start in range(0, len(contents), _CHUNK):
+        chunk = contents[start : start + _CHUNK]
+        for content, photo, ordinal, *box in db.execute(
+            "SELECT hash, photo, ordinal, x0, y0, x1, y1 FROM photos JOIN faces ON photo = photos.id "
+            f"WHERE hash IN ({','.join('?' * len(chunk))}) AND state = 'ready' ORDER BY photo, ordinal",
+            chunk,
+        ):
+            faces[content][photo].append((ordinal, Box(*box)))
+    return [_places(reference.box, faces.get(reference.content, {})) for reference in references]
+
+
+def _places(box: Box, photos: dict[int, list[tuple[int, Box]]]) -> list[Place]:
+    found = []
+    for photo, faces in photos.items():
+        best, ordinal = max((overlap(box, other), -ordinal) for ordinal, other in faces)
+        if best >= SAME_FACE:
+            found.append((photo, -ordinal))
+    return found

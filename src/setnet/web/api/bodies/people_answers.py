@@ -1,0 +1,103 @@
+"""What answers about people look like; see `answers` for how they are used."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class PersonAnswer(_Answer):
+    """A saved person."""
+
+    id: Annotated[str, Field(description="Stays the same whatever they are called")]
+    name: str
+    aliases: list[str]
+    note: str
+    cover: Annotated[int | None, Field(description="The example whose picture stands for them, if chosen")]
+    examples: int
+    added: float
+    has_picture: bool
+    change: Annotated[int | None, Field(description="After a change: its number, to undo it")] = None
+
+
+class SavedPersonAnswer(PersonAnswer):
+    """A person who was saved, with remarks for the user."""
+
+    notes: list[str]
+
+
+class PeopleAnswer(_Answer):
+    """The saved people, by name."""
+
+    people: list[PersonAnswer]
+
+
+class ExampleAnswer(_Answer):
+    """An example face of a person."""
+
+    number: Annotated[int, Field(description="Its own for as long as it is kept, whoever it belongs to")]
+    origin: Literal["portrait", "confirmed", "group", "import"]
+    source: Annotated[str | None, Field(description="The path of the photo it came from")]
+    content: Annotated[str | None, Field(description="The hash of that photo's file")]
+    box: list[float] | None
+    has_picture: bool
+    added: float
+
+
+class ExamplesAnswer(_Answer):
+    """The example faces of a person, oldest first."""
+
+    examples: list[ExampleAnswer]
+
+
+class VerdictAnswer(_Answer):
+    """A face that was confirmed or refused."""
+
+    id: int
+    person: str
+    says: Literal["yes", "no"]
+    photo: Annotated[str | None, Field(description="Where the face is now; null: in no photo of the library")]
+    face: int | None
+    content: str
+    box: list[float]
+    added: float
+
+
+class VerdictsAnswer(_Answer):
+    """What was confirmed and refused of a person."""
+
+    verdicts: list[VerdictAnswer]
+
+
+class ChangeAnswer(_Answer):
+    """An entry of the journal."""
+
+    id: int
+    at: float
+    kind: str
+    summary: str
+    undoes: int | None
+    undone_by: int | None
+
+
+class ChangesAnswer(_Answer):
+    """The journal, latest first."""
+
+    changes: list[ChangeAnswer]
+
+
+class ImportAnswer(_Answer):
+    """What came into the library with a file of people."""
+
+    people: int
+    new: int
+    examples: int
+    verdicts: int
+    not_found: int
+    notes: list[str]
+    change: int | None

@@ -1,0 +1,14 @@
+"""The routes about people: saved ones, their examples, what was said of matches, the journal, files."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from setnet.web.api.people import changes, examples, files, people, verdicts
+
+__all__ = ["routes"]
+
+routes = APIRouter(tags=["people"])
+# Addresses that go on after a name come before those that end with it.
+for part in (examples, verdicts, people, changes, files):
+    routes.include_router(part.routes)

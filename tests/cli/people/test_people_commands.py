@@ -1,0 +1,159 @@
+"""People saved, mended, undone, exported and imported on the command line, on real photos."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+class Terminal(io.StringIO):
+    """A terminal at which somebody types an answer."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def setnet(library: Path, *words: object, typed: str | None = None) -> subprocess.CompletedProcess[str]:
+    """Run a command in this process, at a terminal if something is typed there."""
+    from setnet.cli.app import run
+
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["setnet", *map(str, words)])
+        patch.setattr(sys, "stdin", io.StringIO() if typed is None else Terminal(typed))
+        patch.setenv("SETNET_LIBRARY", str(library))
+        with pytest.raises(SystemExit) as left:
+            run()
+    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
+
+
+def answered(library: Path, *words: object, code: int = 0) -> Any:
+    done = setnet(library, "people", *words, "--json")
+    assert done.returncode == code, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def library(made: Any, tmp_path: Path, portrait_file: Callable[[str], Path]) -> Path:
+    """A library of the album in which Anna (P001) is saved by her portrait."""
+    shutil.copytree(made.library, tmp_path / "library")
+    answered(tmp_path / "library", "add", "Anna", portrait_file("P001"))
+    return tmp_path / "library"
+
+
+@pytest.fixture
+def pair(made: Any) -> Path:
+    """A photo of P001 on the left and P003 on the right."""
+    photo: Path = made.photos / "2016" / "pair.jpg"
+    return photo
+
+
+def test_more_photos_of_the_same_person_are_added_without_question(library: Path, pair: Path) -> None:
+    added = answered(library, "add", "Anna", f"{pair}#1")
+    assert (added["name"], added["examples"], added["notes"]) == ("Anna", 2, [])
+    assert answered(library, "add", "Anna", f"{pair}#1")["notes"] == [
+        "1 example face Anna had already: the same face counts once"
+    ]
+
+
+def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path) -> None:
+    for words in (("anna", f"{pair}#1"), ("Anna", f"{pair}#2")):
+        refused = setnet(library, "people", "add", *words)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert "--to-existing" in refused.stderr
+        declined = setnet(library, "people", "add", *words, typed="n\n")
+        assert declined.returncode == 1
+        assert "Add to Anna? [y/N]" in declined.stderr
+        assert "nothing was saved" in declined.stderr
+    assert len(answered(library, "show", "Anna")["examples"]) == 1
+    agreed = setnet(library, "people", "add", "Anna", f"{pair}#2", typed="y\n")
+    assert (agreed.returncode, agreed.stdout.strip()) == (0, "Anna: 2 example face(s)")
+    assert "note: these 2 do not look like the same person: look at example 2 of Anna" in agreed.stderr
+    assert answered(library, "add", "anna", f"{pair}#1", "--to-existing")["examples"] == 3
+
+
+def test_a_wrong_example_is_found_and_put_where_it_belongs(library: Path, pair: Path, tmp_path: Path) -> None:
+    answered(library, "add", "Anna", f"{pair}#1", f"{pair}#2", "--to-existing")
+    shown = setnet(library, "people", "show", "Anna").stdout
+    assert "known by 3 example face(s)" in shown
+    assert str(pair) in shown
+    examples = answered(library, "examples", "Anna", "--pictures", tmp_path / "pictures")["examples"]
+    assert [(e["number"], e["origin"], e["has_picture"]) for e in examples] == [
+        (n, "portrait", True) for n in (1, 2, 3)
+    ]
+    assert sorted(p.name for p in (tmp_path / "pictures").iterdir()) == ["1.jpg", "2.jpg", "3.jpg"]
+    assert answered(library, "split", "Anna", "Bea", "3")["name"] == "Bea"
+    assert answered(library, "move", "Anna", "Bea", "2")["examples"] == 2
+    assert answered(library, "undo")["summary"] == "undid: moved 1 example face from Anna to Bea"
+    assert answered(library, "examples", "Anna", "--remove", "2")["examples"] == 1
+    assert answered(library, "merge", "Anna", "Bea")["examples"] == 2
+    changes = answered(library, "history")["changes"]
+    assert [change["kind"] for change in changes] == [
+        "merge", "remove examples", "undo", "move", "split", "add", "add",
+    ]  # fmt: skip
+    assert answered(library, "undo", "--change", changes[1]["id"])["undoes"] == changes[1]["id"]
+    assert "undone by" in setnet(library, "people", "history").stdout
+    missing = setnet(library, "people", "move", "Anna", "Bea", "1")
+    assert (missing.returncode, "no person 'Bea'" in missing.stderr) == (2, True)
+
+
+def test_what_people_are_called_is_edited_and_found(library: Path) -> None:
+    edited = answered(library, "edit", "Anna", "--alias", "Annie", "--note", "floor 4", "--cover", "1")
+    assert (edited["aliases"], edited["note"], edited["cover"]) == (["Annie"], "floor 4", 1)
+    listed = setnet(library, "people", "list").stdout
+    assert "Annie" in listed
+    assert edited["id"] in listed
+    shown = setnet(library, "people", "show", edited["id"]).stdout
+    assert "floor 4" in shown
+    assert "cover" in shown
+    assert json.loads(setnet(library, "search", "annie", "--json").stdout)["hits"]
+    assert answered(library, "edit", "Annie", "--no-alias", "annie", "--alias", "A")["aliases"] == ["A"]
+    assert setnet(library, "people", "edit", "Anna").returncode == 2
+
+
+def test_matches_are_confirmed_and_refused_by_their_place_in_a_photo(library: Path, pair: Path) -> None:
+    assert answered(library, "confirm", "Anna", f"{pair}#1")["examples"] == 2
+    last = answered(library, "show", "Anna")["examples"][-1]
+    assert (last["origin"], last["source"], last["has_picture"]) == ("confirmed", str(pair), True)
+    assert answered(library, "refuse", "Anna", f"{pair}#2")["examples"] == 2
+    for place, why in ((pair, "say which"), (f"{pair}#3", "1..2"), (pair.parent / "no.jpg", "index")):
+        done = setnet(library, "people", "refuse", "Anna", place)
+        assert (done.returncode, why in done.stderr) == (2, True), done.stderr
+
+
+def test_people_start_over_from_a_file(library: Path, pair: Path, made: Any, tmp_path: Path) -> None:
+    answered(library, "confirm", "Anna", f"{pair}#1")
+    file = tmp_path / "people.json"
+    assert answered(library, "export", file, "--without-descriptors")["examples"] == 2
+    shutil.copytree(made.library, tmp_path / "other")
+    done = setnet(tmp_path / "other", "people", "import", file)
+    assert done.returncode == 1  # the portrait is no photo of the library
+    assert "1 people in the file, 1 of them new; 1 example faces and 1 verdicts added" in done.stdout
+    assert "Anna: 1 of 2 example faces" in done.stderr
+    answered(library, "export", file)
+    assert answered(tmp_path / "other", "import", file)["examples"] == 1
+    assert answered(tmp_path / "other", "import", file)["change"] is None
+
+
+def test_removing_for_good_asks_at_a_terminal_alone(library: Path) -> None:
+    kept = setnet(library, "people", "remove", "Anna", typed="n\n")
+    assert kept.returncode == 1
+    assert "Delete Anna (1 example face(s)) for good? [y/N]" in kept.stderr
+    assert setnet(library, "people", "remove", "Anna", typed="y\n").stdout.strip() == "removed Anna"
+    assert answered(library, "history")["changes"] == []
+    assert setnet(library, "people", "undo").returncode == 2
+
+
+def test_the_journal_is_erased_when_that_is_confirmed(library: Path) -> None:
+    assert setnet(library, "people", "history", "--erase", typed="n\n").returncode == 1
+    assert answered(library, "history", "--erase", "--yes") == {"erased": 1}
+    assert "no change" in setnet(library, "people", "history").stderr
