@@ -166,7 +166,10 @@ def degrade(
     photos: Annotated[Path, typer.Argument(metavar="PHOTOS", help="Folder of .jpg photos.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The copies are written here.")],
     kind: Annotated[
-        str, typer.Option(help="coarse (small, noisy, compressed) or shaken (blurred, turned, hidden).")
+        str,
+        typer.Option(
+            help="coarse (few pixels, noisy, compressed), shaken (blurred, turned, hidden) or small (far away)."
+        ),
     ] = "coarse",
 ) -> None:
     """Write degraded copies of photos, to train or test on photos unlike the ones at hand."""
