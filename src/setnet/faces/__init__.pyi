@@ -12,6 +12,7 @@ from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
 from .pipeline import StageTimes as StageTimes
 from .pipeline import faces_of as faces_of
+from .registry.calibrations import calibration_of as calibration_of
 from .registry.download import download_model as download_model
 from .registry.entry import ModelEntry as ModelEntry
 from .registry.entry import ModelFile as ModelFile

@@ -127,10 +127,8 @@ class IndexReader:
         """Return the state of the latest commit."""
         return self.view(None)[0]
 
-    def known_pairs(
-        self, known: Mapping[str, Sequence[KnownPair]] | None
-    ) -> dict[int, Sequence[KnownPair]]:
-        """Return what is known of pairs by the items' sequence numbers; items that are not stored have none."""
+    def known_pairs(self, known: Mapping[str, Sequence[KnownPair]] | None) -> dict[int, Sequence[KnownPair]]:
+        """Return what is known of pairs by sequence number; items that are not stored have none."""
         if not known:
             return {}
         with self.catalog() as catalog:

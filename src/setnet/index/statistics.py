@@ -12,7 +12,8 @@ def stats_of(reader: IndexReader) -> Stats:
     """Return the numbers of an open index, its size file by file."""
     with reader.reading() as catalog:
         sql = (
-            "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) FROM segments"
+            "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) "
+            "FROM segments"
         )
         ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
         items, tag_count = catalog.living_items(), catalog.count("tag_names")

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
-from setnet.index import SearchOptions
 from setnet.library.files import LibraryFiles
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
@@ -216,7 +215,7 @@ class Library(LibraryFiles):
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
         when the library changes meanwhile. `most` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.catalog, query, self._as_person, most)
+        return Ranking(self.set_index, self.catalog, self.matching, query, self._as_person, most)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
@@ -244,12 +243,11 @@ class Library(LibraryFiles):
 
     @own_errors
     def photos_of(self, name: str) -> int:
-        """Return in how many photos a saved person is."""
+        """Return in how many photos a saved person surely is."""
         if not self.people.get(name).examples:  # all forgotten with the photos they came from
             return 0
-        index = self.set_index
-        options = SearchOptions(k=len(index), at_least=1)
-        return len(index.ranked([self.people.descriptors(name)], options))
+        query = PhotoQuery([name], k=1, at_least=1, sure=True, totals=True)
+        return sum(total.photos for total in self.rank(query, most=1).totals or ())
 
     @own_errors
     def person_details(self, name: str) -> PersonDetails:

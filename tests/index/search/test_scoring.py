@@ -156,7 +156,9 @@ def test_without_scoring_nothing_changes(
         threshold = index.logistic.threshold
         same = Scoring(index.logistic.w, (threshold,) * len(query), (threshold,) * len(query))
         plain = index.search(query, k=50, at_least=1)
-        assert [hit.id for hit in index.search(query, k=50, at_least=1, scoring=same)] == [h.id for h in plain]
+        assert [hit.id for hit in index.search(query, k=50, at_least=1, scoring=same)] == [
+            h.id for h in plain
+        ]
 
 
 def test_a_threshold_decides_who_is_matched_and_a_centre_who_comes_first(tmp_path: Path) -> None:
@@ -207,7 +209,9 @@ def test_a_pair_known_to_match_is_found_however_unlike_it_is(tmp_path: Path, mod
 def test_scoring_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     with SetIndex.create(tmp_path / "i", 2) as index:
         index.add(["x"], np.eye(2)[:1], [1])
-        with pytest.raises(InvalidInputError, match="1 centres, 1 thresholds and 0 of `without`: the query has 2"):
+        with pytest.raises(
+            InvalidInputError, match="1 centres, 1 thresholds and 0 of `without`: the query has 2"
+        ):
             index.search(np.eye(2), scoring=Scoring(20.0, (0.5,), (0.5,)))
         with pytest.raises(InvalidInputError, match="1 vectors are unwanted"):
             index.search(np.eye(2)[:1], without=np.eye(2)[1:], scoring=Scoring(20.0, (0.5,), (0.5,)))

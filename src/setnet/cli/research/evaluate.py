@@ -168,7 +168,7 @@ def degrade(
     kind: Annotated[
         str,
         typer.Option(
-            help="coarse (few pixels, noisy, compressed), shaken (blurred, turned, hidden) or small (far away)."
+            help="coarse (few pixels, noisy, compressed), shaken (blurred, turned, hidden), small (far off)."
         ),
     ] = "coarse",
 ) -> None:

@@ -51,7 +51,7 @@ def _shaken(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
 
 def _small(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
     height, width = photo.shape[:2]
-    scale = math.exp(rng.uniform(math.log(0.3), math.log(0.9)))
+    scale = math.exp(rng.uniform(math.log(0.2), math.log(0.9)))
     small = cv2.resize(photo, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
     top, left = (height - small.shape[0]) // 2, (width - small.shape[1]) // 2
     wall = np.full_like(photo, 128)

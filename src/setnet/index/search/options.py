@@ -75,7 +75,7 @@ class SearchOptions:
         Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
         set vectors, which keep theirs.
     known
-        By item, pairs that are known to match or not to; see `KnownPair`. Ids that are not stored are ignored.
+        By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
     threads
         Number of threads; one per usable core by default.
     """

@@ -30,8 +30,8 @@ class Query:
     ``rows`` are float64, padded to a multiple of eight dimensions: first the example rows of each query
     element (from ``first_row`` on), then one row per unwanted vector. A pair of similarity s adds
     ``logistic.probability(s + shift)`` of its query element to the score; no shift is above 0, so that the
-    logistic alone bounds all of them. ``least`` is the similarity from which each query element, and then each
-    unwanted vector, is matched.
+    logistic alone bounds all of them. ``least`` is the similarity from which each query element, and then
+    each unwanted vector, is matched.
     """
 
     rows: NDArray[np.float64]

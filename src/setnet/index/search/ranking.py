@@ -88,8 +88,8 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str =
         backend.kernels.evaluate(
             segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
             query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, query.shift,
-            query.least, which, out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
-            out.matched[part], out.unmatched[part], out.unwanted[part],
+            query.least, which, out.score[part], out.similarity_sum[part], out.similarity[part],
+            out.element[part], out.matched[part], out.unmatched[part], out.unwanted[part],
         )  # fmt: skip
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()

@@ -43,15 +43,17 @@ class Scoring:
     def __post_init__(self) -> None:
         numbers = (self.w, *self.centres, *self.thresholds, *self.without)
         if not np.isfinite(numbers).all() or self.w <= 0 or not self.centres:
-            raise InvalidInputError(f"{self}: finite numbers for one element or more, and w above 0, are expected")
+            raise InvalidInputError(
+                f"{self}: finite numbers for one element or more, and w above 0, are expected"
+            )
 
     def check(self, elements: int, without: int) -> None:
         """Raise unless there is a centre and a threshold for each query element and unwanted vector."""
         given = (len(self.centres), len(self.thresholds), len(self.without))
         if given != (elements, elements, without):
             raise InvalidInputError(
-                f"scoring has {given[0]} centres, {given[1]} thresholds and {given[2]} of `without`: the query "
-                f"has {elements} elements, and {without} vectors are unwanted"
+                f"scoring has {given[0]} centres, {given[1]} thresholds and {given[2]} of `without`: the "
+                f"query has {elements} elements, and {without} vectors are unwanted"
             )
 
     @property

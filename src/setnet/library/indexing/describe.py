@@ -49,8 +49,8 @@ def describe_photos(
 ) -> Described:
     """Describe the main face of each photo and write `descriptors`, `labels`, `paths`, `boxes`, `quality`.
 
-    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order. With `all_faces` the other faces follow their
-    photo's main one, labelled "" (unknown).
+    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order.
+    With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
     """
     start = perf_counter()
     refuse_place(out)  # now, and not after hours of work

@@ -26,12 +26,18 @@ _MOST_EXAMPLES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryPerson:
-    """A person of a query: a name and the (n, dim) descriptors of their examples."""
+    """A person of a query: a name and the (n, dim) descriptors of their examples.
+
+    `confirmed` and `refused` are faces of photos, each a photo's id and the number of the face in it from 0:
+    the user said that they are this person's, or that they are not.
+    """
 
     name: str
     descriptors: NDArray[np.float32]
     picture: bytes | None = None
     notes: tuple[str, ...] = ()
+    confirmed: frozenset[tuple[str, int]] = frozenset()
+    refused: frozenset[tuple[str, int]] = frozenset()
 
 
 def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
