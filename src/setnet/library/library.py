@@ -18,6 +18,7 @@ from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.search.answer import Answer
+from setnet.library.search.calibration import own_calibration, store_calibration
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from
 from setnet.library.search.ranking import Ranking
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.search.library_calibration import CalibrationReport, Groups
+    from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
@@ -242,6 +245,21 @@ class Library(LibraryFiles):
         return self.people.add(name, examples), notes
 
     @own_errors
+    def calibrate(self, groups: Groups | None = None) -> CalibrationReport:
+        """Fit what similarities mean to the library's people, and to groups of faces of one person each.
+
+        `groups` are faces by group, each a photo's id and the number of the face in it from 0.
+        """
+        from setnet.library.search.library_calibration import calibrate_library
+
+        return calibrate_library(self, groups)
+
+    @own_errors
+    def store_calibration(self, model: MatchModel | None) -> None:
+        """Store the library's own calibration; None goes back to that of its descriptor model."""
+        store_calibration(self._database, self.settings, model)
+
+    @own_errors
     def photos_of(self, name: str) -> int:
         """Return in how many photos a saved person surely is."""
         if not self.people.get(name).examples:  # all forgotten with the photos they came from
@@ -286,6 +304,7 @@ class Library(LibraryFiles):
             dim=self.dim,
             set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
+            calibrated=own_calibration(self.catalog, self.settings) is not None,
         )
 
     @own_errors

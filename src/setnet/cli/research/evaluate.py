@@ -118,6 +118,33 @@ _on_single_faces(
 
 
 @app.command()
+@experiment("matching")
+def matching(
+    descriptors: shared.Descriptors = None,
+    degraded: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Descriptors of degraded copies of the same photos; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    people: shared.People = None,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
+    constants: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Write the fitted constants here.")
+    ] = None,
+    faces: Annotated[int, typer.Option(min=1, help="Faces in which absent people are searched.")] = 100_000,
+    trials: Annotated[int, typer.Option(min=100, help="People tried per number of examples.")] = 8000,
+    repeats: shared.Repeats = 5,
+    seed: shared.Seed = 0,
+    difficulty: shared.Difficulty = 1.0,
+) -> None:
+    """How sure a match is: false matches and recall of sure and maybe; what several examples change."""
+
+
+@app.command()
 @experiment("fit")
 def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],

@@ -37,6 +37,14 @@ class Cohort:
         sample = sample / np.maximum(np.linalg.norm(sample, axis=1, keepdims=True), 1e-12)
         return cls(sample, effective_people(sample, model), max(faces, len(sample)))
 
+    @classmethod
+    def of_faces(
+        cls, descriptors: NDArray[np.float32], model: MatchModel, faces: int | None = None
+    ) -> Cohort:
+        """Return the cohort of a library of these descriptors, which are of length 1."""
+        sample = evenly(descriptors)
+        return cls(sample, effective_people(sample, model), len(descriptors) if faces is None else faces)
+
     def strangers(self, vector: NDArray[np.floating], examples: int, model: MatchModel) -> Strangers:
         """Return what strangers' similarities to a person are like in this library.
 

@@ -39,39 +39,56 @@ class _Measured:
 
 
 def fit_match_model(
-    parts: Sequence[LabelledFaces], start: MatchModel, prior: MatchModel | None = None, seed: int = 0
+    faces: LabelledFaces,
+    start: MatchModel,
+    degraded: Sequence[LabelledFaces] = (),
+    prior: MatchModel | None = None,
+    sample: NDArray[np.float32] | None = None,
+    seed: int = 0,
 ) -> MatchModel:
     """Return the model fitted to labelled faces.
 
     Parameters
     ----------
-    parts
-        Faces of one source of photos each: strangers are looked for within a part.
+    faces
+        Faces of photos as they are.
     start
         Any model of these descriptors; where its tail begins is kept, and what faces cannot tell.
+    degraded
+        Faces of worse copies of the photos: with `faces`, they tell what quality costs.
     prior
         A model that counts as some faces more, for sources of few people. Without one, the tail is the upper
         95 % bound of what was seen, people drawn anew: a tail that is too heavy costs some recall, one that
         is too light costs false matches.
+    sample
+        Faces among which people are searched; an even choice of `faces` by default. What strangers are like
+        is then not fitted but taken from the prior, as every search measures it on such a sample.
     """
-    for part in parts:
-        if len(part.people(2)) < LEAST_PEOPLE:
-            raise InvalidInputError(
-                f"{len(part.people(2))} people have two labelled faces or more: {LEAST_PEOPLE} are needed to "
-                "fit what similarities mean"
-            )
-    found = [_measure(part, n, start, seed) for part in parts for n in EXAMPLES if part.people(n + 1)]
+    if prior is None and (several := len(faces.people(2))) < LEAST_PEOPLE:
+        raise InvalidInputError(
+            f"{several} people have two labelled faces or more: {LEAST_PEOPLE} are needed to fit what "
+            "similarities mean"
+        )
+    found = [_measure(faces, n, start, seed, sample) for n in EXAMPLES if faces.people(n + 1)]
+    worse = [_measure(part, n, start, seed) for part in degraded for n in EXAMPLES if part.people(n + 1)]
     rate, scale = _tail(found, start, prior, seed)
     model = replace(start, tail_rate=rate, tail_scale=scale)
-    one, many = _approach(found, [m.strangers.mean for m in found])
-    model = replace(model, strangers=one, strangers_many=many)
-    model = replace(model, spread=float(np.mean([m.strangers.spread for m in found])))
-    return _with_genuine(_with_quality(model, found), found, prior)
+    if sample is None:
+        one, many = _approach(found, [m.strangers.mean for m in found])
+        spread = float(np.mean([m.strangers.spread for m in found]))
+        model = replace(model, strangers=one, strangers_many=many, spread=spread)
+    return _with_genuine(_with_quality(model, [*found, *worse]), found, prior)
 
 
-def _measure(part: LabelledFaces, examples: int, model: MatchModel, seed: int) -> _Measured:
+def _measure(
+    part: LabelledFaces,
+    examples: int,
+    model: MatchModel,
+    seed: int,
+    sample: NDArray[np.float32] | None = None,
+) -> _Measured:
     rng = np.random.default_rng((seed, examples))
-    sample = evenly(part.descriptors)
+    sample = evenly(part.descriptors) if sample is None else sample
     known = model.strangers_to(examples)
     done: list[tuple[Trial, Strangers, Floats]] = []
     for trial in trials(part, examples, _TRIALS, rng):

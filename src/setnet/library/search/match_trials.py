@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,17 +67,20 @@ def trials(
     examples: int,
     most: int,
     rng: np.random.Generator,
-    vector_of: Callable[[Floats], Floats] = person_vector,
+    left: int = 1,
 ) -> Iterator[Trial]:
-    """Yield about `most` trials of people with more than `examples` faces, several of each if few."""
-    people = faces.people(examples + 1)
+    """Yield about `most` trials, each person once in turn and again while there is room.
+
+    Taken are people with so many faces as examples and `left` more to look for.
+    """
+    people = faces.people(examples + left)
     if not people:
         return
     shown = faces.descriptors if faces.shown is None else faces.shown
     for _ in range(max(1, most // len(people))):
         for rows in people:
             mixed = rng.permutation(rows)
-            vector = vector_of(shown[mixed[:examples]])
+            vector = person_vector(shown[mixed[:examples]])
             similarity = faces.descriptors @ vector
             person = int(faces.owner[rows[0]])
             wanted = mixed[examples : examples + _MOST_GENUINE]

@@ -180,7 +180,7 @@ class Ranking:
     def _unsure(self) -> Iterator[tuple[str, str]]:
         """Yield name and warning for each person of whom the photos searched have no sure match."""
         sure = self.matching.sure(self._items).any(axis=0)
-        follow = self.matching.matched(self._items).any(axis=0)
+        follow = np.asarray(self.matching.matched(self._items).any(axis=0))
         where = self._conditions.where()
         for number in np.flatnonzero(~sure).tolist():
             if not len(self._index.ranked(*self.matching.of_one(number, where))):
