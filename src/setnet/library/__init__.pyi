@@ -1,3 +1,8 @@
+from .calibration.library_calibration import CalibrationReport as CalibrationReport
+from .calibration.match_fitting import fit_match_model as fit_match_model
+from .calibration.match_trials import LabelledFaces as LabelledFaces
+from .calibration.match_trials import Trial as Trial
+from .calibration.match_trials import trials as trials
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
@@ -25,11 +30,6 @@ from .search.conditions import Conditions as Conditions
 from .search.conditions import date_from as date_from
 from .search.conditions import face_range_from as face_range_from
 from .search.face_identity import NamedPeople as NamedPeople
-from .search.library_calibration import CalibrationReport as CalibrationReport
-from .search.match_fitting import fit_match_model as fit_match_model
-from .search.match_trials import LabelledFaces as LabelledFaces
-from .search.match_trials import Trial as Trial
-from .search.match_trials import trials as trials
 from .search.person_vector import person_vector as person_vector
 from .search.probability import MatchModel as MatchModel
 from .search.probability import Strangers as Strangers

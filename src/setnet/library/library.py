@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.library.calibration.stored import own_calibration, store_calibration
 from setnet.library.files import LibraryFiles
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.search.answer import Answer
-from setnet.library.search.calibration import own_calibration, store_calibration
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, examples_from, person_from
 from setnet.library.search.ranking import Ranking
@@ -29,12 +29,12 @@ from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
+    from setnet.library.calibration.library_calibration import CalibrationReport, Groups
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
-    from setnet.library.search.library_calibration import CalibrationReport, Groups
     from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
@@ -250,7 +250,7 @@ class Library(LibraryFiles):
 
         `groups` are faces by group, each a photo's id and the number of the face in it from 0.
         """
-        from setnet.library.search.library_calibration import calibrate_library
+        from setnet.library.calibration.library_calibration import calibrate_library
 
         return calibrate_library(self, groups)
 

@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from setnet.evaluate.data.labelled_people import LFW_LIKE, virtual_halves
 from setnet.evaluate.data.matching_faces import MatchingFaces, faces_of_people, read_matching_faces
 from setnet.evaluate.experiments.running import OnProgress, running
+from setnet.evaluate.methods.alike_libraries import alike_libraries
 from setnet.evaluate.methods.example_ways import RATES, WAYS, recalls
-from setnet.evaluate.methods.match_measures import Bands, absent, bands, pooled, reliability
+from setnet.evaluate.methods.match_measures import Bands, absent, bands, false_matches, reliability
 from setnet.evaluate.report.record import Record, Row, Run, fingerprinted
 from setnet.faces import calibration_of
 from setnet.learn import VirtualPeople
 from setnet.library import MatchModel, fit_match_model
 
 EXAMPLES = (1, 2, 3, 5, 10)
+LIBRARIES = 10  # of people who look alike
 SITUATIONS = {"3 examples": (3, 0), "3, one wrong": (3, 1), "5 examples": (5, 0), "5, one wrong": (5, 1)}
 
 
@@ -70,7 +72,7 @@ def matching(
         train, test, name = read_matching_faces(descriptors, degraded or (), seed)
         settings["descriptors"] = fingerprinted(descriptors)
         settings["degraded"] = [fingerprinted(path) for path in degraded or ()]
-    total = len(WAYS) + len(EXAMPLES) * 2 + 2 * (len(test.degraded) + 2)
+    total = len(WAYS) + len(EXAMPLES) + 2 * len(test.degraded) + 20  # about: by how probabilities fall
     with running("matching", settings, json, progress, total) as run:
         run.say("fitting the constants")
         fitted = fit_match_model(
@@ -83,6 +85,7 @@ def matching(
         _bands(run, test, fitted, trials)
         _absent(run, test, fitted, model, faces, trials, seed)
         _reliability(run, test, fitted, trials)
+        _alike(run, test, fitted, trials, seed)
     return run.record()
 
 
@@ -121,9 +124,7 @@ def _bands(run: Run, test: MatchingFaces, model: MatchModel, trials: int) -> Non
             run.say(f"false matches and recall, {names[n]}")
             parts.append(bands(test.faces, model, n, trials))
             run.add(Row(names[n], {}, {"table": "bands", **parts[-1].to_dict()}))
-    rate, bound, compared = pooled(parts)
-    facts = {"millions": compared / 1e6, "false_sure": 1e6 * rate, "bound": 1e6 * bound}
-    run.add(Row("all together", {}, {"table": "bands", **facts}))
+    run.add(Row("all together", {}, {"table": "bands", **false_matches(parts)}))
     for name, faces in {**test.degraded, "labels as they are": test.labelled}.items():
         for n in (1, 3):
             run.say(f"false matches and recall, {name}, {names[n]}")
@@ -153,6 +154,12 @@ def _distractors(virtual: VirtualPeople, count: int, seed: int) -> NDArray[np.fl
     rng = np.random.default_rng((seed, 77))
     crowd = virtual.people(rng, max(1, -(-count // 2)))
     return virtual.faces(rng, crowd, np.arange(count) // 2)
+
+
+def _alike(run: Run, test: MatchingFaces, model: MatchModel, trials: int, seed: int) -> None:
+    run.say("libraries of people who look alike")
+    for way, found in alike_libraries(test.faces, model, LIBRARIES, trials, seed).items():
+        run.add(Row(way, {}, {"table": "alike", **found}))
 
 
 def _reliability(run: Run, test: MatchingFaces, model: MatchModel, trials: int) -> None:

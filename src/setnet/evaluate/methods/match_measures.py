@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,17 +21,26 @@ _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 class Bands:
     """What trials with one number of examples gave.
 
-    `false_sure` and `false_maybe` count strangers by trial; recalls are means over people, in percent.
+    Attributes
+    ----------
+    person, compared, wrong
+        By trial: who it was, strangers compared with them, and those taken for them surely.
+    sure, maybe
+        Mean thresholds.
+    false_maybe
+        Share of strangers who are sure or maybe matches.
+    recall_sure, recall_maybe
+        Percentage of own faces found, every person weighing the same.
+    beyond
+        Share of strangers beyond each of `Z`.
     """
 
     examples: int
-    trials: int
-    people: int
-    compared: float
+    person: NDArray[np.int64]
+    compared: NDArray[np.float64]
+    wrong: NDArray[np.float64]
     sure: float
     maybe: float
-    false_sure: float
-    bound: float
     false_maybe: float
     recall_sure: float
     recall_maybe: float
@@ -41,13 +50,10 @@ class Bands:
         """Return the numbers as a row's facts."""
         return {
             "examples": self.examples,
-            "trials": self.trials,
-            "people": self.people,
-            "millions": self.compared / 1e6,
+            "trials": len(self.person),
+            **false_matches([self]),
             "sure": self.sure,
             "maybe": self.maybe,
-            "false_sure": self.false_sure * 1e6,
-            "bound": self.bound * 1e6,
             "false_maybe": self.false_maybe * 1e5,
             "recall_sure": self.recall_sure,
             "recall_maybe": self.recall_maybe,
@@ -67,12 +73,7 @@ def recognised(
 
 
 def bands(faces: LabelledFaces, model: MatchModel, examples: int, most: int, seed: int = 0) -> Bands:
-    """Return false matches and recall of the two bands on faces, searched as one library.
-
-    The bound of the share of strangers taken for sure is the greater of two: that of a bootstrap of people,
-    and Clopper and Pearson's with every comparison of a person and a face counted once, however often the
-    person was tried.
-    """
+    """Return false matches and recall of the two bands on faces, searched as one library."""
     person, compared, wrong, guessed, beyond = [], [], [], [], np.zeros(len(Z))
     found: dict[int, list[tuple[float, float]]] = {}
     thresholds = []
@@ -87,27 +88,30 @@ def bands(faces: LabelledFaces, model: MatchModel, examples: int, most: int, see
             both = float(np.mean(trial.genuine >= known.sure)), float(np.mean(trial.genuine >= known.maybe))
             found.setdefault(trial.person, []).append(both)
         thresholds.append((known.sure, known.maybe))
-    total, people = float(np.sum(compared)), len(set(person))
-    distinct = total * people / len(person)
-    rate = float(np.sum(wrong)) / total
-    bound = max(
-        clopper_pearson(rate * distinct, distinct),
-        by_person(np.array(wrong), np.array(compared), np.array(person)),
-    )
     recall = 100.0 * np.mean([np.mean(each, axis=0) for each in found.values()], axis=0)
     sure, maybe = np.mean(thresholds, axis=0).tolist()
+    total = float(np.sum(compared))
     return Bands(
-        examples, len(person), people, total, sure, maybe, rate, bound, float(np.sum(guessed)) / total,
-        float(recall[0]), float(recall[1]), beyond / total,
+        examples, np.array(person), np.array(compared, np.float64), np.array(wrong), sure, maybe,
+        float(np.sum(guessed)) / total, float(recall[0]), float(recall[1]), beyond / total,
     )  # fmt: skip
 
 
-def pooled(parts: list[Bands]) -> tuple[float, float, float]:
-    """Return rate, bound and comparisons of several numbers of examples together."""
-    compared = sum(part.compared for part in parts)
-    rate = sum(part.false_sure * part.compared for part in parts) / compared
-    distinct = sum(part.compared * part.people / part.trials for part in parts)
-    return rate, clopper_pearson(rate * distinct, distinct), compared
+def false_matches(parts: Sequence[Bands]) -> dict[str, float]:
+    """Return how many strangers of a million were taken for sure, of all parts, with its 95 % bound.
+
+    The bound is the greater of two: that of a bootstrap of people, and Clopper and Pearson's with every
+    comparison of a person and a face counted once, however often the person was tried.
+    """
+    person, compared, wrong = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("person", "compared", "wrong")
+    )
+    rate = float(wrong.sum() / compared.sum())
+    distinct = sum(
+        float(part.compared.sum()) * len(set(part.person.tolist())) / len(part.person) for part in parts
+    )
+    bound = max(clopper_pearson(rate * distinct, distinct), by_person(wrong, compared, person))
+    return {"millions": float(compared.sum()) / 1e6, "false_sure": 1e6 * rate, "bound": 1e6 * bound}
 
 
 def reliability(faces: LabelledFaces, model: MatchModel, examples: int, most: int) -> list[dict[str, float]]:
@@ -157,16 +161,19 @@ def absent(
     rng = np.random.default_rng((1, examples))
     sure: list[int] = []
     maybe: list[int] = []
+    real: list[float] = []
     for trial in trials(faces, examples, most, rng):
         strangers = cohort.strangers(trial.vector, examples, model)
         known = Recogniser.of(model, trial.vector, examples, strangers, cohort.faces)
         far = np.concatenate([trial.strangers, distractors @ trial.vector])
         sure.append(int((far >= known.sure).sum()))
         maybe.append(int((far >= known.maybe).sum()))
+        real.append(float((trial.strangers >= known.sure).mean()))
     return {
         "faces": len(everything),
         "searches": len(sure),
         "empty": 100.0 * float(np.mean(np.array(sure) == 0)),
         "false": float(np.mean(sure)),
         "guesses": float(np.mean(maybe)),
+        "real": len(everything) * float(np.mean(real)),
     }

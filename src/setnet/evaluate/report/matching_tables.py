@@ -8,8 +8,8 @@ from setnet.evaluate.report.tables import Column, Table, result_table
 
 
 def matching_tables(record: Record) -> list[Table]:
-    """Return what several examples change, the two bands, absent people, and what probabilities are worth."""
-    found = [_ways(record), _bands(record), _absent(record), _reliability(record)]
+    """Return what several examples change, the two bands, absent people, alike people, probabilities."""
+    found = [_ways(record), _bands(record), _absent(record), _alike(record), _reliability(record)]
     return [table for table in found if table.cells]
 
 
@@ -18,14 +18,10 @@ def _rows(record: Record, table: str) -> list[Row]:
 
 
 def _ways(record: Record) -> Table:
-    columns = [
-        Column(f"{situation} at {rate}", f"{situation}, {words}", digits=2)
-        for rate, words in (("0.0001", "1 in 10,000"), ("1e-05", "1 in 100,000"))
-        for situation in SITUATIONS
-    ]
+    columns = [Column(f"{situation} at 1e-05", situation, digits=2) for situation in SITUATIONS]
     note = (
-        "Percentage of a person's other faces found at that share of false matches. A wrong example shows "
-        "somebody else, whose faces count as false matches. Mean ± standard error over repeats."
+        "Percentage of a person's other faces found where one stranger in 100,000 is taken for them. A wrong "
+        "example shows somebody else, whose faces count as strangers'. Mean ± standard error over repeats."
     )
     return result_table("Several examples of a person", _rows(record, "ways"), columns, note)
 
@@ -57,12 +53,29 @@ def _absent(record: Record) -> Table:
         Column("empty", "without a sure match, %", fact=True),
         Column("false", "false sure matches", fact=True, digits=3),
         Column("guesses", "guesses", fact=True),
+        Column("real", "expected of real strangers", fact=True, digits=3),
     ]
     note = (
         "Searches for people who are not in the library. Beside the faces of the others, it has those of "
-        "virtual people, drawn from the statistics of real descriptors."
+        "virtual people, drawn from the statistics of real descriptors, who are less extreme: expected of as "
+        "many real strangers are the false sure matches of the real ones at the same thresholds."
     )
     return result_table("Absent people", _rows(record, "absent"), columns, note)
+
+
+def _alike(record: Record) -> Table:
+    columns = [
+        Column("libraries", "libraries", fact=True),
+        Column("recall_sure", "sure, %", fact=True),
+        Column("false_sure", "false sure per million", fact=True, digits=2),
+        Column("false_maybe", "false per 100,000, guesses too", fact=True, digits=2),
+    ]
+    note = (
+        "The people tested, divided into libraries of those who look alike, one example each. A stranger "
+        "there is more similar than elsewhere; thresholds that are measured in a library follow."
+    )
+    rows = _rows(record, "alike")
+    return result_table("Libraries of people who look alike: strangers' similarity", rows, columns, note)
 
 
 def _reliability(record: Record) -> Table:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.search.calibration import match_model_of
+from setnet.library.calibration.stored import match_model_of
 from setnet.library.search.cohort import Cohort
 from setnet.library.search.person_vector import person_vector
 from setnet.library.search.probability import MatchModel

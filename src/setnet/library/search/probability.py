@@ -135,6 +135,17 @@ class MatchModel:
         odds = _EXPECTED / (_EXPECTED + faces) * genuine / self._density(similarity, strangers)
         return odds / (1.0 + odds)
 
+    def similarity_of(self, probability: float, examples: int, strangers: Strangers, faces: int) -> float:
+        """Return the similarity at which a good face is this probably the person's; a worse one is sooner."""
+        low, high = strangers.mean, 1.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if self.probability(middle, examples, strangers, faces) < probability:
+                low = middle
+            else:
+                high = middle
+        return high
+
     def quality(self, face: Mapping[str, float]) -> float:
         """Return the share of its similarity that a face keeps for its size, sharpness and turn."""
         small, blurred, turned, doubtful = self.costs(face)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from setnet.library.search.probability import MatchModel, Strangers
 
-# A sure match: at most one stranger in a million is as similar, and one is to be expected in fifty searches.
-_SURE_RATE, _SURE_FALSE = 1e-6, 0.02
+# A sure match: one stranger in a million is as similar, one is to be expected in fifty searches, and even for
+# a face so good that more similarity was to be expected, the odds are three to one.
+_SURE_RATE, _SURE_FALSE, _SURE_PROBABILITY = 1e-6, 0.02, 0.75
 # A match at all: at most one stranger in ten thousand, and ten among all faces searched.
 _MAYBE_RATE, _MAYBE_FALSE = 1e-4, 10.0
-_ABOVE_REFUSED = 0.02  # faces of one and the same stranger differ by about so much
+# On LFW's training half, another face of a refused stranger exceeds the one refused by more in 3 % of cases.
+_ABOVE_REFUSED = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +69,8 @@ class Recogniser:
         strictness = max(1.0, (1.0 + seen) / (1.0 + faces * rate))
         maybe = model.threshold(rate / strictness, strangers)
         sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, strangers)
-        sure = max(sure, *(wrong + _ABOVE_REFUSED).tolist(), maybe)
+        probable = model.similarity_of(_SURE_PROBABILITY, examples, strangers, round(strictness * faces))
+        sure = max(sure, probable, maybe, *(wrong + _ABOVE_REFUSED).tolist())
         return cls(model, vector, examples, strangers, faces, sure, maybe, strictness)
 
     @property

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
+from setnet.library.calibration.match_trials import LabelledFaces, Trial, trials
 from setnet.library.search.cohort import evenly, measured
-from setnet.library.search.match_trials import LabelledFaces, Trial, trials
 from setnet.library.search.probability import MatchModel, Strangers
 
 EXAMPLES = (1, 2, 3, 5, 10)

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.search.calibration import match_model_of, model_calibration
+from setnet.library.calibration.match_fitting import fit_match_model
+from setnet.library.calibration.match_trials import LabelledFaces, trials
+from setnet.library.calibration.stored import match_model_of, model_calibration
 from setnet.library.search.cohort import Cohort
-from setnet.library.search.match_fitting import fit_match_model
-from setnet.library.search.match_trials import LabelledFaces, trials
 from setnet.library.search.probability import MatchModel
 from setnet.library.search.recogniser import Recogniser
 
