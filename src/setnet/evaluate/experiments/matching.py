@@ -21,6 +21,7 @@ from setnet.library import MatchModel, fit_match_model
 
 EXAMPLES = (1, 2, 3, 5, 10)
 LIBRARIES = 10  # of people who look alike
+VIRTUAL = 500  # people with several faces, where there are no real ones
 SITUATIONS = {"3 examples": (3, 0), "3, one wrong": (3, 1), "5 examples": (5, 0), "5, one wrong": (5, 1)}
 
 
@@ -62,7 +63,7 @@ def matching(
     settings: dict[str, object] = {"seed": seed, "faces": faces, "trials": trials, "repeats": repeats}
     model = VirtualPeople.load(people or LFW_LIKE)
     if descriptors is None:
-        halves = virtual_halves(model, difficulty, seed)
+        halves = virtual_halves(model, difficulty, seed, VIRTUAL)
         train, test, name = faces_of_people(halves.train), faces_of_people(halves.test), halves.name
         settings |= {
             "people": "virtual" if people is None else fingerprinted(people),

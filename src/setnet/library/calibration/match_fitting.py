@@ -18,7 +18,8 @@ LEAST_PEOPLE = 10  # with two faces or more
 _TRIALS = 1000  # for each number of examples
 _BOOTSTRAPS = 400
 _SURE = 0.95
-_PSEUDO = 50.0  # strangers in the tail, and own faces, that the constants of the prior model stand for
+# What the constants of a prior model count as: strangers in the tail, and people.
+_PRIOR_TAIL, _PRIOR_PEOPLE = 50.0, 10.0
 _QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,11 @@ class _Measured:
     excess: Floats  # by how much, in standard deviations, added up
     genuine: list[Floats]
     qualities: list[NDArray[np.float32] | None]
+
+    @property
+    def once(self) -> float:
+        """The share of the trials that counts everybody once."""
+        return len(np.unique(self.person)) / len(self.person)
 
 
 def fit_match_model(
@@ -115,10 +121,12 @@ def _tail(
 ) -> tuple[float, float]:
     """Return share and scale of the tail: the mean over numbers of examples, each weighing the same."""
     if prior is not None:
-        beyond, excess = sum(m.beyond.sum() for m in found), sum(m.excess.sum() for m in found)
-        compared = sum(m.compared.sum() for m in found)
-        rate = (beyond + _PSEUDO) / (compared + _PSEUDO / prior.tail_rate)
-        return float(rate), float((excess + _PSEUDO * prior.tail_scale) / (beyond + _PSEUDO))
+        beyond, excess, compared = (
+            sum(m.once * float(getattr(m, name).sum()) for m in found)
+            for name in ("beyond", "excess", "compared")
+        )
+        rate = (beyond + _PRIOR_TAIL) / (compared + _PRIOR_TAIL / prior.tail_rate)
+        return rate, (excess + _PRIOR_TAIL * prior.tail_scale) / (beyond + _PRIOR_TAIL)
     rng = np.random.default_rng((seed, 1))
     rates, scales = [], []
     for measured_ in found:
@@ -179,7 +187,7 @@ def _with_genuine(model: MatchModel, found: Sequence[_Measured], prior: MatchMod
     )
     if prior is None:
         return fitted
-    share = _PSEUDO / (_PSEUDO + sum(len(s) for s in found[0].genuine))
+    share = _PRIOR_PEOPLE / (_PRIOR_PEOPLE + len(np.unique(found[0].person)))
     names = ("genuine", "genuine_many", "genuine_spread", "genuine_spread_many", "stray")
     return replace(
         fitted, **{name: (1 - share) * getattr(fitted, name) + share * getattr(prior, name) for name in names}

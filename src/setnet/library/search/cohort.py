@@ -13,6 +13,7 @@ from setnet.library.search.probability import MatchModel, Strangers
 FACES = 2048  # of a sample
 _COMPARED = 1024  # of these, to see how many people they are
 _ALIKE = 1e-4  # two faces that so few strangers' are as similar as are one person's
+_LEAST_MEAN = 0.5  # standard deviations below the model's: so low it is for one person in fifty
 _CUT = 3.0  # standard deviations above the mean: what is more similar may be the person
 # How many people the model's constants count as: means differ more between sources of photos than spreads.
 _PRIOR_FOR_MEAN, _PRIOR_FOR_SPREAD = 10.0, 250.0
@@ -48,14 +49,16 @@ class Cohort:
     def strangers(self, vector: NDArray[np.floating], examples: int, model: MatchModel) -> Strangers:
         """Return what strangers' similarities to a person are like in this library.
 
-        With few people in it, the model's constants weigh more. Faces that may be the person's are left out,
-        however many they are.
+        With few people in it, the model's constants weigh more; and strangers who are less similar than in
+        any ordinary library do not make a match sure. Faces that may be the person's are left out, however
+        many they are.
         """
         known = model.strangers_to(examples)
         if not len(self.sample):
             return known
         seen = measured(self.sample, vector, known)
         mean = _weighed(seen.mean, self.people, known.mean, _PRIOR_FOR_MEAN)
+        mean = max(mean, known.mean - _LEAST_MEAN * known.spread)
         variance = _weighed(seen.spread**2, self.people, known.spread**2, _PRIOR_FOR_SPREAD)
         return Strangers(mean, float(np.sqrt(variance)))
 
