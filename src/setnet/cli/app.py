@@ -32,7 +32,7 @@ COMMANDS: dict[str, str] = {
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
     "train": "Train descriptors and set heads.",
-    "calibrate": "Fit the logistic score to your own descriptors.",
+    "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
 }
 

@@ -12,6 +12,7 @@ from .experiments.end_to_end import write_examples as write_examples
 from .experiments.fit import fit as fit
 from .experiments.identification import identify as identify
 from .experiments.inputs import Inputs as Inputs
+from .experiments.matching import matching as matching
 from .experiments.orthogonality import orthogonality as orthogonality
 from .experiments.retrieval import retrieval as retrieval
 from .experiments.running import Interrupted as Interrupted

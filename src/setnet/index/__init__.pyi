@@ -7,11 +7,13 @@ from .results import Item as Item
 from .results import Match as Match
 from .results import Report as Report
 from .results import Stats as Stats
+from .search.known_pairs import KnownPair as KnownPair
 from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
 from .search.options import SearchOptions as SearchOptions
 from .search.query import QueryLike as QueryLike
 from .search.ranked_items import RankedItems as RankedItems
+from .search.scoring import Scoring as Scoring
 from .setindex import SetIndex as SetIndex
 from .settings import PRECISIONS as PRECISIONS
 from .storage.catalog_access import ReadAccess as ReadAccess

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.index.search.known_pairs import KnownPair
 from setnet.index.search.scope import Allowed
 from setnet.index.settings import GIVEN, Settings, head_named, spec_of
 from setnet.index.storage.catalog import Catalog
@@ -125,6 +126,13 @@ class IndexReader:
     def snapshot(self) -> Snapshot:
         """Return the state of the latest commit."""
         return self.view(None)[0]
+
+    def known_pairs(self, known: Mapping[str, Sequence[KnownPair]] | None) -> dict[int, Sequence[KnownPair]]:
+        """Return what is known of pairs by sequence number; items that are not stored have none."""
+        if not known:
+            return {}
+        with self.catalog() as catalog:
+            return {seq: known[name] for name, seq in catalog.seqs_of(list(known)).items()}
 
     def seqs_of(self, ids: Sequence[str], consequence: str = "") -> NDArray[np.int64]:
         """Return the sequence numbers of items in ascending order; an id that is not stored is an error."""

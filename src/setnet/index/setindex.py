@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.index.arguments import whole
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
-from setnet.index.kernels import backend
 from setnet.index.reader import IndexReader
 from setnet.index.recovery.backup import BackupReport, back_up
 from setnet.index.recovery.check import check_index
@@ -26,8 +26,9 @@ from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
 from setnet.index.settings import Settings, chosen_head, head_named
+from setnet.index.statistics import stats_of
 from setnet.index.storage.creation import create_files
-from setnet.index.storage.shape import SetSpec, Shape
+from setnet.index.storage.shape import Shape
 from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 
@@ -292,7 +293,8 @@ class SetIndex:
             ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
         **options
             ``candidates``, ``first``, ``probes``, ``where``, ``at_least``, ``only``, ``without``,
-            ``aggregate_query``, ``examples``, ``matching`` and ``threads``, as in `SearchOptions`.
+            ``aggregate_query``, ``examples``, ``matching``, ``scoring``, ``known`` and ``threads``, as in
+            `SearchOptions`.
         """
         return self.answer([query], SearchOptions(k, mode, **options))[0]
 
@@ -324,23 +326,25 @@ class SetIndex:
     def _searcher(self, options: SearchOptions) -> Searcher:
         snapshot, allowed = self._reader.view(options.where)
         head = self.head if options.mode in ("set", "fast") else None
-        return Searcher(Scope(snapshot, options, allowed), self._reader.settings, head)
+        known = self._reader.known_pairs(options.known)
+        return Searcher(Scope(snapshot, options, allowed, known), self._reader.settings, head)
 
     @renamed("people", "query")
     @own_errors
     def rerank(
-        self, query: QueryLike, ids: Sequence[str], k: int = 100, examples: str = "aggregate"
+        self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[MoreOptions]
     ) -> list[Hit]:
         """Return the best k of the items named by ``ids``, by the matching of their elements.
 
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
-        elements are never hits.
+        elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
         """
-        options = SearchOptions(k, examples=examples)
+        chosen = SearchOptions(k, **options)
         seqs = self._reader.seqs_of(ids)
         snapshot = self._reader.snapshot()
         rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
-        return Searcher(Scope(snapshot, options), self._reader.settings).reranked(query, rows)
+        scope = Scope(snapshot, chosen, known=self._reader.known_pairs(chosen.known))
+        return Searcher(scope, self._reader.settings).reranked(query, rows)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -375,23 +379,14 @@ class SetIndex:
         raise InvalidInputError(f"id {item!r} is not in the index")
 
     @own_errors
+    def sample(self, count: int) -> NDArray[np.float32]:
+        """Return ``count`` elements, or all there are, evenly spaced over the items in order of insertion."""
+        return self._reader.snapshot().sample(whole("count", count, 1))
+
+    @own_errors
     def stats(self) -> Stats:
         """Return what the index holds and its size on disk, file by file."""
-        with self._reader.reading() as catalog:
-            sql = (
-                "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) "
-                "FROM segments"
-            )
-            ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
-            items, tag_count = catalog.living_items(), catalog.count("tag_names")
-        files = sorted(p for p in self.path.rglob("*") if p.is_file())
-        sizes = {str(p.relative_to(self.path)): p.stat().st_size for p in files if p.exists()}
-        sets = self.shape.sets or SetSpec("none", 0, 0)
-        return Stats(
-            items=items, elements=elements, segments=segments, deleted=deleted,
-            bytes_by_file=sizes, dim=self.shape.dim, precision=self.shape.precision, set_vectors=sets.name,
-            set_dim=sets.dim, set_bits=sets.bits, tags=tag_count, kernels=backend.level(),
-        )  # fmt: skip
+        return stats_of(self._reader)
 
     @own_errors
     def check(self) -> Report:

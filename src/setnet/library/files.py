@@ -16,6 +16,7 @@ from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict, restrict_with_notice
 from setnet.library.maintenance.replacement import expire_quarantine
 from setnet.library.people.people import People
+from setnet.library.search.matching import Matching
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX
 from setnet.library.store.paths import as_path, shown
@@ -43,6 +44,7 @@ class LibraryFiles:
             self._database.close()
             raise NotAnIndexError(f"{shown(path)} holds no complete library: run `setnet repair`")
         self.people = People(self._database, self.dim, lambda photo_id: self.set_index.elements(photo_id))
+        self.matching = Matching(self)
 
     def __enter__(self) -> Self:
         return self

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.library.calibration.stored import own_calibration, store_calibration
 from setnet.library.library_people import LibraryPeople
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
+from setnet.library.people.person import PersonDetails
 from setnet.library.search.answer import Answer
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, person_from
@@ -27,12 +29,14 @@ from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
+    from setnet.library.calibration.library_calibration import CalibrationReport, Groups
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw
     from setnet.library.redescription.report import RedescribeReport
+    from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
@@ -232,7 +236,7 @@ class Library(LibraryPeople):
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
         when the library changes meanwhile. `most` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.catalog, query, self._as_person, most)
+        return Ranking(self.set_index, self.catalog, self.matching, query, self._as_person, most)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
@@ -251,6 +255,35 @@ class Library(LibraryPeople):
             return self.person(person)
         descriptors = np.atleast_2d(np.asarray(person, dtype=np.float32))
         return QueryPerson(f"person {number}", descriptors)
+
+    @own_errors
+    def calibrate(self, groups: Groups | None = None) -> CalibrationReport:
+        """Fit what similarities mean to the library's people, and to groups of faces of one person each.
+
+        `groups` are faces by group, each a photo's id and the number of the face in it from 0.
+        """
+        from setnet.library.calibration.library_calibration import calibrate_library
+
+        return calibrate_library(self, groups)
+
+    @own_errors
+    def store_calibration(self, model: MatchModel | None) -> None:
+        """Store the library's own calibration; None goes back to that of its descriptor model."""
+        store_calibration(self._database, self.settings, model)
+
+    @own_errors
+    def photos_of(self, name: str) -> int:
+        """Return in how many photos a saved person surely is."""
+        if not self.people.get(name).examples:  # all forgotten with the photos they came from
+            return 0
+        query = PhotoQuery([name], k=1, at_least=1, sure=True, totals=True)
+        return sum(total.photos for total in self.rank(query, most=1).totals or ())
+
+    @own_errors
+    def person_details(self, name: str) -> PersonDetails:
+        """Return a saved person with their example faces and number of photos."""
+        person = self.people.get(name)
+        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
 
     @own_errors
     def photo(self, photo_id: str) -> LibraryPhoto:
@@ -283,6 +316,7 @@ class Library(LibraryPeople):
             dim=self.dim,
             set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
+            calibrated=own_calibration(self.catalog, self.settings) is not None,
         )
 
     @own_errors

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.durable import own_errors, transaction
-from setnet.index import SearchOptions
 from setnet.library.files import LibraryFiles
 from setnet.library.people.example import Example
-from setnet.library.people.person import Person, PersonDetails
+from setnet.library.people.person import Person
 from setnet.library.people.saving import save
 from setnet.library.search.photo_faces import face_at, picture_of
 from setnet.library.search.query_person import examples_from
@@ -83,18 +82,3 @@ class LibraryPeople(LibraryFiles):
         from setnet.library.people.importing import import_file
 
         return import_file(self.people, file, self.catalog.meta("model") or "", use_descriptors=descriptors)
-
-    @own_errors
-    def photos_of(self, name: str) -> int:
-        """Return in how many photos a saved person is."""
-        if not self.people.get(name).examples:  # all forgotten with the photos they came from
-            return 0
-        index = self.set_index
-        options = SearchOptions(k=len(index), at_least=1)
-        return len(index.ranked([self.people.descriptors(name)], options))
-
-    @own_errors
-    def person_details(self, name: str) -> PersonDetails:
-        """Return a saved person with their example faces and number of photos."""
-        person = self.people.get(name)
-        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))

@@ -74,7 +74,8 @@ def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Ar
                 yield Kind.PACK, _pack(rng, half, dim, part)
         for combine in (0, 1, 2):
             for dim in (1, 10, 128):
-                yield Kind.EVALUATE, _evaluate(rng, half, dim, combine)
+                for shifts in ((0.0, 0.0, 0.0), (0.0, -0.125, -0.25)):
+                    yield Kind.EVALUATE, _evaluate(rng, half, dim, combine, shifts)
     for bits in (32, 16, 8, 4, 1):
         for dim in (1, 64, 100, 1024):
             yield Kind.SET_SIMILARITIES, _set_similarities(rng, bits, dim)
@@ -188,7 +189,9 @@ def _pack(rng: np.random.Generator, half: int, dim: int, part: lanes.Part) -> Ar
     return [meta, elements, slots, codes, scales, np.array(norms)]
 
 
-def _evaluate(rng: np.random.Generator, half: int, dim: int, combine: int) -> Arrays:
+def _evaluate(
+    rng: np.random.Generator, half: int, dim: int, combine: int, shifts: tuple[float, ...]
+) -> Arrays:
     _, offsets = _layout(rng)
     elements = _elements(rng, int(offsets[-1]), dim, half)
     first_row = np.array([0, 2, 3, 6] if combine else [0, 1, 2, 3], np.int64)
@@ -196,11 +199,14 @@ def _evaluate(rng: np.random.Generator, half: int, dim: int, combine: int) -> Ar
     query = np.zeros((rows, -(-dim // 8) * 8))
     query[:, :dim] = rng.normal(size=(rows, dim)) / np.sqrt(dim)
     items = rng.permutation(len(offsets) - 1).astype(np.int64)
-    n, logistic = len(items), np.array([8.0, -1.0])
+    n, shift = len(items), np.array(shifts)
+    least = np.array([0.125, *(0.125 - shift)])[[1, 2, 3, 0]]  # of the one that is not wanted at the end
     out = (np.empty(n), np.empty(n), np.empty((n, 3)), np.empty((n, 3), np.int32), np.empty(n, np.int32),
            np.empty(n, np.uint8), np.empty(n, np.uint8))  # fmt: skip
-    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, 8.0, -1.0, items, *out)
+    reference.evaluate(elements, half, dim, offsets, query, first_row, combine, 1, 8.0, -1.0, shift, least,
+                       items, *out)  # fmt: skip
     meta = np.array([half, dim, 3, combine, 1], np.int64)
+    logistic = np.concatenate([[8.0, -1.0], shift, least])
     return [meta, elements, offsets, query, first_row, items, logistic, *out]
 
 

@@ -97,10 +97,10 @@ static int64_t pack_off(const Case *c) {
 
 static int64_t evaluate_off(const Case *c) {
   const int64_t *meta = c->array[0], dim = meta[1], size = meta[2], n = c->bytes[5] / 8;
-  const double *logistic = c->array[6];
+  const double *logistic = c->array[6]; /* w and b, the shifts, the least similarities */
   const Elements elements = {c->array[1], (int)meta[0], dim, c->array[2]};
   const QuerySet query = {c->array[3], (dim + 7) / 8 * 8, size, c->array[4], (int)meta[3], meta[4],
-                          logistic[0], logistic[1]};
+                          logistic[0], logistic[1], logistic + 2, logistic + 2 + size};
   void *out[7]; /* score, sum of similarities, similarities, elements, matched, unmatched, unwanted */
   for (int i = 0; i < 7; i++) out[i] = malloc((size_t)c->bytes[7 + i]);
   Scores scores = {out[0], out[1], out[2], out[3], out[4], out[5], out[6]};

@@ -21,6 +21,7 @@ from setnet.index import greedy_matches
 from setnet.index.kernels import backend, lanes, reference
 from setnet.index.search.codes import Codes
 from setnet.index.search.query import Query
+from setnet.index.search.scoring import Scoring
 from setnet.index.storage.segments.segment_file import crc32
 from setnet.sets import BitCodec, code_bits, codec
 from setnet.sets.logistic import Logistic
@@ -189,21 +190,24 @@ def test_pack(precision: str, dim: int) -> None:
 @compiled
 @pytest.mark.parametrize("combine", [0, 1, 2])
 @pytest.mark.parametrize("precision", ["float32", "float16"])
-def test_evaluate(combine: int, precision: str) -> None:
+@pytest.mark.parametrize("scoring", [None, Scoring(8.0, (0.25, 0.3, 0.2), (0.1, 0.35, 0.2), (0.4,))])
+def test_evaluate(combine: int, precision: str, scoring: Scoring | None) -> None:
     rng = np.random.default_rng(combine)
     counts = np.array([1, 5, 2, 40, 3, 3, 1])
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
     sizes = [2, 1, 3] if combine else [1, 1, 1]
     groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
-    query = Query.of(groups, [groups[0][:1]], ["aggregate", "mean", "max"][combine], Logistic(8.0, -2.0))
+    rule = ["aggregate", "mean", "max"][combine]
+    query = Query.of(groups, [groups[0][:1]], rule, Logistic(8.0, -2.0), scoring)
     items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
     results: list[tuple[NDArray[Any], ...]] = []
     for kernels in (reference, backend.kernels):
         out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
                np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
         kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.first_row,
-                         query.combine, query.without, 8.0, -2.0, items, *out)  # fmt: skip
+                         query.combine, query.without, query.logistic.w, query.logistic.b, query.shift,
+                         query.least, items, *out)  # fmt: skip
         results.append(out)
     for found, expected in zip(results[1], results[0], strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -19,7 +19,7 @@ def test_the_faces_of_a_photo_are_numbered_from_the_left_and_named(
 ) -> None:
     library.add_person("Cleo", [portrait("P003")])
     seen = seen_in(str(photos / "2019" / "three.jpg"), library.path)
-    assert [name for name, _ in seen.names] == ["", "", "Cleo"]
+    assert [identity.name for identity in seen.names] == ["", "", "Cleo"]
     facts = json.loads(json.dumps(seen.to_dict()))
     assert [face["number"] for face in facts["faces"]] == [1, 2, 3]
     assert facts["faces"][0]["box"][0] < facts["faces"][1]["box"][0] < facts["faces"][2]["box"][0]

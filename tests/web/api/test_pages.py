@@ -142,7 +142,7 @@ def test_a_cursor_of_another_query_is_refused(client: TestClient, change: dict[s
 
 
 def test_totals_come_with_every_page_and_the_first_search(client: TestClient, searches: list[int]) -> None:
-    expected = [{"matched": 2, "photos": 5}, {"matched": 1, "photos": 60}]
+    expected = [{"matched": 2, "photos": 5, "sure": 5}, {"matched": 1, "photos": 60, "sure": 60}]
     first = ask(client, k=10, totals=True)
     assert first["totals"] == expected
     assert len(follow(client, first, k=10, totals=True)) == 55

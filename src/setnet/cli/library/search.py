@@ -34,6 +34,17 @@ def search(
         typer.Option(min=0, metavar="N", help="Only photos with at least this many of them [default: 1]."),
     ] = None,
     only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
+    sure: Annotated[bool, typer.Option("--sure", help="Only sure matches count, no guesses.")] = False,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=-1.0,
+            max=1.0,
+            metavar="X",
+            help="A face matches from this similarity on [default: follows from the number of example faces "
+            "and of faces searched].",
+        ),
+    ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
@@ -63,6 +74,7 @@ def search(
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
+    A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits.
     """
     from setnet.library import Conditions, PhotoQuery, contact_sheet
@@ -74,6 +86,8 @@ def search(
         mode=mode,
         at_least=len(people) if all_people else 1 if at_least is None else at_least,
         only=only,
+        sure=sure,
+        min_similarity=min_similarity,
         totals=True,
         conditions=Conditions.parse(after, before, folder, faces),
     )
@@ -116,17 +130,26 @@ def _print(answer: Answer, json: bool, roughly: str) -> None:
 def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
     """Return how many photos have how many of the people; `fast`, which looks at some, knows a least number.
 
+    Photos in which one of the matches is a guess are counted apart.
+
     >>> from setnet.library import GroupTotal
-    >>> _totals((GroupTotal(2, 1), GroupTotal(1, 1240)), 2, "")
-    'all 2: 1 photo, 1 of 2: 1,240 photos'
+    >>> _totals((GroupTotal(2, 1, 1), GroupTotal(1, 1240, 1200)), 2, "")
+    'all 2: 1 photo, 1 of 2: 1,200 photos and maybe 40'
     """
     groups = [
-        f"{f'all {people}' if matched == people else f'{matched} of {people}'}: "
-        f"{roughly}{photos:,} photo{'' if photos == 1 else 's'}"
-        for matched, photos in totals
+        f"{f'all {people}' if total.matched == people else f'{total.matched} of {people}'}: "
+        f"{roughly}{_photos(total)}"
+        for total in totals
     ]
     return ", ".join(groups) if people > 1 else groups[0].partition(": ")[2] + " with this person"
 
 
+def _photos(total: GroupTotal) -> str:
+    maybe = total.photos - total.sure
+    if maybe and not total.sure:
+        return f"maybe {maybe:,} photo{'' if maybe == 1 else 's'}"
+    return f"{total.sure:,} photo{'' if total.sure == 1 else 's'}{f' and maybe {maybe:,}' if maybe else ''}"
+
+
 def _who(hit: PhotoHit) -> str:
-    return ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches) or "-"
+    return ", ".join(f"{m.label} {m.similarity:.2f}" for m in hit.matches) or "-"

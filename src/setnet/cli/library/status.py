@@ -38,6 +38,7 @@ def status(
         ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
         ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
         ("set vectors", now.set_vectors),
+        ("calibration", "fitted to this library" if now.calibrated else "of the descriptor model"),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
     ]
     if counts.unfinished:

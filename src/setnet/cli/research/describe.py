@@ -23,6 +23,9 @@ def describe(
     descriptor: Annotated[
         str, typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`.")
     ] = "sface",
+    min_face: Annotated[
+        float, typer.Option(min=1, metavar="PIXELS", help="Leave out faces smaller than this.")
+    ] = 40,
     workers: Annotated[
         int | None,
         typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
@@ -39,7 +42,7 @@ def describe(
     from setnet.faces import FaceSettings
     from setnet.library import describe_photos, shown
 
-    settings = FaceSettings(detector=detector, descriptor=descriptor)
+    settings = FaceSettings(detector=detector, descriptor=descriptor, min_face=min_face)
     with IndexProgressBar(silent=json) as bar:
         done = describe_photos(photos, out, settings, all_faces=all_faces, workers=workers, progress=bar.show)
     facts = {

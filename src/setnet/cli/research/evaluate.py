@@ -118,6 +118,33 @@ _on_single_faces(
 
 
 @app.command()
+@experiment("matching")
+def matching(
+    descriptors: shared.Descriptors = None,
+    degraded: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE.npz",
+            help="Descriptors of degraded copies of the same photos; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    people: shared.People = None,
+    json: shared.Json = None,
+    plots: shared.Plots = None,
+    constants: Annotated[
+        Path | None, typer.Option(metavar="FILE.toml", help="Write the fitted constants here.")
+    ] = None,
+    faces: Annotated[int, typer.Option(min=1, help="Faces in which absent people are searched.")] = 100_000,
+    trials: Annotated[int, typer.Option(min=100, help="People tried per number of examples.")] = 8000,
+    repeats: shared.Repeats = 5,
+    seed: shared.Seed = 0,
+    difficulty: shared.Difficulty = 1.0,
+) -> None:
+    """How sure a match is: false matches and recall of sure and maybe; what several examples change."""
+
+
+@app.command()
 @experiment("fit")
 def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],
@@ -166,7 +193,10 @@ def degrade(
     photos: Annotated[Path, typer.Argument(metavar="PHOTOS", help="Folder of .jpg photos.")],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The copies are written here.")],
     kind: Annotated[
-        str, typer.Option(help="coarse (small, noisy, compressed) or shaken (blurred, turned, hidden).")
+        str,
+        typer.Option(
+            help="coarse (few pixels, noisy, compressed), shaken (blurred, turned, hidden), small (far off)."
+        ),
     ] = "coarse",
 ) -> None:
     """Write degraded copies of photos, to train or test on photos unlike the ones at hand."""

@@ -1,7 +1,7 @@
 """Degraded copies of photos, for heads that must also hold for photos unlike those they were made from.
 
 *coarse*: few pixels, other light and colours, noise, strong compression. *shaken*: blurred along a line,
-turned, flat in contrast, a part hidden.
+turned, flat in contrast, a part hidden. *small*: taken from further away, and nothing else.
 """
 
 from __future__ import annotations
@@ -49,9 +49,20 @@ def _shaken(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
     return _pixels(light), 90
 
 
+def _small(photo: Pixels, rng: np.random.Generator) -> tuple[Pixels, int]:
+    height, width = photo.shape[:2]
+    scale = math.exp(rng.uniform(math.log(0.2), math.log(0.9)))
+    small = cv2.resize(photo, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
+    top, left = (height - small.shape[0]) // 2, (width - small.shape[1]) // 2
+    wall = np.full_like(photo, 128)
+    wall[top : top + small.shape[0], left : left + small.shape[1]] = small
+    return wall, 90
+
+
 KINDS: dict[str, Callable[[Pixels, np.random.Generator], tuple[Pixels, int]]] = {
     "coarse": _coarse,
     "shaken": _shaken,
+    "small": _small,
 }
 
 

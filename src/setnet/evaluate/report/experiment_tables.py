@@ -8,6 +8,7 @@ from dataclasses import replace
 from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.claim_rows import leads, measure, over_seeds
+from setnet.evaluate.report.matching_tables import matching_tables
 from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
 
@@ -182,6 +183,7 @@ _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
     "claim": _claim,
     "fit": _fit,
     "identify": _identify,
+    "matching": matching_tables,
     "orthogonality": _orthogonality,
     "photos": _photos,
     "retrieval": _retrieval,

@@ -66,35 +66,40 @@ def _sigmoid(z: NDArray[Any]) -> NDArray[Any]:
 
 def evaluate(
     rows: NDArray[Any], half: int, dim: int, offsets: NDArray[np.int64], query: NDArray[np.float64],
-    first_row: NDArray[np.int64], combine: int, without: int, w: float, b: float, items: NDArray[np.int64],
+    first_row: NDArray[np.int64], combine: int, without: int, w: float, b: float,
+    shift: NDArray[np.float64], least: NDArray[np.float64], items: NDArray[np.int64],
     score: NDArray[np.float64], similarity_sum: NDArray[np.float64], similarity: NDArray[np.float64],
     element: NDArray[np.int32], matched: NDArray[np.int32], unmatched: NDArray[np.uint8],
     unwanted: NDArray[np.uint8],
 ) -> None:  # fmt: skip
-    """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities."""
-    threshold = -b / w
+    """Score items one by one: float64 similarities, greedy pairs, the sum of their probabilities.
+
+    ``shift`` is added to the similarities of each query element where they are scored and ordered; ``least``
+    is the similarity from which each query element, and then each unwanted vector, is matched.
+    """
+    size = len(first_row) - 1
     wanted = query[: first_row[-1], :dim]
     others = query[first_row[-1] : first_row[-1] + without, :dim]
     for i, item in enumerate(items.tolist()):
         stored = rows[offsets[item] : offsets[item + 1]].astype(np.float64)
         sims = wanted @ stored.T
-        key = pair = sims
-        if combine:
-            groups = [slice(a, z) for a, z in pairwise(first_row)]
-            if combine == 1:
-                key = np.stack([_sigmoid(w * sims[g] + b).mean(axis=0) for g in groups])
-                pair = np.stack([sims[g].mean(axis=0) for g in groups])
-            else:
-                key = pair = np.stack([sims[g].max(axis=0) for g in groups])
+        groups = [sims[a:z] for a, z in pairwise(first_row)]
+        if combine == 1:
+            rows_of = zip(groups, shift, strict=True)
+            key = np.stack([_sigmoid(w * (g + moved) + b).mean(axis=0) for g, moved in rows_of])
+            pair = np.stack([g.mean(axis=0) for g in groups])
+        else:
+            pair = np.stack([g.max(axis=0) for g in groups])
+            key = pair + shift[:, None]
         element[i], similarity[i], score[i], similarity_sum[i], matched[i] = -1, 0.0, 0.0, 0.0, 0
         for p, e in greedy_pairs(key):
             s = pair[p, e]
             element[i, p], similarity[i, p] = e, s
-            score[i] += key[p, e] if combine == 1 else _sigmoid(np.asarray(w * s + b))
+            score[i] += key[p, e] if combine == 1 else _sigmoid(np.asarray(w * (s + shift[p]) + b))
             similarity_sum[i] += s
-            matched[i] += s >= threshold
-        unmatched[i] = bool((pair.max(axis=0) < threshold).any())
-        unwanted[i] = bool(without and (others @ stored.T >= threshold).any())
+            matched[i] += s >= least[p]
+        unmatched[i] = bool((pair < least[:size, None]).all(axis=0).any())
+        unwanted[i] = bool(without and (others @ stored.T >= least[size:, None]).any())
 
 
 def scan(

@@ -15,7 +15,7 @@ from setnet.index.search import scan
 from setnet.index.search.passes import Estimates
 from setnet.index.search.probing import probed
 from setnet.index.search.query import Query
-from setnet.index.search.ranking import Rows, Scored, Top, score_elements, score_sets
+from setnet.index.search.ranking import Rows, Scored, Top, score_sets
 from setnet.index.search.scope import Allowed, Scope
 from setnet.index.storage.snapshot import Field
 
@@ -41,7 +41,7 @@ def set_only(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = 
         scored = score_sets(scope.snapshot, rows, set_queries[i])
         if plain:
             return scored
-        by_elements = score_elements(scope.snapshot, rows, queries[i])
+        by_elements = scope.score_all(rows, queries[i])
         return scored.those(by_elements.passing(options.at_least, options.only))
 
     least = [-1.0] * len(set_queries)
@@ -74,7 +74,7 @@ def _by_elements(
     def second_look(i: int, rows: Rows) -> Scored:
         return scope.score(rows, queries[i])
 
-    least = [scope.least_score(query) for query in queries]
+    least = [query.least_score(scope.options.at_least) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(scan.ElementScan):
         read(look, partial(ranking.floor_among, at))
@@ -125,6 +125,7 @@ class _Ranking:
         self._least = least
         self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
         self._lanes = _open_lanes(field, scope.allowed) if scope.allowed is not None else None
+        self._first = field.lanes_of(scope.sure_rows())
 
     @property
     def best(self) -> list[Scored]:
@@ -154,6 +155,9 @@ class _Ranking:
             closed[self._lanes] = False
             look.bounds[:, closed] = -1.0
         for i, top in enumerate(self._tops[at : at + len(look.queries)]):
+            first = self._first[look.bounds[i, self._first] >= 0]
+            self._offer(at + i, first)
+            look.bounds[i, first] = -1.0
             if candidates is not None:
                 self._offer(at + i, look.best(i, candidates))
                 continue

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from setnet.errors import InvalidInputError, one_of
 from setnet.index.arguments import whole
+from setnet.index.search.known_pairs import KnownPair
 from setnet.index.search.query import EXAMPLES, VectorsLike
+from setnet.index.search.scoring import Scoring
 
 MODES = ("exact", "fast", "set", "tags")
 MATCHINGS = ("greedy", "optimal")
@@ -28,6 +30,8 @@ class MoreOptions(TypedDict, total=False):
     aggregate_query: bool
     examples: str
     matching: str
+    scoring: Scoring | None
+    known: Mapping[str, Sequence[KnownPair]] | None
     threads: int | None
 
 
@@ -55,7 +59,7 @@ class SearchOptions:
     where
         Conditions on attributes, see `setnet.index.storage.attributes`.
     at_least
-        Least number of query elements that must be matched (similarity at or above the logistic's threshold).
+        Least number of query elements that must be matched (similarity at or above its threshold).
     only
         Leave out items with an element that matches no query element.
     without
@@ -67,6 +71,11 @@ class SearchOptions:
         the ``"mean"`` or ``"max"`` of their scores.
     matching
         ``"greedy"`` as in the paper, or ``"optimal"`` (Hungarian) for comparison.
+    scoring
+        Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
+        set vectors, which keep theirs.
+    known
+        By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
     threads
         Number of threads; one per usable core by default.
     """
@@ -83,6 +92,8 @@ class SearchOptions:
     aggregate_query: bool = False
     examples: str = "aggregate"
     matching: str = "greedy"
+    scoring: Scoring | None = None
+    known: Mapping[str, Sequence[KnownPair]] | None = None
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -99,6 +110,8 @@ class SearchOptions:
         for name, least in (("threads", 1), ("probes", 0)):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), least)
+        if self.known and self.matching != "greedy":
+            raise InvalidInputError("known pairs are for greedy matching: leave out matching='optimal'")
         if self.aggregate_query and self.mode not in ("set", "fast"):
             raise InvalidInputError(
                 f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {self.mode!r}"

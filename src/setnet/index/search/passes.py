@@ -27,7 +27,7 @@ class Pass:
         coded = [self._coded(query, snapshot) for query in queries]
         rows = [np.concatenate([getattr(codes, name) for codes in coded]) for name in ROWS]
         owner = np.repeat(np.arange(len(queries)), [len(codes.start) for codes in coded])
-        one = coded[0]  # the logistic is the index's own
+        one = coded[0]  # queries of one search have the same logistic
         self._query, self._weight = rows[:-1], rows[-1]
         self._shares = (one.w, one.threshold, one.inflate, owner)
 
@@ -94,6 +94,7 @@ class Estimates(High):
     def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
         super().__init__(snapshot, queries)
         self._wanted = np.concatenate([query.wanted for query in queries]).astype(np.float32)
+        self._moved = np.concatenate([query.row_shift for query in queries]).astype(np.float32)
 
     def reads(self, segment: Segment) -> bool:
         """Return whether a segment has one-bit codes in a rotation that is known here."""
@@ -104,7 +105,7 @@ class Estimates(High):
 
     def _shift(self, segment: Segment) -> NDArray[np.float32] | float:
         shift: NDArray[np.float32] = self._wanted @ segment.array("bit_centre")
-        return shift
+        return shift + self._moved
 
 
 class Listed(Estimates):

@@ -28,7 +28,16 @@ def probed(scope: Scope, query: Query) -> Scored:
     scores = np.concatenate([scores for _, scores in found])
     low = np.partition(scores, len(scores) - wanted)[len(scores) - wanted] if len(scores) > wanted else -1.0
     rows: Rows = [(s, np.sort(rows[scores >= low])) for s, (rows, scores) in enumerate(found) if len(rows)]
-    return scope.best_of(rows, query)
+    return scope.best_of(_with_sure(scope, rows), query)
+
+
+def _with_sure(scope: Scope, rows: Rows) -> Rows:
+    """Return the rows and those of pairs that are known to match, wherever these lie."""
+    both = dict(rows)
+    for s, sure in scope.sure_rows():
+        more = sure if scope.allowed is None else sure[scope.allowed[s][sure]]
+        both[s] = np.union1d(both.get(s, more), more)
+    return sorted(both.items(), key=lambda part: part[0])
 
 
 def _candidates(scope: Scope, s: int, query: Query, wanted: int) -> Found:

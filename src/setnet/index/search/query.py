@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.index.arguments import check_vectors
+from setnet.index.search.scoring import Scoring
 from setnet.sets import Aggregator, Logistic
 
 EXAMPLES = ("aggregate", "mean", "max")
@@ -27,7 +28,10 @@ class Query:
     """Rows to be compared, and which of them belong to which query element.
 
     ``rows`` are float64, padded to a multiple of eight dimensions: first the example rows of each query
-    element (from ``first_row`` on), then one row per unwanted vector.
+    element (from ``first_row`` on), then one row per unwanted vector. A pair of similarity s adds
+    ``logistic.probability(s + shift)`` of its query element to the score; no shift is above 0, so that the
+    logistic alone bounds all of them. ``least`` is the similarity from which each query element, and then
+    each unwanted vector, is matched.
     """
 
     rows: NDArray[np.float64]
@@ -36,10 +40,26 @@ class Query:
     combine: int
     without: int
     logistic: Logistic
+    shift: NDArray[np.float64]
+    least: NDArray[np.float64]
 
     @classmethod
-    def of(cls, elements: list[Floats], without: list[Floats], examples: str, logistic: Logistic) -> Query:
+    def of(
+        cls,
+        elements: list[Floats],
+        without: list[Floats],
+        examples: str,
+        logistic: Logistic,
+        scoring: Scoring | None = None,
+    ) -> Query:
         """Build a query from one (n, dim) array of examples per query element."""
+        if scoring is None:
+            shift = np.zeros(len(elements))
+            least = np.full(len(elements) + len(without), logistic.threshold)
+        else:
+            scoring.check(len(elements), len(without))
+            logistic, shift = scoring.logistic, scoring.shift
+            least = np.array([*scoring.thresholds, *scoring.without])
         if examples == "aggregate":
             elements = [merged(group) for group in elements]
         several = any(len(group) > 1 for group in elements)
@@ -48,7 +68,8 @@ class Query:
         rows = np.zeros((sum(map(len, groups)), -(-dim // 8) * 8))
         rows[:, :dim] = np.concatenate(groups)
         first_row = np.concatenate([[0], np.cumsum([len(group) for group in elements])]).astype(np.int64)
-        return cls(rows, dim, first_row, EXAMPLES.index(examples) if several else 0, len(without), logistic)
+        combine = EXAMPLES.index(examples) if several else 0
+        return cls(rows, dim, first_row, combine, len(without), logistic, shift, least)
 
     @property
     def size(self) -> int:
@@ -59,6 +80,18 @@ class Query:
     def wanted(self) -> NDArray[np.float64]:
         """The rows of the query elements, without padding."""
         return self.rows[: self.first_row[-1], : self.dim]
+
+    @property
+    def row_shift(self) -> NDArray[np.float64]:
+        """The shift of each row of the query elements."""
+        return np.repeat(self.shift, np.diff(self.first_row))
+
+    def least_score(self, matches: int) -> float:
+        """Return the lowest score that an item with so many matches can have."""
+        if self.averages or not matches:
+            return -1.0
+        each = np.sort(self.logistic.probability(self.least[: self.size] + self.shift))
+        return float(each[:matches].sum()) * (1 - 1e-9)
 
     @property
     def averages(self) -> bool:

@@ -87,9 +87,9 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str =
     for segment, which, part in _parts(snapshot, rows, out):
         backend.kernels.evaluate(
             segment.elements, int(segment.elements.dtype.itemsize == 2), query.dim, segment.offsets,
-            query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, which,
-            out.score[part], out.similarity_sum[part], out.similarity[part], out.element[part],
-            out.matched[part], out.unmatched[part], out.unwanted[part],
+            query.rows, query.first_row, query.combine, query.without, logistic.w, logistic.b, query.shift,
+            query.least, which, out.score[part], out.similarity_sum[part], out.similarity[part],
+            out.element[part], out.matched[part], out.unmatched[part], out.unwanted[part],
         )  # fmt: skip
         if not np.isfinite(out.similarity_sum[part]).all():
             raise segment.not_finite()
@@ -127,14 +127,15 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         if not np.isfinite(sims).all():
             raise segment.not_finite()
         groups = [sims[a:z] for a, z in pairwise(query.first_row)]
-        value = np.stack([_merge(logistic.probability(g), query.averages) for g in groups])
+        shifted = zip(groups, query.shift, strict=True)
+        value = np.stack([_merge(logistic.probability(g + s), query.averages) for g, s in shifted])
         pair = np.stack([_merge(g, query.averages) for g in groups])
         chosen, element = linear_sum_assignment(-value)
         scored.element[i], scored.similarity[i] = -1, 0.0
         scored.element[i, chosen], scored.similarity[i, chosen] = element, pair[chosen, element]
         scored.score[i] = value[chosen, element].sum()
         scored.similarity_sum[i] = pair[chosen, element].sum()
-        scored.matched[i] = (pair[chosen, element] >= logistic.threshold).sum()
+        scored.matched[i] = (pair[chosen, element] >= query.least[chosen]).sum()
     return scored
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.index.search.known_pairs import KnownPair, score_known
 from setnet.index.search.options import SearchOptions
 from setnet.index.search.query import Query
 from setnet.index.search.ranking import Rows, Scored, score_elements
@@ -20,20 +22,27 @@ class Scope:
     """One search on one state of an index.
 
     ``allowed`` says, per segment, which rows satisfy the conditions on attributes; None without conditions.
+    ``known`` has what is known of pairs, by the items' sequence numbers.
     """
 
     snapshot: Snapshot
     options: SearchOptions
     allowed: Allowed = None
+    known: Mapping[int, Sequence[KnownPair]] = field(default_factory=dict)
 
-    def least_score(self, query: Query) -> float:
-        """Return the lowest score that ``at_least`` matches can have: one half each."""
-        at_least = self.options.at_least
-        return -1.0 if query.averages or not at_least else 0.5 * at_least * (1 - 1e-9)
+    def score_all(self, rows: Rows, query: Query) -> Scored:
+        """Score rows by the matching of their elements, with regard to what is known of pairs."""
+        scored = score_elements(self.snapshot, rows, query, self.options.matching)
+        return score_known(self.snapshot, scored, query, self.known) if self.known else scored
+
+    def sure_rows(self) -> Rows:
+        """Return the rows with a pair that is known to match: their scores may exceed their bounds."""
+        seqs = [seq for seq, pairs in self.known.items() if any(pair.is_match for pair in pairs)]
+        return self.snapshot.find(np.array(sorted(seqs), np.int64)) if seqs else []
 
     def score(self, rows: Rows, query: Query) -> Scored:
         """Score rows by the matching of their elements, leaving out those that fail a condition."""
-        scored = score_elements(self.snapshot, rows, query, self.options.matching)
+        scored = self.score_all(rows, query)
         return scored.those(scored.passing(self.options.at_least, self.options.only))
 
     def best_of(self, rows: Rows, query: Query) -> Scored:

@@ -49,7 +49,7 @@ class Searcher:
         if not set_space or options.without is not None or options.of_elements:
             given = [query_elements(query, self.settings.shape.dim) for query in queries]
             unwanted = self._unwanted()
-            exact = [Query.of(q, unwanted, options.examples, self.settings.logistic) for q in given]
+            exact = [self._query(q, unwanted) for q in given]
         if options.mode == "exact":
             found = modes.exact(self.scope, exact)
         elif options.mode == "set":
@@ -68,8 +68,12 @@ class Searcher:
     def reranked(self, query: Any, rows: Rows) -> list[Hit]:
         """Return the hits among some rows, by the matching of their elements."""
         elements = query_elements(query, self.settings.shape.dim)
-        wanted = Query.of(elements, self._unwanted(), self.scope.options.examples, self.settings.logistic)
+        wanted = self._query(elements, self._unwanted())
         return hits_of(self.scope.snapshot, self.scope.best_of(rows, wanted))
+
+    def _query(self, elements: list[NDArray[np.float32]], unwanted: list[NDArray[np.float32]]) -> Query:
+        options = self.scope.options
+        return Query.of(elements, unwanted, options.examples, self.settings.logistic, options.scoring)
 
     def _unwanted(self) -> list[NDArray[np.float32]]:
         without = self.scope.options.without

@@ -37,6 +37,11 @@ class Field:
         """Number of lanes in all."""
         return int(self.start[-1])
 
+    def lanes_of(self, rows: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int64]:
+        """Return the global lanes of (segment, rows), in ascending order."""
+        found = [np.flatnonzero(np.isin(self.lane_rows[s], some)) + self.start[s] for s, some in rows]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
     def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
         """Return (segment, rows, lanes) for global lanes in ascending order."""
         cuts = np.searchsorted(lanes, self.start)
@@ -124,6 +129,21 @@ class Snapshot:
         """Return the rows of a segment that are not deleted."""
         dead = self.dead[segment]
         return np.arange(len(self.segments[segment])) if dead is None else np.flatnonzero(~dead)
+
+    def sample(self, count: int) -> NDArray[np.float32]:
+        """Return ``count`` elements of living items, all when there are no more, evenly spaced over them."""
+        found = [np.empty((0, self.shape.dim), np.float32)]
+        alive = [self.alive(s) for s in range(len(self.segments))]
+        sizes = [segment.counts[rows] for segment, rows in zip(self.segments, alive, strict=True)]
+        start = np.cumsum([0, *(int(size.sum()) for size in sizes)])
+        wanted = np.linspace(0, start[-1] - 1, min(count, int(start[-1]))).astype(np.int64)
+        for s, segment in enumerate(self.segments):
+            mine = wanted[(wanted >= start[s]) & (wanted < start[s + 1])] - start[s]
+            ends = np.cumsum(sizes[s])
+            row = np.searchsorted(ends, mine, side="right")
+            place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
+            found.append(segment.elements[place].astype(np.float32))
+        return np.concatenate(found)
 
     def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
         """Return (segment, rows) of the living items with these sequence numbers."""

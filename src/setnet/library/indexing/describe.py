@@ -47,10 +47,10 @@ def describe_photos(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Described:
-    """Describe the main face of each photo and write `descriptors`, `labels`, `paths` and `boxes`.
+    """Describe the main face of each photo and write `descriptors`, `labels`, `paths`, `boxes`, `quality`.
 
-    The label is the name of the folder a photo lies in. With `all_faces` the other faces follow their
-    photo's main one, labelled "" (unknown).
+    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order.
+    With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
     """
     start = perf_counter()
     refuse_place(out)  # now, and not after hours of work
@@ -77,6 +77,7 @@ def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: fl
     labels: list[str] = []
     paths: list[str] = []
     boxes: list[tuple[float, float, float, float]] = []
+    quality: list[list[float]] = []
     for result in results:
         if result.descriptors is None:
             continue
@@ -88,10 +89,16 @@ def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: fl
             labels.append(label if face == first else "")
             paths.append(shown(result.path))
             boxes.append(result.faces[face].box)
+            quality.append(list(result.faces[face].quality.values()))
     if not vectors:
         raise InvalidInputError("no face in any of the photos: nothing to write")
     write_descriptor_file(
-        out, np.stack(vectors), labels, paths=np.array(paths), boxes=np.array(boxes, np.float32)
+        out,
+        np.stack(vectors),
+        labels,
+        paths=np.array(paths),
+        boxes=np.array(boxes, np.float32),
+        quality=np.array(quality, np.float32),
     )
     return Described(
         photos=len(results),

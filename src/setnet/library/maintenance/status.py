@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LibraryStatus:
-    """What a library holds, the settings it was made with, and its bytes on disk."""
+    """What a library holds, the settings it was made with, and its bytes on disk.
+
+    `calibrated` says whether what similarities mean was fitted to it, by `setnet calibrate`.
+    """
 
     path: Path
     counts: Counts
@@ -25,6 +28,7 @@ class LibraryStatus:
     dim: int
     set_vectors: str
     bytes: int
+    calibrated: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the status as values that JSON can hold."""
@@ -37,6 +41,7 @@ class LibraryStatus:
             "dim": self.dim,
             "set_vectors": self.set_vectors,
             "bytes": self.bytes,
+            "calibrated": self.calibrated,
             "folder_count": self.counts.folders,
         }
 

@@ -61,7 +61,7 @@ def _picture(answer: Answer, title: str) -> Image:
             x += 96 + 10
     x += 8 if x > _GAP else 0
     draw.text((x, _GAP + 14), _fitted(title, width - x - _GAP, 30), font=font(30), fill=INK)
-    draw.text((x, _GAP + 56), _summary(answer), font=font(19), fill=_FAINT)
+    draw.text((x, _GAP + 56), _fitted(_summary(answer), width - x - _GAP, 19), font=font(19), fill=_FAINT)
     for number, hit in enumerate(hits):
         x = _GAP + number % columns * (_CELL + _GAP)
         y = _HEADER + number // columns * (_CELL * 3 // 4 + _CAPTION + _GAP)
@@ -95,12 +95,19 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
 
 
 def _marks(hit: PhotoHit) -> list[Mark]:
-    labels = {m.face: f"{m.person} {m.similarity:.2f}" for m in hit.matches}
-    return [Mark(face.box, labels.get(face.ordinal)) for face in hit.photo.faces]
+    matches = {m.face: m for m in hit.matches}
+    return [
+        Mark(face.box)
+        if (match := matches.get(face.ordinal)) is None
+        else Mark(face.box, f"{match.label} {match.similarity:.2f}", match.sure)
+        for face in hit.photo.faces
+    ]
 
 
 def _verdict(hit: PhotoHit, answer: Answer) -> str:
-    return f"{len(hit.people)} of {len(answer.people)} · score {hit.score:.2f}"
+    sure, maybe = len(hit.sure_people), len(hit.people) - len(hit.sure_people)
+    found = f"{sure} and maybe {maybe}" if sure and maybe else f"maybe {maybe}" if maybe else str(sure)
+    return f"{found} of {len(answer.people)} · score {hit.score:.2f}"
 
 
 def _title(answer: Answer) -> str:
@@ -110,7 +117,8 @@ def _title(answer: Answer) -> str:
 
 def _summary(answer: Answer) -> str:
     milliseconds = answer.seconds["search"] * 1000
-    return f"the best {len(answer.hits)} of {answer.searched:,} photos, found in {milliseconds:.1f} ms"
+    found = f"the best {len(answer.hits)} of {answer.searched:,} photos, found in {milliseconds:.1f} ms"
+    return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
 def _fitted(text: str, width: int, size: int) -> str:
@@ -175,7 +183,8 @@ def _box(mark: Mark, hit: PhotoHit) -> str:
     centre = (box.x0 + box.x1) / 2 / width
     side = "left" if centre < 0.18 else "right" if centre > 0.82 else "middle"
     lines = f"{'above' if box.y1 / height > 0.88 else 'below'} {side}"
-    return f'<i class="match" style="{place}"><em class="{lines}">{html.escape(mark.label)}</em></i>'
+    kind = "match" if mark.sure else "match maybe"
+    return f'<i class="{kind}" style="{place}"><em class="{lines}">{html.escape(mark.label)}</em></i>'
 
 
 def _is_plain(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""Draw faces on photos: matched people in green with a label, others in grey."""
+"""Draw faces on photos: sure matches in green with a label, guesses in yellow, others in grey."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ if TYPE_CHECKING:
     from setnet.faces import Box
 
 GREEN = (34, 197, 94)
+YELLOW = (250, 204, 21)
 GREY = (203, 207, 214)
 INK = (17, 24, 39)
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A face to draw; with a `label` it is drawn as a match."""
+    """A face to draw; with a `label` it is drawn as a match, in another colour when it is not `sure`."""
 
     box: Box
     label: str | None = None
+    sure: bool = True
+
+    @property
+    def colour(self) -> tuple[int, int, int]:
+        """What its lines and its label are drawn with."""
+        return GREY if self.label is None else GREEN if self.sure else YELLOW
 
 
 @cache
@@ -39,20 +46,20 @@ def draw_marks(image: Image, marks: Sequence[Mark], scale: float = 1.0) -> None:
 
     draw = ImageDraw.Draw(image)
     line = max(1, round(min(image.size) ** 0.5 / 9))
-    for mark in sorted(marks, key=lambda m: m.label is not None):  # green lies above grey
+    for mark in sorted(marks, key=lambda m: m.label is not None):  # matches lie above the others
         corners = [c * scale for c in (mark.box.x0, mark.box.y0, mark.box.x1, mark.box.y1)]
         radius = (corners[2] - corners[0]) * 0.08
         if mark.label is None:
-            draw.rounded_rectangle(corners, radius, outline=GREY, width=line)
+            draw.rounded_rectangle(corners, radius, outline=mark.colour, width=line)
             continue
-        # A dark line around the green one keeps it visible on grass and on white walls alike.
+        # A dark line around the bright one keeps it visible on grass and on white walls alike.
         around = [corners[0] - line, corners[1] - line, corners[2] + line, corners[3] + line]
         draw.rounded_rectangle(around, radius + line, outline=INK, width=line)
-        draw.rounded_rectangle(corners, radius, outline=GREEN, width=2 * line)
+        draw.rounded_rectangle(corners, radius, outline=mark.colour, width=2 * line)
     taken: list[_Place] = []
     for mark in marks:
         if mark.label is not None:
-            taken.append(_draw_label(image, draw, mark.label, mark.box, scale, line, taken))
+            taken.append(_draw_label(image, draw, mark, scale, line, taken))
 
 
 class _Place(NamedTuple):
@@ -68,16 +75,17 @@ class _Place(NamedTuple):
 
 
 def _draw_label(
-    image: Image, draw: Any, label: str, box: Box, scale: float, line: int, taken: Sequence[_Place]
+    image: Image, draw: Any, mark: Mark, scale: float, line: int, taken: Sequence[_Place]
 ) -> _Place:
+    label = mark.label or ""
     size = max(11, round(min(image.size) / 21))
     letters = font(size)
     left, top, right, bottom = draw.textbbox((0, 0), label, font=letters)
     width, height = right - left + size * 0.6, bottom - top + size * 0.5
-    places = _places(box, scale, line, width, height, image.size)
+    places = _places(mark.box, scale, line, width, height, image.size)
     # Below the face if there is room, else where it hides least of the labels already there.
     place = min(places, key=lambda p: sum(p.overlap(other) for other in taken))
-    draw.rounded_rectangle(place, height * 0.25, fill=GREEN)
+    draw.rounded_rectangle(place, height * 0.25, fill=mark.colour)
     draw.text((place.left + size * 0.3 - left, place.top + size * 0.25 - top), label, font=letters, fill=INK)
     return place
 

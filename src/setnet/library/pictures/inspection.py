@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +53,8 @@ def seen_in(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
     settings, people = _settings(library, chosen)
     opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
     faces = tuple(faces_of(opened, settings))
-    return SeenPhoto(photo, opened.pixels, faces, tuple(people.identify(face.descriptor) for face in faces))
+    names = tuple(people.identify(face.descriptor, asdict(face.quality)) for face in faces)
+    return SeenPhoto(photo, opened.pixels, faces, names)
 
 
 def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSettings, NamedPeople]:
@@ -77,10 +78,13 @@ def draw_faces(seen: SeenPhoto, path: Path) -> None:
     image = Image.fromarray(seen.pixels)
     image.thumbnail((2400, 2400))
     labels = [
-        f"{number}  {name} {similarity:.2f}" if name else str(number)
-        for number, (name, similarity) in enumerate(seen.names, 1)
+        f"{number}  {identity.label} {identity.similarity:.2f}" if identity.name else str(number)
+        for number, identity in enumerate(seen.names, 1)
     ]
-    marks = [Mark(face.box, label) for face, label in zip(seen.faces, labels, strict=True)]
+    marks = [
+        Mark(face.box, label, identity.sure or not identity.name)
+        for face, label, identity in zip(seen.faces, labels, seen.names, strict=True)
+    ]
     draw_marks(image, marks, image.width / seen.pixels.shape[1])
     try:
         image.save(path)

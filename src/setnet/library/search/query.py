@@ -35,6 +35,11 @@ class PhotoQuery:
         How many of the people must be matched in a photo.
     only
         Whether photos with anybody else in them are left out.
+    sure
+        Whether only sure matches count, for `at_least` and `only` too.
+    min_similarity
+        The similarity from which a face matches a person, in place of the one that follows from the number of
+        examples and of faces searched. Which matches are sure does not change.
     totals
         Whether to count the photos with all of the people, all but one and so on down to one.
     conditions
@@ -50,6 +55,8 @@ class PhotoQuery:
     mode: str = "exact"
     at_least: int = 0
     only: bool = False
+    sure: bool = False
+    min_similarity: float | None = None
     totals: bool = False
     conditions: Conditions | None = None
     threads: int | None = None
@@ -59,5 +66,9 @@ class PhotoQuery:
             raise InvalidInputError("nobody to look for: name a person or give a photo of one")
         if self.at_least > len(self.people):
             raise InvalidInputError(f"at least {self.at_least} of {len(self.people)} people cannot be met")
+        if self.min_similarity is not None and not -1 <= self.min_similarity <= 1:
+            raise InvalidInputError(
+                f"min_similarity {self.min_similarity}: a number from -1 to 1 is expected"
+            )
         if self.mode not in MODES:
             raise one_of("mode", self.mode, MODES)

@@ -28,12 +28,18 @@ _MOST_EXAMPLES = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryPerson:
-    """A person of a query: a name and the (n, dim) descriptors of their examples."""
+    """A person of a query: a name and the (n, dim) descriptors of their examples.
+
+    `confirmed` and `refused` are faces of photos, each a photo's id and the number of the face in it from 0:
+    the user said that they are this person's, or that they are not.
+    """
 
     name: str
     descriptors: NDArray[np.float32]
     picture: bytes | None = None
     notes: tuple[str, ...] = ()
+    confirmed: frozenset[tuple[str, int]] = frozenset()
+    refused: frozenset[tuple[str, int]] = frozenset()
 
 
 def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
@@ -43,7 +49,7 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
     is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
     """
     if text in people:
-        return QueryPerson(people.get(text).name, people.descriptors(text), people.picture(text))
+        return _saved(text, people)
     path, number = split_number(text)
     if not path.exists():
         names = ", ".join(p.name for p in list(people)[:20])
@@ -52,6 +58,21 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
     found, notes = examples_from([text], settings())
     name = shown(path.resolve().name if path.is_dir() else path.stem) + (f"#{number}" if number else "")
     return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+
+
+def _saved(name: str, people: People) -> QueryPerson:
+    """Return a saved person with the faces that the user confirmed and refused, wherever they are now."""
+    judged: dict[str, set[tuple[str, int]]] = {"yes": set(), "no": set()}
+    for verdict in people.verdicts(name):
+        if verdict.photo_id is not None and verdict.face is not None:
+            judged[verdict.says].add((verdict.photo_id, verdict.face))
+    return QueryPerson(
+        people.get(name).name,
+        people.descriptors(name),
+        people.picture(name),
+        confirmed=frozenset(judged["yes"]),
+        refused=frozenset(judged["no"]),
+    )
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:

@@ -16,10 +16,12 @@ from setnet.index import RankedItems, SearchOptions, SetIndex
 from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.look_alikes import look_alikes
+from setnet.library.search.matching import Matching
 from setnet.library.search.query import PersonLike, PhotoQuery
+from setnet.library.search.query_matching import QueryMatching
 from setnet.library.search.query_person import QueryPerson, with_unique_names
 from setnet.library.store.photo_catalog import PhotoCatalog
-from setnet.library.store.records import LibraryPhoto, PersonMatch, PhotoHit
+from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 _GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
 _AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
@@ -40,6 +42,7 @@ class Ranking:
         self,
         index: SetIndex,
         catalog: PhotoCatalog,
+        matching: Matching,
         query: PhotoQuery,
         resolved: Callable[[PersonLike, int], QueryPerson],
         most: int | None = None,
@@ -49,6 +52,7 @@ class Ranking:
         everyone = with_unique_names([resolved(p, n) for some in both for n, p in enumerate(some, 1)])
         self.query = query
         self.people, self.without = everyone[: len(query.people)], everyone[len(query.people) :]
+        self.matching = QueryMatching(matching, query, self.people, self.without)
         start = perf_counter()
         self._index, self._catalog = index, catalog
         self._extending = threading.Lock()
@@ -56,18 +60,22 @@ class Ranking:
         missing = self._conditions.unmet_by(catalog)
         self.commit = catalog.commit()  # before the search: what changes during it is noticed
         self.searched = len(index)
+        self.faces = self.matching.recognisers[0].faces
         self._most = sys.maxsize if most is None else most
         self.totals: tuple[GroupTotal, ...] | None = None
         self._items, self._is_complete = RankedItems.none(len(self.people)), True
         if not missing:
             self._rank(min(query.offset + query.k + 1, self._most))
         elif self._counts:
-            self.totals = self._group(self._items)
+            self.totals = self.matching.totals(self._items)
+        unsure = {} if missing or not self.faces else dict(self._unsure())
+        self.unsure = tuple(unsure)
         self._seconds = {"people": start - begin, "search": perf_counter() - start}
         self._warnings = (
             *(note for person in everyone for note in person.notes),
-            *look_alikes(self.people, index.logistic),
+            *look_alikes(self.people, self.matching.recognisers),
             *missing,
+            *unsure.values(),
         )
 
     @property
@@ -102,6 +110,9 @@ class Ranking:
             seconds=seconds,
             warnings=self._warnings,
             totals=self.totals,
+            faces=self.faces,
+            thresholds=self.matching.thresholds,
+            unsure=self.unsure,
         )
 
     def has_more(self, end: int) -> bool:
@@ -152,38 +163,38 @@ class Ranking:
             depth = everything
         found = self._search(depth, query.at_least, query.threads)
         if self._counts:
-            self.totals = self._group(found if query.at_least else self._search(everything, 1, query.threads))
+            matched = found if query.at_least else self._search(everything, 1, query.threads)
+            self.totals = self.matching.totals(matched)
         self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
         unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
-        options = SearchOptions(
-            k + len(unfinished),
-            self.query.mode,
-            where=self._conditions.where(),
-            at_least=at_least,
-            only=self.query.only,
-            without=[person.descriptors for person in self.without] or None,
-            threads=threads,
-        )
-        found = self._index.ranked([person.descriptors for person in self.people], options)
+        where = self._conditions.where()
+        options = self.matching.options(k + len(unfinished), where, at_least, threads)
+        found = self._index.ranked(self.matching.vectors, options)
         if unfinished:
             ready = [place for place, name in enumerate(found.ids) if name not in unfinished]
             found = found.take(np.array(ready[:k], np.int64))
         return found
 
-    def _group(self, found: RankedItems) -> tuple[GroupTotal, ...]:
-        counts = np.bincount(found.matched, minlength=len(self.people) + 1).tolist()
-        least = max(1, self.query.at_least)
-        return tuple(GroupTotal(m, counts[m]) for m in range(len(self.people), least - 1, -1))
+    def _unsure(self) -> Iterator[tuple[str, str]]:
+        """Yield name and warning for each person of whom the photos searched have no sure match."""
+        sure = self.matching.sure(self._items).any(axis=0)
+        follow = np.asarray(self.matching.matched(self._items).any(axis=0))
+        where = self._conditions.where()
+        for number in np.flatnonzero(~sure).tolist():
+            if not len(self._index.ranked(*self.matching.of_one(number, where))):
+                name = self.people[number].name
+                is_guessed = follow[number] or (len(self._items) and self.query.mode == "set")
+                rest = "; the following are guesses" if is_guessed else ""
+                yield name, f"no sure match of {name} among {self.faces:,} faces{rest}"
 
     def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
         """Pair people with the faces that photos have now; the scores stay as they were ranked."""
-        faces = [person.descriptors for person in self.people]
         elements, similarities = np.full_like(items.elements, -1), np.zeros_like(items.similarities)
         place = {name: number for number, name in enumerate(items.ids) if name in photos}
         with suppress(InvalidInputError):  # a photo was removed a moment ago
-            for hit in self._index.rerank(faces, list(place), len(place)):
+            for hit in self.matching.paired(self._index, list(place)):
                 for match in hit.matches:
                     at = place[hit.id], int(match.query_element)
                     elements[at], similarities[at] = match.element, match.similarity
@@ -191,19 +202,12 @@ class Ranking:
 
     def _photo_hits(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> Iterator[PhotoHit]:
         """Yield the items that are photos still; straight from the arrays, as a page has many of them."""
-        names, threshold = [person.name for person in self.people], self._index.logistic.threshold
         scores, elements = items.scores.tolist(), items.elements.tolist()
         pairs = zip(items.ids, scores, elements, items.similarities.tolist(), strict=True)
         for photo_id, score, of_photo, similarities in pairs:
             photo = photos.get(photo_id)
             if photo is not None:
-                faces = photo.faces
-                matches = tuple(
-                    PersonMatch(name, similarity, face, faces[face].box)
-                    for name, similarity, face in zip(names, similarities, of_photo, strict=True)
-                    if 0 <= face < len(faces) and similarity >= threshold
-                )
-                yield PhotoHit(photo, score, matches)
+                yield PhotoHit(photo, score, tuple(self.matching.matches(photo, of_photo, similarities)))
 
 
 def _everything(mode: str, photos: int) -> int:

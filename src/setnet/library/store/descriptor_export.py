@@ -32,7 +32,7 @@ class ExportReport:
 def export(library: Library, path: Path) -> ExportReport:
     """Write `descriptors`, `labels`, `counts` (faces per photo), `paths` and `ids` of photos.
 
-    A face is labelled with the saved person it is most similar to, if it reaches the match threshold.
+    A face is labelled with the saved person it surely is.
     """
     refuse_place(path)
     people = NamedPeople.of(library)
@@ -40,7 +40,9 @@ def export(library: Library, path: Path) -> ExportReport:
     for photo in library.catalog.all_photos():
         found = library.descriptors(photo.id)
         vectors.append(found)
-        labels += [people.identify(descriptor).name for descriptor in found]
+        for number, descriptor in enumerate(found):
+            identity = people.identify(descriptor, face=(photo.id, number))
+            labels.append(identity.name if identity.sure else "")
         counts.append(len(found))
         paths.append(shown(photo.path))
         ids.append(photo.id)

@@ -132,12 +132,22 @@ class FailedPhoto(NamedTuple):
 
 
 class PersonMatch(NamedTuple):
-    """A person of the query who is in the photo, and the face they were matched with."""
+    """A person of the query who is in the photo, and the face they were matched with.
+
+    `probability` is that of the face being theirs; a `sure` match is one that next to no stranger reaches.
+    """
 
     person: str
     similarity: float
     face: int
     box: Box
+    probability: float
+    sure: bool
+
+    @property
+    def label(self) -> str:
+        """The person's name, with a question mark when the match is not sure."""
+        return self.person if self.sure else f"{self.person}?"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the match as values that JSON can hold."""
@@ -146,6 +156,8 @@ class PersonMatch(NamedTuple):
             "similarity": round(self.similarity, 6),
             "face": self.face,
             "box": corners(self.box),
+            "probability": round(self.probability, 6),
+            "sure": self.sure,
         }
 
 
@@ -165,6 +177,11 @@ class PhotoHit(NamedTuple):
     def people(self) -> tuple[str, ...]:
         """The people of the query who are in the photo."""
         return tuple(m.person for m in self.matches)
+
+    @property
+    def sure_people(self) -> tuple[str, ...]:
+        """The people of the query who are surely in the photo."""
+        return tuple(m.person for m in self.matches if m.sure)
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the hit as values that JSON can hold: `faces` is a count, `boxes` has each face's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,19 +43,23 @@ def _image_bytes(text: str, number: int) -> bytes:
 def person_of(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:
     """Return a person of a query with all their examples."""
     parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
-    name = person.name
+    name, saved = person.name, None
     if person.saved is not None:
         if person.saved not in library.people:
             raise not_found(f"nobody saved is called {person.saved!r}")
-        parts.append(library.people.descriptors(person.saved))
-        name = name or library.people.get(person.saved).name
+        saved = library.person(person.saved)
+        parts.append(saved.descriptors)
+        name = name or saved.name
     parts += [descriptor_of(library, face)[None] for face in person.photo_faces]
     parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
     if not parts:
         raise InvalidInputError(
             f"person {number} has no example: give saved, faces, photo_faces, images or descriptors"
         )
-    return QueryPerson(name or f"person {number}", np.concatenate(parts))
+    everything = QueryPerson(name or f"person {number}", np.concatenate(parts))
+    if saved is not None:
+        everything = replace(everything, confirmed=saved.confirmed, refused=saved.refused)
+    return everything
 
 
 def examples_of(

@@ -83,7 +83,7 @@ async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: Stat
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
     with state.library.reading() as library:
-        threshold = library.set_index.logistic.threshold
+        threshold = library.matching.threshold
     groups: list[list[str]] = []
     for face_id, descriptor in faces.items():
         alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)

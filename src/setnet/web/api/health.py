@@ -34,7 +34,7 @@ def _status(state: ServerState) -> dict[str, Any]:
             "folders": [shown(folder) for folder in library.folders],
             "settings": library.settings.to_dict(),
             "dim": library.dim,
-            "threshold": library.set_index.logistic.threshold,
+            "threshold": library.matching.threshold,
             "modes": ["exact", "fast"] if sets is None else ["exact", "fast", "set"],
             "index": state.index_job.state.to_dict(),
             "limits": {

@@ -55,7 +55,7 @@ def _details(library: Library, photo_id: str) -> dict[str, Any]:
     descriptors: Any = descriptors_of(library, photo_id) if photo.faces else []
     people = NamedPeople.of(library)
     faces = [
-        face.to_dict() | people.identify(descriptor).to_dict()
+        face.to_dict() | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
         for face, descriptor in zip(photo.faces, descriptors, strict=False)
     ]
     return photo.to_dict(shown) | {"faces": faces}

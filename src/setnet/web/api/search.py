@@ -81,6 +81,8 @@ def _photo_query(
         mode=query.mode,
         at_least=query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1),
         only=query.only,
+        sure=query.sure,
+        min_similarity=query.min_similarity,
         totals=query.totals,
         conditions=Conditions.parse(
             query.after, query.before, query.folder, (query.min_faces, query.max_faces)

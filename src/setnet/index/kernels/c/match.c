@@ -75,21 +75,31 @@ static double sigmoid(double z) {
   return e / (1.0 + e);
 }
 
+static double share_of(const QuerySet *q, int64_t p, double s) {
+  return sigmoid(q->w * (s + q->shift[p]) + q->b);
+}
+
 /* Fold the example similarities of query element p into one pair: `key` orders the greedy matching. */
 static void combine(const QuerySet *q, int64_t p, const double *sims, int64_t elements, double *key, double *similarity) {
   int64_t from = q->first_row[p], to = q->first_row[p + 1];
+  int mean = q->combine == COMBINE_MEAN;
   for (int64_t f = 0; f < elements; f++) {
     double total = 0, prob = 0, top = -INFINITY;
     for (int64_t r = from; r < to; r++) {
       double s = sims[r * elements + f];
       total += s;
-      prob += sigmoid(q->w * s + q->b);
+      if (mean) prob += share_of(q, p, s);
       if (s > top) top = s;
     }
-    int mean = q->combine == COMBINE_MEAN;
-    key[p * elements + f] = mean ? prob / (double)(to - from) : top;
+    key[p * elements + f] = mean ? prob / (double)(to - from) : top + q->shift[p];
     similarity[p * elements + f] = mean ? total / (double)(to - from) : top;
   }
+}
+
+static int shifted(const QuerySet *q) {
+  for (int64_t p = 0; p < q->size; p++)
+    if (q->shift[p] != 0) return 1;
+  return 0;
 }
 
 /* The most similar free element, the first of equals; -1 when none is left. */
@@ -151,16 +161,16 @@ int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, 
 /* Score item i by its greedy pairs; sums run in the order of acceptance, whatever the order of the query. */
 static void match(const QuerySet *q, const double *key, const double *similarity, int64_t elements, Matching *m,
                   int64_t i, Scores *out) {
-  double *sims = out->similarity + i * q->size, score = 0, sum = 0, threshold = -q->b / q->w;
+  double *sims = out->similarity + i * q->size, score = 0, sum = 0;
   int32_t *element = out->element + i * q->size, matched = 0;
   int64_t pairs = greedy_pairs(key, q->size, elements, m, element);
   memset(sims, 0, sizeof(double) * (size_t)q->size);
   for (int64_t at = 0; at < pairs; at++) {
     int64_t who = m->order[at], pair = who * elements + element[who];
     double s = sims[who] = similarity[pair];
-    score += q->combine == COMBINE_MEAN ? key[pair] : sigmoid(q->w * s + q->b);
+    score += q->combine == COMBINE_MEAN ? key[pair] : share_of(q, who, s);
     sum += s;
-    matched += s >= threshold;
+    matched += s >= q->least[who];
   }
   out->score[i] = score;
   out->similarity_sum[i] = sum;
@@ -169,14 +179,14 @@ static void match(const QuerySet *q, const double *key, const double *similarity
 
 static void conditions(const QuerySet *q, const double *similarity, const double *sims, int64_t rows, int64_t elements,
                        int64_t i, Scores *out) {
-  double threshold = -q->b / q->w;
+  const double *least = q->least, *unwanted = q->least + q->size;
   out->unmatched[i] = out->unwanted[i] = 0;
   for (int64_t f = 0; f < elements; f++) {
     int known = 0;
-    for (int64_t p = 0; p < q->size && !known; p++) known = similarity[p * elements + f] >= threshold;
+    for (int64_t p = 0; p < q->size && !known; p++) known = similarity[p * elements + f] >= least[p];
     if (!known) out->unmatched[i] = 1;
     for (int64_t r = rows; r < rows + q->without; r++)
-      if (sims[r * elements + f] >= threshold) out->unwanted[i] = 1;
+      if (sims[r * elements + f] >= unwanted[r - rows]) out->unwanted[i] = 1;
   }
 }
 
@@ -191,13 +201,14 @@ int evaluate(const Elements *e, const QuerySet *q, const int64_t *items, int64_t
   double *key = malloc(sizeof(double) * (size_t)(most * q->size * 2));
   Matching m;
   int failed = make_matching(&m, q->size, most) || !row || !sims || !key;
+  const int folds = q->combine != COMBINE_NONE || shifted(q);
   for (int64_t i = 0; i < n && !failed; i++) {
     fetch(e->rows, e->dim * (e->half ? 2 : 4), e->offsets, items, i, n);
     int64_t first = e->offsets[items[i]], elements = e->offsets[items[i] + 1] - first;
     for (int64_t f = 0; f < elements; f++)
       dots(row_of(e, first + f, row), e->dim, q->rows, all, q->padded, sims + f, elements);
     const double *pair_key = sims, *pair_similarity = sims;
-    if (q->combine != COMBINE_NONE) {
+    if (folds) {
       double *similarity = key + most * q->size;
       for (int64_t p = 0; p < q->size; p++) combine(q, p, sims, elements, key, similarity);
       pair_key = key;

@@ -21,13 +21,15 @@ typedef struct {
   int combine;              /* how several examples give one score */
   int64_t without;          /* rows after the query elements': no element of an item may match these */
   double w, b;
+  const double *shift; /* size: added to a query element's similarities where they are scored and ordered */
+  const double *least; /* size + without: the similarity from which each is matched */
 } QuerySet;
 
 typedef struct {
   double *score, *similarity_sum; /* n */
   double *similarity;             /* n x size, 0 where unmatched */
   int32_t *element;               /* n x size, -1 where unmatched */
-  int32_t *matched;               /* n: pairs at or above the threshold */
+  int32_t *matched;               /* n: pairs from their query element's least similarity on */
   uint8_t *unmatched, *unwanted;  /* n: an element matches no query element; one matches a row of without */
 } Scores;
 

@@ -56,21 +56,23 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
 }
 
 static PyObject *py_evaluate(PyObject *self, PyObject *args) {
-  Py_buffer rows, offsets, query, first_row, items;
+  Py_buffer rows, offsets, query, first_row, shift, least, items;
   Py_buffer score, sum, similarity, element, matched, unmatched, unwanted;
   int half, combine;
   long long dim, without;
   double w, b;
-  if (!PyArg_ParseTuple(args, "y*iLy*y*y*iLddy*w*w*w*w*w*w*w*", &rows, &half, &dim, &offsets, &query, &first_row,
-                        &combine, &without, &w, &b, &items, &score, &sum, &similarity, &element, &matched, &unmatched,
-                        &unwanted))
+  if (!PyArg_ParseTuple(args, "y*iLy*y*y*iLddy*y*y*w*w*w*w*w*w*w*", &rows, &half, &dim, &offsets, &query,
+                        &first_row, &combine, &without, &w, &b, &shift, &least, &items, &score, &sum, &similarity,
+                        &element, &matched, &unmatched, &unwanted))
     return NULL;
   Elements e = {rows.buf, half, dim, offsets.buf};
   int64_t size = first_row.len / 8 - 1, n = items.len / 8;
-  QuerySet q = {query.buf, (dim + 7) / 8 * 8, size, first_row.buf, combine, without, w, b};
+  QuerySet q = {query.buf, (dim + 7) / 8 * 8, size, first_row.buf, combine, without, w, b, shift.buf, least.buf};
   Scores out = {score.buf, sum.buf, similarity.buf, element.buf, matched.buf, unmatched.buf, unwanted.buf};
   int failed = 0;
-  if (score.len < n * 8 || sum.len < n * 8 || similarity.len < n * size * 8 || element.len < n * size * 4 ||
+  if (shift.len < size * 8 || least.len < (size + without) * 8) {
+    PyErr_SetString(PyExc_ValueError, "evaluate: a shift and a least similarity for each element are needed");
+  } else if (score.len < n * 8 || sum.len < n * 8 || similarity.len < n * size * 8 || element.len < n * size * 4 ||
       matched.len < n * 4 || unmatched.len < n || unwanted.len < n) {
     PyErr_SetString(PyExc_ValueError, "evaluate: output arrays too small");
   } else {
@@ -78,7 +80,8 @@ static PyObject *py_evaluate(PyObject *self, PyObject *args) {
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&rows), PyBuffer_Release(&offsets), PyBuffer_Release(&query), PyBuffer_Release(&first_row);
-  PyBuffer_Release(&items), PyBuffer_Release(&score), PyBuffer_Release(&sum), PyBuffer_Release(&similarity);
+  PyBuffer_Release(&shift), PyBuffer_Release(&least), PyBuffer_Release(&items);
+  PyBuffer_Release(&score), PyBuffer_Release(&sum), PyBuffer_Release(&similarity);
   PyBuffer_Release(&element), PyBuffer_Release(&matched), PyBuffer_Release(&unmatched), PyBuffer_Release(&unwanted);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();

@@ -28,6 +28,8 @@ class FaceAnswer(_Answer):
     id: str | None = None
     person: str | None = None
     similarity: float | None = None
+    probability: float | None = None
+    sure: bool | None = None
 
 
 class FacesAnswer(_Answer):
@@ -72,6 +74,8 @@ class MatchAnswer(_Answer):
     similarity: float
     face: Annotated[int, Field(description="The number of the face in the photo, from 0")]
     box: Corners
+    probability: Annotated[float, Field(description="That the face is this person's, 0 to 1")]
+    sure: Annotated[bool, Field(description="Next to no stranger is as similar; else it is a guess")]
 
 
 class HitAnswer(_PhotoFields):
@@ -88,6 +92,15 @@ class TotalAnswer(_Answer):
 
     matched: int
     photos: int
+    sure: Annotated[int, Field(description="Those of them in which all these matches are sure")]
+
+
+class ThresholdAnswer(_Answer):
+    """From which similarity on a person is recognised."""
+
+    person: str
+    sure: float
+    maybe: float
 
 
 class SearchAnswer(_Answer):
@@ -102,6 +115,9 @@ class SearchAnswer(_Answer):
     totals: Annotated[
         list[TotalAnswer] | None, Field(description="Of the whole answer, most people first, if asked for")
     ]
+    faces_searched: Annotated[int, Field(description="The more, the stricter what is sure")]
+    thresholds: list[ThresholdAnswer]
+    unsure: Annotated[list[str], Field(description="People of whom there is no sure match")]
     cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
 
 

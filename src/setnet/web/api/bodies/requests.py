@@ -63,6 +63,16 @@ class SearchQuery(Strict):
         int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
     ] = None
     only: Annotated[bool, Field(description="Nobody else may be in the photo")] = False
+    sure: Annotated[bool, Field(description="Only sure matches count")] = False
+    min_similarity: Annotated[
+        float | None,
+        Field(
+            ge=-1,
+            le=1,
+            description="From which similarity a face matches; by default it follows from the "
+            "number of examples and of faces searched",
+        ),
+    ] = None
     totals: Annotated[
         bool, Field(description="Also count the photos with all of the people, all but one and so on")
     ] = False

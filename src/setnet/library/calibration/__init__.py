@@ -1,0 +1,1 @@
+"""What similarities mean in a library: constants fitted to labelled faces, and kept with it."""

@@ -1,0 +1,216 @@
+"""Fitting the constants of a `MatchModel` to labelled faces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.library.calibration.match_trials import LabelledFaces, Trial, trials
+from setnet.library.search.cohort import evenly, measured
+from setnet.library.search.probability import MatchModel, Strangers
+
+EXAMPLES = (1, 2, 3, 5, 10)
+LEAST_PEOPLE = 10  # with two faces or more
+_TRIALS = 1000  # for each number of examples
+_BOOTSTRAPS = 400
+_SURE = 0.95
+# What the constants of a prior model count as: strangers in the tail, and people.
+_PRIOR_TAIL, _PRIOR_PEOPLE = 50.0, 10.0
+_QUALITY = ("size", "score", "sharpness", "yaw", "pitch", "roll")
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What the trials of one number of examples gave."""
+
+    examples: int
+    strangers: Strangers
+    person: NDArray[np.int64]
+    compared: Floats  # strangers' faces, by trial
+    beyond: Floats  # of these, in the tail
+    excess: Floats  # by how much, in standard deviations, added up
+    genuine: list[Floats]
+    qualities: list[NDArray[np.float32] | None]
+
+    @property
+    def once(self) -> float:
+        """The share of the trials that counts everybody once."""
+        return len(np.unique(self.person)) / len(self.person)
+
+
+def fit_match_model(
+    faces: LabelledFaces,
+    start: MatchModel,
+    degraded: Sequence[LabelledFaces] = (),
+    prior: MatchModel | None = None,
+    sample: NDArray[np.float32] | None = None,
+    seed: int = 0,
+) -> MatchModel:
+    """Return the model fitted to labelled faces.
+
+    Parameters
+    ----------
+    faces
+        Faces of photos as they are.
+    start
+        Any model of these descriptors; where its tail begins is kept, and what faces cannot tell.
+    degraded
+        Faces of worse copies of the photos: with `faces`, they tell what quality costs.
+    prior
+        A model that counts as some faces more, for sources of few people. Without one, the tail is the upper
+        95 % bound of what was seen, people drawn anew: a tail that is too heavy costs some recall, one that
+        is too light costs false matches.
+    sample
+        Faces among which people are searched; an even choice of `faces` by default. What strangers are like
+        is then not fitted but taken from the prior, as every search measures it on such a sample.
+    """
+    if prior is None and (several := len(faces.people(2))) < LEAST_PEOPLE:
+        raise InvalidInputError(
+            f"{several} people have two labelled faces or more: {LEAST_PEOPLE} are needed to fit what "
+            "similarities mean"
+        )
+    found = [_measure(faces, n, start, seed, sample) for n in EXAMPLES if faces.people(n + 1)]
+    worse = [_measure(part, n, start, seed) for part in degraded for n in EXAMPLES if part.people(n + 1)]
+    rate, scale = _tail(found, start, prior, seed)
+    model = replace(start, tail_rate=rate, tail_scale=scale)
+    if sample is None:
+        one, many = _approach(found, [m.strangers.mean for m in found])
+        spread = float(np.mean([m.strangers.spread for m in found]))
+        model = replace(model, strangers=one, strangers_many=many, spread=spread)
+    return _with_genuine(_with_quality(model, [*found, *worse]), found, prior)
+
+
+def _measure(
+    part: LabelledFaces,
+    examples: int,
+    model: MatchModel,
+    seed: int,
+    sample: NDArray[np.float32] | None = None,
+) -> _Measured:
+    rng = np.random.default_rng((seed, examples))
+    sample = evenly(part.descriptors) if sample is None else sample
+    known = model.strangers_to(examples)
+    done: list[tuple[Trial, Strangers, Floats]] = []
+    for trial in trials(part, examples, _TRIALS, rng):
+        here = measured(sample, trial.vector, known)
+        z = (trial.strangers - here.mean) / here.spread
+        done.append((trial, here, z[z > model.tail_from].astype(np.float64) - model.tail_from))
+    return _Measured(
+        examples,
+        Strangers(
+            float(np.mean([here.mean for _, here, _ in done])),
+            float(np.mean([here.spread for _, here, _ in done])),
+        ),
+        np.array([trial.person for trial, _, _ in done]),
+        np.array([len(trial.strangers) for trial, _, _ in done], np.float64),
+        np.array([len(over) for _, _, over in done], np.float64),
+        np.array([over.sum() for _, _, over in done]),
+        [trial.genuine.astype(np.float64) for trial, _, _ in done],
+        [None if part.quality is None else part.quality[trial.genuine_rows] for trial, _, _ in done],
+    )
+
+
+def _tail(
+    found: Sequence[_Measured], start: MatchModel, prior: MatchModel | None, seed: int
+) -> tuple[float, float]:
+    """Return share and scale of the tail: the mean over numbers of examples, each weighing the same."""
+    if prior is not None:
+        beyond, excess, compared = (
+            sum(m.once * float(getattr(m, name).sum()) for m in found)
+            for name in ("beyond", "excess", "compared")
+        )
+        rate = (beyond + _PRIOR_TAIL) / (compared + _PRIOR_TAIL / prior.tail_rate)
+        return rate, (excess + _PRIOR_TAIL * prior.tail_scale) / (beyond + _PRIOR_TAIL)
+    rng = np.random.default_rng((seed, 1))
+    rates, scales = [], []
+    for measured_ in found:
+        people, owner = np.unique(measured_.person, return_inverse=True)
+        sums = np.stack(
+            [np.bincount(owner, each) for each in (measured_.compared, measured_.beyond, measured_.excess)]
+        )
+        drawn = sums[:, rng.integers(0, len(people), (_BOOTSTRAPS, len(people)))].sum(axis=2)
+        rates.append(drawn[1] / drawn[0])
+        scales.append(drawn[2] / np.maximum(drawn[1], 1.0))
+    return tuple(float(np.quantile(np.mean(each, axis=0), _SURE)) for each in (rates, scales))  # type: ignore[return-value]
+
+
+def _with_quality(model: MatchModel, found: Sequence[_Measured]) -> MatchModel:
+    """Return the model with the effect of size, sharpness and turn on the similarity of own faces."""
+    best: dict[int, float] = {}  # of all sources, by the number of examples
+    for m in found:
+        best[m.examples] = max(best.get(m.examples, 0.0), float(np.mean(np.concatenate(m.genuine))))
+    known = [
+        (np.log(np.maximum(s / best[m.examples], 0.05)), q)
+        for m in found
+        for s, q in zip(m.genuine, m.qualities, strict=True)
+        if q is not None and len(s)
+    ]
+    known = [(s[there], q[there]) for s, q in known if (there := np.isfinite(q).all(axis=1)).any()]
+    if not known:
+        return model
+    faces = np.concatenate([q for _, q in known])
+    costs = np.array([model.costs(dict(zip(_QUALITY, row, strict=True))) for row in faces.tolist()])
+    table = np.column_stack([np.ones(len(costs)), -costs])
+    weights, *_ = np.linalg.lstsq(table, np.concatenate([s for s, _ in known]), rcond=None)
+    small, blurred, turned, doubtful = np.maximum(weights[1:], 0.0).tolist()
+    return replace(model, small=small, blurred=blurred, turned=turned, doubtful=doubtful)
+
+
+def _with_genuine(model: MatchModel, found: Sequence[_Measured], prior: MatchModel | None) -> MatchModel:
+    """Return the model with mean and spread of own faces' similarities, and the share that strays."""
+    means, spreads, strays = [], [], []
+    for m in found:
+        rows = [
+            s / _qualities(model, q, len(s)) for s, q in zip(m.genuine, m.qualities, strict=True) if len(s)
+        ]
+        weights = np.concatenate([np.full(len(s), 1.0 / len(s)) for s in rows])
+        values = np.concatenate(rows)
+        middle, low = _quantile(values, weights, 0.5), _quantile(values, weights, 0.1587)
+        means.append(middle)
+        spreads.append(middle - low)
+        strays.append(float(weights[values < 0.7 * middle].sum() / weights.sum()))
+    one, many = _approach(found, means)
+    spread, spread_many = _approach(found, spreads)
+    fitted = replace(
+        model,
+        genuine=one,
+        genuine_many=many,
+        genuine_spread=max(spread, 0.01),
+        genuine_spread_many=max(spread_many, 0.01),
+        stray=min(max(float(np.mean(strays)), 0.005), 0.2),
+    )
+    if prior is None:
+        return fitted
+    share = _PRIOR_PEOPLE / (_PRIOR_PEOPLE + len(np.unique(found[0].person)))
+    names = ("genuine", "genuine_many", "genuine_spread", "genuine_spread_many", "stray")
+    return replace(
+        fitted, **{name: (1 - share) * getattr(fitted, name) + share * getattr(prior, name) for name in names}
+    )
+
+
+def _qualities(model: MatchModel, rows: NDArray[np.float32] | None, count: int) -> Floats:
+    if rows is None:
+        return np.ones(count)
+    found = [model.quality(dict(zip(_QUALITY, row, strict=True))) for row in np.nan_to_num(rows).tolist()]
+    return np.where(np.isfinite(rows).all(axis=1), found, 1.0)
+
+
+def _approach(found: Sequence[_Measured], values: Sequence[float]) -> tuple[float, float]:
+    """Return the value at one example and at many, of values that approach a limit as 1 / n."""
+    share = np.array([1.0 / m.examples for m in found])
+    if len(set(share.tolist())) == 1:
+        return float(np.mean(values)), float(np.mean(values))
+    slope, limit = np.polyfit(share, np.asarray(values, np.float64), 1)
+    return float(limit + slope), float(limit)
+
+
+def _quantile(values: Floats, weights: Floats, share: float) -> float:
+    order = np.argsort(values)
+    place = np.searchsorted(np.cumsum(weights[order]), share * weights.sum())
+    return float(values[order[min(int(place), len(values) - 1)]])

@@ -1,0 +1,189 @@
+"""What a similarity means: how often a stranger reaches it, and how probably it is the person.
+
+For one descriptor model, the similarities of strangers to a person are normally distributed up to about four
+standard deviations, and fall off exponentially from there on (the generalised Pareto distribution of
+exceedances, with shape 0). In units of the standard deviation that tail is the same for one example and for
+the mean of ten: mean and spread of the strangers' similarities carry the difference. The constants of a model
+are fitted by `setnet evaluate matching`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from statistics import NormalDist
+from typing import Any, NamedTuple
+
+from setnet.errors import InvalidInputError
+
+_NORMAL = NormalDist()
+_EXPECTED = 10.0  # faces of the person asked for, among all that are searched
+
+
+class Strangers(NamedTuple):
+    """Mean and standard deviation of strangers' similarities to a person."""
+
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class MatchModel:
+    """The meaning of similarities under one descriptor model.
+
+    Attributes
+    ----------
+    strangers, strangers_many
+        Mean similarity of strangers to one example of a person, and to the mean of many.
+    spread
+        Standard deviation of strangers' similarities.
+    tail_from, tail_rate, tail_scale
+        Where the tail begins, in standard deviations above the mean; the share of strangers in it; and how
+        far a similarity must rise, in standard deviations, for that share to fall by a factor of e.
+    genuine, genuine_many
+        Mean similarity of a good face of the person to one example, and to the mean of many.
+    genuine_spread, genuine_spread_many
+        Standard deviation of these.
+    stray
+        Share of the person's own faces that are no more similar than half of that, as in disguise.
+    small, blurred, turned, doubtful
+        How the similarity of the person's own face falls when it is small, blurred or turned, or when the
+        detector doubts that it is one: logarithms for each unit of `costs`.
+    """
+
+    strangers: float
+    strangers_many: float
+    spread: float
+    tail_from: float
+    tail_rate: float
+    tail_scale: float
+    genuine: float
+    genuine_many: float
+    genuine_spread: float
+    genuine_spread_many: float
+    stray: float
+    small: float
+    blurred: float
+    turned: float
+    doubtful: float
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InvalidInputError(f"calibration: {name!r} must be a number, not {value!r}")
+        positive = ("spread", "tail_scale", "genuine_spread", "genuine_spread_many", "tail_from")
+        bad = [name for name in positive if getattr(self, name) <= 0]
+        if bad or not 0 < self.tail_rate < 0.5 or not 0 < self.stray < 1:
+            name = bad[0] if bad else "tail_rate and stray"
+            raise InvalidInputError(f"calibration: {name} must be positive, and the rates below one")
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> MatchModel:
+        """Return the model in a mapping; a name that is missing or unknown is refused."""
+        names = {field.name for field in fields(cls)}
+        if wrong := sorted(names ^ set(values)):
+            raise InvalidInputError(
+                f"calibration: {', '.join(wrong)} missing or unknown; needed are {', '.join(sorted(names))}"
+            )
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the constants as values that JSON and TOML can hold."""
+        return asdict(self)
+
+    def strangers_to(self, examples: int) -> Strangers:
+        """Return what strangers' similarities are like to a person known by so many examples.
+
+        The mean of several examples is closer to the middle of all faces than one example is.
+        """
+        return Strangers(self._approached(self.strangers, self.strangers_many, examples), self.spread)
+
+    def false_match_rate(self, similarity: float, strangers: Strangers) -> float:
+        """Return the share of strangers who are as similar as this, or more."""
+        z = (similarity - strangers.mean) / strangers.spread
+        if z > self.tail_from:
+            return self.tail_rate * math.exp(-(z - self.tail_from) / self.tail_scale)
+        return min(1.0, self._factor * _NORMAL.cdf(-z))
+
+    def threshold(self, rate: float, strangers: Strangers) -> float:
+        """Return the similarity that this share of strangers reaches."""
+        if rate <= self.tail_rate:
+            z = self.tail_from + self.tail_scale * math.log(self.tail_rate / rate)
+        else:
+            z = -_NORMAL.inv_cdf(min(rate / self._factor, 0.5))
+        return strangers.mean + z * strangers.spread
+
+    def probability(
+        self,
+        similarity: float,
+        examples: int,
+        strangers: Strangers,
+        faces: int,
+        quality: float = 1.0,
+    ) -> float:
+        """Return the probability that a face of this similarity is the person's.
+
+        By Bayes' rule, with prior odds of 10 faces of the person among all `faces` that were searched: the
+        more were searched, the more strangers can be this similar. `quality` is the share of its similarity
+        that a face as small, blurred or turned as this one keeps.
+        """
+        mean = quality * self._approached(self.genuine, self.genuine_many, examples)
+        spread = self._approached(self.genuine_spread, self.genuine_spread_many, examples)
+        genuine = (1 - self.stray) * _rising(similarity, mean, spread)
+        genuine += self.stray * _rising(similarity, 0.5 * mean, 2 * spread)
+        odds = _EXPECTED / (_EXPECTED + faces) * genuine / self._density(similarity, strangers)
+        return odds / (1.0 + odds)
+
+    def similarity_of(self, probability: float, examples: int, strangers: Strangers, faces: int) -> float:
+        """Return the similarity at which a good face is this probably the person's; a worse one is sooner."""
+        low, high = strangers.mean, 1.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if self.probability(middle, examples, strangers, faces) < probability:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def quality(self, face: Mapping[str, float]) -> float:
+        """Return the share of its similarity that a face keeps for its size, sharpness and turn."""
+        small, blurred, turned, doubtful = self.costs(face)
+        lost = self.small * small + self.blurred * blurred + self.turned * turned + self.doubtful * doubtful
+        return math.exp(-lost)
+
+    @staticmethod
+    def costs(face: Mapping[str, float]) -> tuple[float, float, float, float]:
+        """Return how small, blurred, turned and doubtful a face is; 0 for a good one.
+
+        `face` has the numbers of `setnet.faces.Quality`; what is not known costs nothing. The square of
+        the halvings of 112 pixels, which is what networks look at; how much of an ordinary sharpness is
+        missing; the square of the turn over 45 degrees; what the detector's score lacks.
+        """
+        small = max(0.0, math.log2(112.0 / max(face.get("size", 112.0), 1.0))) ** 2
+        blurred = max(0.0, 1.0 - face.get("sharpness", 0.2) / 0.2)
+        turned = (face.get("yaw", 0.0) ** 2 + face.get("pitch", 0.0) ** 2) / 45.0**2
+        return min(small, 16.0), blurred, min(turned, 4.0), min(max(0.0, 1.0 - face.get("score", 1.0)), 0.3)
+
+    @staticmethod
+    def _approached(one: float, many: float, examples: int) -> float:
+        return many + (one - many) / max(1, examples)
+
+    @property
+    def _factor(self) -> float:
+        """How many times the share of a normal distribution lies beyond where the tail begins."""
+        return self.tail_rate / _NORMAL.cdf(-self.tail_from)
+
+    def _density(self, similarity: float, strangers: Strangers) -> float:
+        """Return the density of strangers' similarities, which falls from their mean on."""
+        z = max(0.0, (similarity - strangers.mean) / strangers.spread)
+        if z > self.tail_from:
+            tail = self.tail_rate / self.tail_scale
+            return max(tail * math.exp(-(z - self.tail_from) / self.tail_scale) / strangers.spread, 1e-290)
+        return self._factor * _NORMAL.pdf(z) / strangers.spread
+
+
+def _rising(similarity: float, mean: float, spread: float) -> float:
+    """Return a normal density that does not fall above its mean: no own face is too similar."""
+    z = min(0.0, (similarity - mean) / spread)
+    return math.exp(-0.5 * z * z) / (spread * math.sqrt(2 * math.pi))
