@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ def test_lfws_wrong_labels_are_known_and_lie_within_one_half() -> None:
     assert all((name in split.train) == (right[0] in split.train) for name in ("Nan_Wang", "Wang_Nan"))
 
 
-def made(path: Path, names: list[str], folder: str, **more: object) -> Path:
+def made(path: Path, names: list[str], folder: str, **more: Any) -> Path:
     rng = np.random.default_rng(len(folder))
     paths = [f"/{folder}/{name}/{name}_{i:04}.jpg" for i, name in enumerate(names)]
     np.savez(
@@ -45,6 +46,9 @@ def test_copies_are_the_same_faces_of_the_same_people(tmp_path: Path) -> None:
     assert "random split" in words
     for half in (train, test):
         worse = half.degraded["copy"]
+        assert worse.shown is not None
+        assert worse.quality is not None
+        assert half.faces.quality is not None
         assert len(half.faces.people(2)) == 10
         assert np.array_equal(half.faces.owner, worse.owner)
         assert np.array_equal(half.faces.descriptors, worse.shown)

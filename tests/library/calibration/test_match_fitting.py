@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LFW_LIKE
@@ -51,7 +53,7 @@ def test_worse_copies_tell_what_quality_costs() -> None:
     worse = faces.descriptors + 0.8 * blur[:, None] * noise
     worse = (worse / np.linalg.norm(worse, axis=1, keepdims=True)).astype(np.float32)
 
-    def quality(sharpness: object) -> np.ndarray:
+    def quality(sharpness: Any) -> NDArray[np.float32]:
         rows = np.tile(np.array([112.0, 1.0, 0.2, 0.0, 0.0, 0.0], np.float32), (len(faces.owner), 1))
         rows[:, 2] = sharpness
         return rows
@@ -61,7 +63,7 @@ def test_worse_copies_tell_what_quality_costs() -> None:
     model = fit_match_model(plain, replace(SFACE, blurred=0.0), [copies])
     assert 0.15 < model.blurred < 0.4
     assert model.small == model.turned == 0.0, "nothing was small or turned"
-    unknown = replace(copies, quality=np.full_like(copies.quality, np.nan))
+    unknown = replace(copies, quality=np.full((len(faces.owner), 6), np.nan, np.float32))
     assert fit_match_model(faces, SFACE, [unknown]).blurred == SFACE.blurred
 
 
