@@ -85,7 +85,7 @@ def lfw(tmp_path_factory: pytest.TempPathFactory) -> LabelledFaces:
 def test_on_real_people_sure_matches_are_right_and_most_are_sure(
     lfw: LabelledFaces, examples: int, least: float
 ) -> None:
-    model = MatchModel.of(calibration_of("sface"))
+    model = MatchModel.of(calibration_of("sface", "match"))
     cohort = Cohort.of_faces(lfw.descriptors, model)
     recall, false_sure, false_maybe, compared = [], 0, 0, 0
     for trial in trials(lfw, examples, 160, np.random.default_rng(0)):
@@ -104,7 +104,7 @@ def test_on_real_people_sure_matches_are_right_and_most_are_sure(
 @needs_lfw
 @pytest.mark.timeout(600)
 def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFaces) -> None:
-    model = MatchModel.of(calibration_of("sface"))
+    model = MatchModel.of(calibration_of("sface", "match"))
     cohort = Cohort.of_faces(lfw.descriptors, model, faces=100_000)
     found = []
     for trial in trials(lfw, 3, 40, np.random.default_rng(1)):

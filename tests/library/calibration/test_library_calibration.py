@@ -16,7 +16,7 @@ from setnet.errors import InvalidInputError
 from setnet.faces import calibration_of
 from setnet.library import Example, Library, MatchModel
 
-SFACE = MatchModel.of(calibration_of("sface"))
+SFACE = MatchModel.of(calibration_of("sface", "match"))
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from setnet.faces import calibration_of
 from setnet.learn import VirtualPeople
 from setnet.library import Cohort, LabelledFaces, MatchModel, fit_match_model
 
-SFACE = MatchModel.of(calibration_of("sface"))
+SFACE = MatchModel.of(calibration_of("sface", "match"))
 
 
 def virtual(people: int, each: int, seed: int = 0, difficulty: float = 1.0) -> LabelledFaces:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from setnet.faces import calibration_of
 from setnet.library import Cohort, MatchModel
 
-MODEL = MatchModel.of(calibration_of("sface"))
+MODEL = MatchModel.of(calibration_of("sface", "match"))
 
 
 def crowd(people: int, each: int, alike: float, seed: int = 0) -> NDArray[np.float32]:

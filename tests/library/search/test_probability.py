@@ -13,8 +13,8 @@ from setnet.errors import InvalidInputError
 from setnet.faces import calibration_of
 from setnet.library import MatchModel, Strangers
 
-SFACE = MatchModel.of(calibration_of("sface"))
-MODELS = [SFACE, MatchModel.of(calibration_of("a model of the user's"))]
+SFACE = MatchModel.of(calibration_of("sface", "match"))
+MODELS = [SFACE, replace(SFACE, strangers=0.05, strangers_many=0.07, genuine=0.65, genuine_many=0.75)]
 
 models = st.sampled_from(MODELS)
 similarities = st.floats(-1.0, 1.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from setnet.faces import calibration_of
 from setnet.library import MatchModel, Recogniser, Strangers
 
-MODEL = MatchModel.of(calibration_of("sface"))
+MODEL = MatchModel.of(calibration_of("sface", "match"))
 VECTOR = np.eye(4, dtype=np.float32)[0]
 
 strangers = st.builds(Strangers, st.floats(0.0, 0.2), st.floats(0.06, 0.12))
