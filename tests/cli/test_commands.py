@@ -143,6 +143,22 @@ def test_search_prints_a_table_and_draws_sheets(place: Path, tmp_path: Path) -> 
     assert "data:image/jpeg" in (tmp_path / "x.html").read_text()
 
 
+def test_search_says_what_is_sure_and_what_a_guess(place: Path, tmp_path: Path) -> None:
+    library = place / "library"
+    sure = setnet("search", place / "P001.jpg", "--sure", library=library)
+    assert "P001?" not in sure.stdout
+    assert "2 photos with this person" in sure.stderr
+    guesses = setnet("search", place / "P001.jpg", "--min-similarity", "-1", "-k", "9", library=library)
+    assert "P001? " in guesses.stdout
+    assert "2 photos and maybe 1 with this person" in guesses.stderr
+    there = answered("search", place / "P001.jpg", "--in", place / "photos" / "trip", library=library)
+    assert there["warnings"] == []
+    found = answered("search", place / "P001.jpg", "--min-similarity", "0.2", library=library)
+    matches = [match for hit in found["hits"] for match in hit["matches"]]
+    assert {type(match["sure"]) for match in matches} == {bool}
+    assert all(0 <= match["probability"] <= 1 for match in matches)
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [

@@ -52,6 +52,30 @@ def test_all_people_first_then_all_but_one(shared: TestClient, faces: dict[str, 
     assert answer["searched"] == 5
 
 
+def test_every_match_has_a_probability_and_guesses_can_be_left_out(
+    shared: TestClient, faces: dict[str, str], portrait: Callable[[str], bytes]
+) -> None:
+    person = {"faces": [faces["P003"]], "name": "Cleo"}
+    answer = ask(shared, person, totals=True)
+    matches = [match for hit in answer["hits"] for match in hit["matches"]]
+    assert all(match["sure"] and match["probability"] > 0.9 for match in matches)
+    assert answer["totals"] == [{"matched": 1, "photos": 3, "sure": 3}]
+    assert (answer["unsure"], answer["faces_searched"]) == ([], 8)
+    strict, loose = ask(shared, person, min_similarity=0.99), ask(shared, person, min_similarity=-1)
+    assert strict["hits"] == []
+    assert len(loose["hits"]) > 3
+    assert not loose["hits"][-1]["matches"][0]["sure"]
+    assert names(ask(shared, person, min_similarity=-1, sure=True)) == names(answer)
+    absent = shared.post(
+        f"{API}/faces", content=portrait("P008"), headers={"Content-Type": "image/jpeg"}
+    ).json()["faces"][0]["id"]
+    nobody = ask(shared, {"faces": [absent], "name": "Zoe"})
+    assert nobody["unsure"] == ["Zoe"]
+    assert nobody["warnings"] == ["no sure match of Zoe among 8 faces"]
+    refused = shared.post(f"{API}/search", json={"people": [person], "min_similarity": 2})
+    assert refused.status_code == 422
+
+
 def test_pages_follow_each_other_without_gap_or_repeat(shared: TestClient, faces: dict[str, str]) -> None:
     person = {"faces": [faces["P003"]]}
     whole = names(ask(shared, person, k=50))
