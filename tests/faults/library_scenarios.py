@@ -19,7 +19,7 @@ from setnet.library import Library
 
 __all__ = ["LIBRARY_SCENARIOS", "library_state", "photos_folder", "remember_faces"]
 
-FIXTURE = Path(__file__).parents[1] / "library" / "fixtures" / "library_v1.zip"
+FIXTURES = Path(__file__).parents[1] / "library" / "fixtures"
 
 
 def photos_folder() -> Path:
@@ -61,7 +61,11 @@ def library_state(library: Library) -> dict[str, Any]:
         photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
         for photo in library.catalog.all_photos()
     }
-    return {"photos": photos, "people": {p.name: p.examples for p in library.people}}
+    return {
+        "photos": photos,
+        "people": {p.name: p.examples for p in library.people},
+        "changes": [(change.kind, change.undone_by) for change in library.people.history()],
+    }
 
 
 def library_contents(root: Path) -> dict[str, Any]:
@@ -82,13 +86,17 @@ def library_contents(root: Path) -> dict[str, Any]:
     return state
 
 
-def on_library(change: Callable[[Library, Path], object], is_one_step: bool = True) -> Scenario:
+def on_library(
+    change: Callable[[Library, Path], object],
+    is_one_step: bool = True,
+    make: Callable[[Path], None] = make_library,
+) -> Scenario:
     def changed(root: Path) -> None:
         with Library.open(root / "library") as library:
             change(library, photos_folder())
             acknowledgement.given = True
 
-    return Scenario(make_library, changed, library_contents, is_one_step)
+    return Scenario(make, changed, library_contents, is_one_step)
 
 
 def create_library(root: Path) -> None:
@@ -129,10 +137,35 @@ def remove_anna(library: Library, photos: Path) -> None:
         library.people.remove("Anna")
 
 
-def unpack_old(root: Path) -> None:
-    """Unpack a library of the last release."""
-    with zipfile.ZipFile(FIXTURE) as archive:
-        archive.extractall(root)
+def make_merged(root: Path) -> None:
+    """Make a library in which Ben was merged into Anna."""
+    make_library(root)
+    with Library.open(root / "library") as library:
+        add_ben(library, photos_folder())
+        library.people.merge("Anna", ["Ben"])
+
+
+def undo_merge(library: Library, photos: Path) -> None:
+    if "Ben" not in library.people:
+        library.people.undo()
+
+
+def make_removed(root: Path) -> None:
+    """Make a library in which an example waits in the journal for its undo."""
+    make_library(root)
+    with Library.open(root / "library") as library:
+        add_ben(library, photos_folder())
+        library.people.remove_examples("Ben", [e.number or 0 for e in library.people.examples("Ben")])
+
+
+def unpack(version: int) -> Callable[[Path], None]:
+    """Return the function that unpacks a library of an earlier version."""
+
+    def unpacked(root: Path) -> None:
+        with zipfile.ZipFile(FIXTURES / f"library_v{version}.zip") as archive:
+            archive.extractall(root)
+
+    return unpacked
 
 
 def upgrade(root: Path) -> None:
@@ -206,7 +239,10 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-person": on_library(add_ben),
     "library-rename": on_library(rename_anna),
     "library-remove": on_library(remove_anna, False),
-    "library-upgrade": Scenario(unpack_old, upgrade, upgraded),
+    "library-undo": on_library(undo_merge, make=make_merged),
+    "library-forget-removed": on_library(forget, False, make_removed),
+    "library-upgrade": Scenario(unpack(1), upgrade, upgraded),
+    "library-upgrade-people": Scenario(unpack(4), upgrade, upgraded),
     "library-repair": Scenario(make_damaged, repair, repaired),
     "library-backup": Scenario(make_backup, back_up, backup_contents),
     "library-redescribe": Scenario(make_library, redescribe, described),

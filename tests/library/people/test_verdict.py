@@ -139,6 +139,18 @@ def test_verdicts_survive_photos_that_are_removed_and_indexed_again(judged: Libr
     assert places(judged) == before
 
 
+def test_verdicts_follow_a_file_into_which_something_was_written(judged: Library, photos: Path) -> None:
+    for file in ("2016/pair.jpg", "2019/three.jpg"):
+        with open(photos / file, "ab") as opened:
+            opened.write(b"a tag")  # other bytes, the same picture
+    assert judged.index([photos], workers=0).changed == 2
+    assert places(judged) == [("yes", "pair.jpg", 0), ("no", "three.jpg", 2)]
+    assert judged.people.examples("Anna")[1].content == judged.photo(_id(judged, "pair")).stored_hash
+    shutil.copy(photos / "2019" / "others.jpg", photos / "2016" / "pair.jpg")  # another photo in its place
+    judged.index([photos], workers=0)
+    assert [v.photo_id is None for v in judged.people.verdicts("Anna")] == [True, False]
+
+
 def test_a_photo_that_is_forgotten_takes_its_verdicts_along(judged: Library, photos: Path) -> None:
     secrets = [v.descriptor.tobytes() for v in judged.people.verdicts("Anna")]
     judged.forget([photos / "2019" / "three.jpg"])

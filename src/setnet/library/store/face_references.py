@@ -11,10 +11,15 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 
 SAME_FACE = 0.5  # intersection over union from which two boxes are of one face
+_SAME_LOOK = 0.8  # similarity of a face with itself, in a file that was written again
+_REFERRING = ("examples", "removed_examples", "verdicts", "removed_verdicts")
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 Place = tuple[int, int]  # the id of a photo, and the ordinal of a face in it
@@ -75,6 +80,31 @@ def resolve_all(db: sqlite3.Connection, references: Sequence[FaceReference]) -> 
         ):
             faces[content][photo].append((ordinal, Box(*box)))
     return [_places(reference.box, faces.get(reference.content, {})) for reference in references]
+
+
+def follow_change(
+    db: sqlite3.Connection, old: bytes, new: bytes, faces: Sequence[tuple[Box, NDArray[np.float32]]]
+) -> None:
+    """Let references follow a file whose bytes changed, as when tags were written into it.
+
+    A reference follows to a face at the same place that looks the same; a photo that took the place of
+    another one keeps none of its references.
+    """
+    for table in _REFERRING:
+        rows = db.execute(
+            f"SELECT id, descriptor, x0, y0, x1, y1 FROM {table} WHERE content = ? AND x0 IS NOT NULL", (old,)
+        ).fetchall()
+        for number, stored, *box in rows:
+            vector = np.frombuffer(stored, "<f4")
+            if any(overlap(Box(*box), b) >= SAME_FACE and _alike(vector, v) for b, v in faces):
+                db.execute(f"UPDATE {table} SET content = ? WHERE id = ?", (new, number))
+
+
+def _alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
+    if a.shape != b.shape:
+        return False
+    lengths = float(np.linalg.norm(a)) * float(np.linalg.norm(b))
+    return lengths > 0 and float(a @ b) / lengths >= _SAME_LOOK
 
 
 def _places(box: Box, photos: dict[int, list[tuple[int, Box]]]) -> list[Place]:

@@ -18,6 +18,7 @@ import numpy as np
 from setnet.index import SetIndex
 from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database
+from setnet.library.store.face_references import follow_change
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
@@ -50,6 +51,8 @@ class PhotoWriter:
             for result in results:
                 if result.moved_from is not None:
                     _move(db, result.moved_from, result.path)
+                elif result.descriptors is not None:
+                    _follow(db, result)
             ids = [_mark(db, result) for result in results]
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
         bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
@@ -142,6 +145,18 @@ def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
     for table in ("examples", "removed_examples"):
         db.execute(f"UPDATE {table} SET source = ? WHERE source = ?", sources)
     db.execute("UPDATE photos SET path = ? WHERE id = ?", (path, photo_id))
+
+
+def _follow(db: sqlite3.Connection, result: PhotoResult) -> None:
+    """Let what refers to faces of a photo's old content refer to its new one."""
+    row = db.execute(
+        "SELECT hash FROM photos WHERE path = ?1 AND hash <> ?2 "
+        "AND NOT EXISTS (SELECT 1 FROM photos AS copy WHERE copy.hash = photos.hash AND copy.path <> ?1)",
+        (result.path, result.hash),
+    ).fetchone()
+    if row is not None and result.descriptors is not None:
+        boxes = [face.box for face in result.faces]
+        follow_change(db, row[0], result.hash, list(zip(boxes, result.descriptors, strict=True)))
 
 
 def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
