@@ -36,9 +36,9 @@ def test_a_model_without_calibration_is_judged_like_the_default_and_it_is_said(
 ) -> None:
     entry = str(write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24))
     with caplog.at_level(logging.WARNING, "setnet.faces"):
-        assert calibration_of("sface", "match") == model_entry("sface", "descriptor").calibration
+        assert calibration_of("sface") == model_entry("sface", "descriptor").calibration
         assert caplog.text == ""
-        assert calibration_of(entry) == calibration_of("sface", "match")
+        assert calibration_of(entry) == calibration_of("sface")
     assert "has no calibration" in caplog.text
 
 
@@ -63,11 +63,11 @@ def test_what_was_fitted_here_comes_first_and_goes_with_the_model(tmp_path: Path
 
 
 def test_fitted_numbers_replace_those_of_the_entry_one_by_one() -> None:
-    own = calibration_of("sface", "match")
+    own = calibration_of("sface")
     store_calibration("sface", {"threshold": 0.5})
-    assert dict(calibration_of("sface", "match")) == {**own, "threshold": 0.5}
+    assert dict(calibration_of("sface")) == {**own, "threshold": 0.5}
     assert [path.name for path in remove_model("sface")] == ["sface.calibration.json"]
-    assert calibration_of("sface", "match") == own
+    assert calibration_of("sface") == own
 
 
 def test_a_model_named_by_its_file_has_its_numbers_beside_it(tmp_path: Path) -> None:
