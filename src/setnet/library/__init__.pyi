@@ -1,3 +1,4 @@
+from .grouping.grouping import group_descriptors as group_descriptors
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
