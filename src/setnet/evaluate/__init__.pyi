@@ -10,6 +10,7 @@ from .experiments.claim_domains import glyphs_domain as glyphs_domain
 from .experiments.end_to_end import end_to_end as end_to_end
 from .experiments.end_to_end import write_examples as write_examples
 from .experiments.fit import fit as fit
+from .experiments.grouping import grouping as grouping
 from .experiments.identification import identify as identify
 from .experiments.inputs import Inputs as Inputs
 from .experiments.matching import matching as matching
@@ -19,6 +20,9 @@ from .experiments.running import Interrupted as Interrupted
 from .experiments.shipped_heads import train_heads as train_heads
 from .experiments.stress import stress as stress
 from .experiments.tradeoff import tradeoff as tradeoff
+from .group_measures import GroupQuality as GroupQuality
+from .group_measures import group_quality as group_quality
+from .group_measures import pairwise_agreement as pairwise_agreement
 from .measures import dcg as dcg
 from .measures import first_full_match as first_full_match
 from .measures import full_match_recall as full_match_recall

@@ -1,3 +1,10 @@
+from .graph.cells import cells_of as cells_of
+from .graph.linkage import Apart as Apart
+from .graph.linkage import Clusters as Clusters
+from .graph.linkage import LinkageRule as LinkageRule
+from .graph.linkage import link as link
+from .graph.neighbours import Neighbours as Neighbours
+from .graph.neighbours import nearest_neighbours as nearest_neighbours
 from .kernels.backend import level as kernel_level
 from .kernels.greedy import greedy_matches as greedy_matches
 from .recovery.backup import BackupReport as BackupReport

@@ -3,6 +3,7 @@ from .calibration.match_fitting import fit_match_model as fit_match_model
 from .calibration.match_trials import LabelledFaces as LabelledFaces
 from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
+from .grouping.grouping import group_descriptors as group_descriptors
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays

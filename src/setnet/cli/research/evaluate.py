@@ -145,6 +145,26 @@ def matching(
 
 
 @app.command()
+@experiment("grouping")
+def grouping(
+    descriptors: Annotated[
+        Path, typer.Option(metavar="FILE.npz", help="Descriptor file, as `setnet describe` writes it.")
+    ],
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--other",
+            metavar="FILE.npz",
+            help="Of other photos of the same people, such as degraded copies; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    json: shared.Json = None,
+) -> None:
+    """Unknown faces grouped by person, beside simpler ways: BCubed measures on people held out."""
+
+
+@app.command()
 @experiment("fit")
 def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],

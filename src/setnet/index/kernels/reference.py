@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels.lanes import LANES, Part, interleave
+from setnet.index.kernels.linkage_reference import linkage as linkage
 from setnet.sets import BitCodec, codec
 
 

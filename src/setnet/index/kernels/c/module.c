@@ -4,6 +4,7 @@
 
 #include "checksum.h"
 #include "kernels.h"
+#include "linkage.h"
 #include "match.h"
 #include "pack.h"
 
@@ -180,6 +181,47 @@ static PyObject *py_collect(PyObject *self, PyObject *args) {
   return PyLong_FromLongLong(found);
 }
 
+/* Whether offsets cut an array of so many numbers, each of which is below n, into n parts. */
+static int is_sound(const Py_buffer *offsets, const Py_buffer *numbers, int64_t n) {
+  const int64_t *start = offsets->buf, count = numbers->len / 4;
+  const int32_t *number = numbers->buf;
+  if (offsets->len / 8 != n + 1 || start[0] != 0 || start[n] != count) return 0;
+  for (int64_t i = 0; i < n; i++)
+    if (start[i] > start[i + 1]) return 0;
+  for (int64_t i = 0; i < count; i++)
+    if (number[i] < 0 || number[i] >= n) return 0;
+  return 1;
+}
+
+static PyObject *py_linkage(PyObject *self, PyObject *args) {
+  Py_buffer sums, weights, sizes, names, start, neighbours, apart_start, apart, apart_weight, bars, clusters, status;
+  long long dim;
+  Rule rule;
+  int failed = 0;
+  if (!PyArg_ParseTuple(args, "Lw*w*w*w*y*w*y*w*w*ddddy*w*w*", &dim, &sums, &weights, &sizes, &names, &start,
+                        &neighbours, &apart_start, &apart, &apart_weight, &rule.mean, &rule.spread, &rule.rest,
+                        &rule.apart_penalty, &bars, &clusters, &status))
+    return NULL;
+  const int64_t n = weights.len / 8;
+  Graph graph = {n,         dim,            sums.buf,        weights.buf, sizes.buf,       names.buf,
+                 start.buf, neighbours.buf, apart_start.buf, apart.buf,   apart_weight.buf};
+  rule.bars = bars.buf;
+  if (dim < 1 || n > INT32_MAX || sums.len / 4 != n * dim || sizes.len / 8 != n || names.len / 4 != n ||
+      bars.len / 8 != n + 1 || clusters.len / 4 != n || status.len / 8 != 2 || apart_weight.len != apart.len ||
+      !is_sound(&start, &neighbours, n) || !is_sound(&apart_start, &apart, n)) {
+    PyErr_SetString(PyExc_ValueError, "linkage: arrays that do not fit each other");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = linkage(&graph, &rule, clusters.buf, status.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&sums), PyBuffer_Release(&weights), PyBuffer_Release(&sizes), PyBuffer_Release(&names);
+  PyBuffer_Release(&start), PyBuffer_Release(&neighbours), PyBuffer_Release(&apart_start), PyBuffer_Release(&apart);
+  PyBuffer_Release(&apart_weight), PyBuffer_Release(&bars), PyBuffer_Release(&clusters), PyBuffer_Release(&status);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
 static PyObject *py_crc32(PyObject *self, PyObject *args) {
   Py_buffer data;
   unsigned int crc = 0;
@@ -221,6 +263,7 @@ static PyMethodDef METHODS[] = {
     {"evaluate", py_evaluate, METH_VARARGS, "Exact greedy scores of chosen items."},
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
+    {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
     {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
     {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.index.k_means import centres_of, nearest_centres
 from setnet.index.kernels.lanes import LANES, Layout
 from setnet.index.storage.segments.segment_codes import packed_bits
 from setnet.index.storage.segments.segment_file import SegmentFileWriter
@@ -17,18 +17,15 @@ SMALLEST_LISTED = 2_000_000  # items: below, reading all codes takes a few milli
 LISTS = 4096  # at most
 LIST = 256  # elements in a list, at least on average
 SAMPLE = 32  # elements for each list that the centres are made from
-ROUNDS = 6
 CHUNK = 8192  # elements handled at once
-
-Floats = NDArray[np.float32]
 
 
 def write_lists(writer: SegmentFileWriter, layout: Layout, offsets: NDArray[np.int64]) -> None:
     """Write the one-bit codes of all elements list by list, 16 to a block, and the lane of each."""
     stored, centre = writer.read_back("elements"), np.array(writer.read_back("bit_centre"))
     count = max(1, min(LISTS, len(stored) // LIST))
-    centres = _means(stored[:: -(-len(stored) // (SAMPLE * count))].astype(np.float32), count)
-    slots, starts = _slots(_nearest(stored, centres), count)
+    centres = centres_of(stored[:: -(-len(stored) // (SAMPLE * count))].astype(np.float32), count)
+    slots, starts = _slots(nearest_centres(stored, centres), count)
     lane = np.empty(len(offsets) - 1, np.int32)
     used = layout.lane_rows >= 0
     lane[layout.lane_rows[used]] = np.flatnonzero(used)
@@ -63,22 +60,3 @@ def _slots(lists: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDA
     slots = np.full(starts[-1] * LANES, -1, np.int64)
     slots[np.arange(len(lists)) + np.repeat(starts[:-1] * LANES - first, sizes)] = order
     return slots, starts
-
-
-def _nearest(points: NDArray[Any], centres: Floats) -> NDArray[np.int64]:
-    """Return the centre that is nearest to each point."""
-    half = np.float32(0.5) * np.einsum("cd,cd->c", centres, centres)
-    parts = (points[at : at + CHUNK].astype(np.float32) for at in range(0, len(points), CHUNK))
-    return np.concatenate([(part @ centres.T - half).argmax(axis=1) for part in parts])
-
-
-def _means(points: Floats, clusters: int) -> Floats:
-    """Return the means of clusters, by Lloyd's algorithm."""
-    centres = points[np.random.default_rng(0).permutation(len(points))[:clusters]]
-    for _ in range(ROUNDS):
-        nearest = _nearest(points, centres)
-        sizes = np.bincount(nearest, minlength=clusters)
-        first, used = np.cumsum(sizes) - sizes, sizes > 0
-        sums = np.add.reduceat(points[np.argsort(nearest, kind="stable")], first[used], axis=0)
-        centres[used] = sums / sizes[used, None]
-    return centres

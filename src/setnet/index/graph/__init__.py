@@ -1,0 +1,1 @@
+"""Elements and their neighbours: who is near whom, and clusters of elements that belong together."""

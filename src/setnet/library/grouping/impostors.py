@@ -1,0 +1,84 @@
+"""How similar faces of different people are in a library: what its threshold for grouping is derived from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.index import Clusters
+
+Floats = NDArray[np.float32]
+
+# The default descriptor's impostors have a mean of 0.10 and a spread of 0.09 at a match threshold of 0.40. A
+# library of a few people says little about all others: these shares of the threshold speak for them.
+_MEAN, _SPREAD = 0.25, 0.225
+_PRIOR_PEOPLE = 25  # as many groups as the prior counts for
+_PAIRS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Impostors:
+    """Mean and standard deviation of the similarity of faces of two different people."""
+
+    mean: float
+    spread: float
+
+    @classmethod
+    def expected(cls, threshold: float) -> Impostors:
+        """Return what a descriptor with this match threshold leads one to expect.
+
+        >>> Impostors.expected(0.4)
+        Impostors(mean=0.1, spread=0.09)
+        """
+        return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
+
+    @classmethod
+    def of_faces(cls, vectors: Floats, prior: Impostors) -> Impostors:
+        """Return a first estimate from faces of unknown people.
+
+        Most pairs of faces are of two people. Pairs of one person are at the upper end: the median, and the
+        distance of the lower sixth from it, hardly notice them.
+        """
+        n = len(vectors)
+        if n < 2:
+            return prior
+        one, other = np.random.default_rng(0).integers(n, size=(2, _PAIRS))
+        one, other = one[one != other], other[one != other]
+        parts = [slice(at, at + 8192) for at in range(0, len(one), 8192)]
+        similarity = np.concatenate(
+            [np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts]
+        )
+        low, middle = np.quantile(similarity, [0.1587, 0.5])
+        return cls(float(middle), float(middle - low)).shrunk(prior, n)
+
+    @classmethod
+    def between(cls, vectors: Floats, groups: NDArray[np.int64], prior: Impostors) -> Impostors:
+        """Return the estimate from faces in groups: pairs of faces of two groups, each group alike.
+
+        Computed from sums alone. With m the mean of a group's faces x, and T that of their products x x', the
+        similarities of two groups' faces have the mean m . m and the mean square <T, T>.
+        """
+        count = int(groups.max()) + 1 if len(groups) else 0
+        if count < 2:
+            return prior
+        each = Clusters.of(vectors).merged(groups, count)
+        means, sizes = each.means, each.sizes
+        products = vectors.T @ (vectors / sizes[groups, None].astype(np.float32))
+        within = np.einsum("gd,gd->g", means, means).astype(np.float64)  # of a face with itself too
+        pairs = count * (count - 1)
+        mean = (float((means.sum(axis=0, dtype=np.float64) ** 2).sum()) - within.sum()) / pairs
+        # <T, T> of one group is the mean square of the similarities inside it
+        inside = np.where(sizes > 1, (within - 1 / sizes) / np.maximum(1 - 1 / sizes, 0.5), 0.0)
+        squares = 1 / sizes + (1 - 1 / sizes) * inside**2
+        square = (float((products.astype(np.float64) ** 2).sum()) - squares.sum()) / pairs
+        found = cls(mean, float(np.sqrt(max(square - mean**2, 1e-8))))
+        return found.shrunk(prior, count)
+
+    def shrunk(self, prior: Impostors, count: int) -> Impostors:
+        """Return a mixture of this estimate from ``count`` people and of what was expected."""
+        share = count / (count + _PRIOR_PEOPLE)
+        mean = float(share * self.mean + (1 - share) * prior.mean)
+        variance = share * self.spread**2 + (1 - share) * prior.spread**2
+        return Impostors(mean, float(np.sqrt(variance)))
