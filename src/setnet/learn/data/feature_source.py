@@ -66,7 +66,7 @@ def kept_features(part: nn.Module, source: FaceSource, rows: NDArray[np.int64], 
 
 
 def _write(part: nn.Module, source: FaceSource, rows: NDArray[np.int64], path: Path) -> None:
-    out: Features | None = None
+    out: np.memmap[Any, np.dtype[np.float16]] | None = None
     logged = time.monotonic()
     for start in range(0, len(rows), AT_ONCE):
         with torch.no_grad():

@@ -69,7 +69,7 @@ def test_it_is_exported_like_any_backbone(sface: SFace, tmp_path: Path) -> None:
 
 
 def test_codes_of_a_block_are_expanded_by_its_scale_and_zero_point(tmp_path: Path) -> None:
-    parts = {
+    parts: dict[str, NDArray[np.generic]] = {
         "a_quantized": np.array([[1, 2, 3, 4]], np.int8),
         "a_scales": np.array([[0.5, 2.0]], np.float32),
         "a_zero_point": np.array([[1, 0]], np.int8),

@@ -44,7 +44,7 @@ class SFace(Backbone):
     The batch norm that follows its last layer is folded into that layer.
     """
 
-    spec = InputSpec(SIZE, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
+    spec: InputSpec = InputSpec(SIZE, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
 
     def __init__(self, dim: int = DIM, size: int = SIZE) -> None:
         if (dim, size) != (DIM, SIZE):
@@ -72,8 +72,9 @@ class SFace(Backbone):
         """
         if not 0 <= last <= len(BLOCKS):
             raise ModelError(f"sface has {len(BLOCKS)} blocks, so that {last} cannot be its last ones")
-        at = len(self.blocks) - last
-        return self.blocks[:at], SFaceEnd(self, self.blocks[at:])
+        blocks = [*self.blocks]
+        at = len(blocks) - last
+        return nn.Sequential(*blocks[:at]), SFaceEnd(self, nn.Sequential(*blocks[at:]))
 
 
 class SFaceEnd(Backbone):
