@@ -3,6 +3,7 @@ from .data.labelled_people import Halves as Halves
 from .data.labelled_people import LabelledPeople as LabelledPeople
 from .data.labelled_people import divided as divided
 from .data.labelled_people import read_people as read_people
+from .experiments.adaptation import adaptation as adaptation
 from .experiments.claim import claim as claim
 from .experiments.claim_domains import Domain as Domain
 from .experiments.claim_domains import faces_domain as faces_domain
@@ -29,6 +30,7 @@ from .measures import full_match_recall as full_match_recall
 from .measures import ndcg as ndcg
 from .methods.methods import Methods as Methods
 from .methods.ranking_calibration import calibrate_head as calibrate_head
+from .report.adaptation_report import write_adaptation as write_adaptation
 from .report.claim_report import write_claim as write_claim
 from .report.experiment_tables import conditions as conditions
 from .report.experiment_tables import tables_of as tables_of

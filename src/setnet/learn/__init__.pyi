@@ -1,9 +1,13 @@
 from .data.crops import Crops as Crops
 from .data.crops import aligned_crops as aligned_crops
 from .data.descriptor_source import DescriptorSource as DescriptorSource
+from .data.face_places import identity_photos as identity_photos
 from .data.face_source import FaceArray as FaceArray
 from .data.face_source import FaceFolder as FaceFolder
+from .data.face_source import FacePhotos as FacePhotos
 from .data.face_source import FaceSource as FaceSource
+from .data.feature_source import FeatureSource as FeatureSource
+from .data.feature_source import kept_features as kept_features
 from .data.glyph_source import GlyphSource as GlyphSource
 from .data.glyphs import Glyphs as Glyphs
 from .data.glyphs import font_packages as font_packages
@@ -26,6 +30,9 @@ from .export.network_export import ExportedNetwork as ExportedNetwork
 from .export.network_export import export_network as export_network
 from .models.aggregators.pooling import GeneralisedMean as GeneralisedMean
 from .models.backbones.backbone import Descriptors as Descriptors
+from .models.backbones.sface import SFace as SFace
+from .models.backbones.sface import SFaceEnd as SFaceEnd
+from .models.backbones.sface import load_sface as load_sface
 from .models.model_file import StoredNetwork as StoredNetwork
 from .models.model_file import load_backbone as load_backbone
 from .models.model_file import load_network as load_network
@@ -37,6 +44,7 @@ from .models.network import SetNetwork as SetNetwork
 from .models.network import learned_exponents as learned_exponents
 from .models.network import make_aggregator as make_aggregator
 from .models.network_aggregator import NetworkAggregator as NetworkAggregator
+from .training.adapt import adapt as adapt
 from .training.distributed import use_device as use_device
 from .training.loop import TrainReport as TrainReport
 from .training.loop import train_loop as train_loop

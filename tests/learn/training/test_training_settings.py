@@ -56,7 +56,7 @@ def test_bad_overrides_name_the_remedy(change: str, message: str) -> None:
 
 
 def test_an_unknown_preset_lists_the_known() -> None:
-    with pytest.raises(InvalidInputError, match="'default', 'glyphs', 'paper', 'tiny'"):
+    with pytest.raises(InvalidInputError, match="'adapt', 'default', 'faces', 'glyphs', 'paper', 'tiny'"):
         load_settings("huge")
 
 

@@ -23,7 +23,7 @@ DataArgument = Annotated[
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder; made or continued.")]
-PresetOption = Annotated[str, typer.Option("--preset", help="paper, default or tiny.")]
+PresetOption = Annotated[str, typer.Option("--preset", help="adapt, default, faces, glyphs, paper or tiny.")]
 ChangesOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -194,7 +194,7 @@ def claim(
     data: Annotated[Path | None, typer.Argument(metavar="LFW", help="LFW's folders, for faces.")] = None,
     domain: Annotated[str, typer.Option(help="glyphs: Chinese characters. faces: LFW.")] = "glyphs",
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Of the training [default: glyphs, or tiny for faces].")
+        str | None, typer.Option("--preset", help="Of the training [default: named as the domain].")
     ] = None,
     changes: ChangesOption = None,
     loss: Annotated[
@@ -228,8 +228,7 @@ def claim(
         raise InvalidInputError(
             "--domain faces needs LFW's folder, glyphs none: see setnet train claim --help"
         )
-    preset = preset or {"faces": "tiny", "glyphs": "glyphs"}[domain]
-    settings = _prepared(preset, [*(_QUICK if quick else ()), *(changes or ())], "cpu", threads)
+    settings = _prepared(preset or domain, [*(_QUICK if quick else ()), *(changes or ())], "cpu", threads)
     from setnet.cli.output import say
     from setnet.evaluate import claim as run
     from setnet.evaluate import faces_domain, glyphs_domain, tables_of, write_claim
@@ -252,6 +251,49 @@ def claim(
         typer.echo(table.markdown())
     for page in [out / "claim.md", *([report] if report else [])]:
         typer.echo(f"{write_claim(result, page)}: tables and figure")
+
+
+@app.command()
+def adapt(
+    photos: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folders.")],
+    trained: Annotated[
+        list[Path],
+        typer.Option("--trained", metavar="DIR", help="Degraded copies to train on; repeatable."),
+    ],
+    out: OutOption,
+    judged: Annotated[
+        list[Path] | None,
+        typer.Option("--judged", metavar="DIR", help="Other degraded copies, to judge by alone; repeatable."),
+    ] = None,
+    preset: PresetOption = "adapt",
+    changes: ChangesOption = None,
+    blocks: Annotated[
+        int, typer.Option(min=0, max=13, help="Of SFace's 13 blocks, train so many last ones.")
+    ] = 1,
+    most: Annotated[int, typer.Option("--photos", min=3, help="Photos of a person, at most.")] = 4,
+    sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 16_000,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Also put the tables into this page.")
+    ] = None,
+    threads: ThreadsOption = 0,
+) -> None:
+    """Adapt SFace to degraded photos on half of LFW's people; compare both on the other half.
+
+    Its last blocks and layer learn to describe a degraded copy (setnet evaluate degrade) as the photo itself,
+    and to tell sets apart. Continues where it stopped. setnet train export --out RUN writes the adapted
+    network for setnet index --descriptor.
+    """
+    settings = _prepared(preset, changes, "cpu", threads)
+    from setnet.cli.output import say
+    from setnet.evaluate import adaptation, tables_of, write_adaptation
+
+    result = adaptation(
+        photos, trained, judged or [], out, settings, blocks=blocks, most=most, sets=sets, say=say
+    )
+    for table in tables_of(result):
+        typer.echo(table.markdown())
+    for page in [out / "adaptation.md", *([report] if report else [])]:
+        typer.echo(f"{write_adaptation(result, page)}: verdict and tables")
 
 
 @app.command()

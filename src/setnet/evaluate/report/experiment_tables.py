@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
+from setnet.evaluate.report.adaptation_tables import adaptation_tables
 from setnet.evaluate.report.claim_rows import leads, measure, over_seeds
 from setnet.evaluate.report.matching_tables import matching_tables
 from setnet.evaluate.report.record import Record, Row
@@ -197,6 +198,7 @@ def _grouping(record: Record) -> list[Table]:
 
 
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
+    "adaptation": adaptation_tables,
     "claim": _claim,
     "fit": _fit,
     "grouping": _grouping,

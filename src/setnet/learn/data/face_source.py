@@ -50,11 +50,38 @@ class FaceSource(LabelledSource):
         return torch.from_numpy(out).permute(0, 3, 1, 2)
 
 
-class FaceFolder(FaceSource):
-    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and such), read when needed and cut as at run time.
+class FacePhotos(FaceSource):
+    """Photos with one labelled face each, read when needed and cut as at run time.
 
     Where the faces are is kept in `places`, a file; without it, it is found anew each time.
     """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        labels: NDArray[np.int64],
+        spec: InputSpec,
+        augment: AugmentSettings,
+        where: str,
+        places: Path | None = None,
+    ) -> None:
+        self.paths = paths
+        super().__init__(labels, spec, augment, where)
+        self._places = face_places(paths, places)
+
+    @property
+    def has_face(self) -> NDArray[np.bool_]:
+        """In which photos a face was found; of others the middle is taken."""
+        return np.asarray(~np.isnan(self._places[:, 0]))
+
+    def pixels(self, index: int) -> Pixels:
+        """Return the face of one photo, RGB."""
+        photo = read_photo(self.paths[index])
+        return cut_face(photo, self._places[index], self.augment.short_side, self.spec.align)
+
+
+class FaceFolder(FacePhotos):
+    """Photos in ``root/identity/*.jpg`` (VGGFace2, LFW and such)."""
 
     def __init__(
         self, root: Path, spec: InputSpec, augment: AugmentSettings, places: Path | None = None
@@ -64,15 +91,9 @@ class FaceFolder(FaceSource):
                 f"{root}: no such folder; expected one folder per person with their photos in it"
             )
         found = identity_photos(root)
-        self.paths = [path for photos in found for path in photos]
+        paths = [path for photos in found for path in photos]
         labels = np.repeat(np.arange(len(found)), [len(photos) for photos in found]).astype(np.int64)
-        super().__init__(labels, spec, augment, str(root))
-        self._places = face_places(self.paths, places)
-
-    def pixels(self, index: int) -> Pixels:
-        """Return the face of one photo, RGB."""
-        photo = read_photo(self.paths[index])
-        return cut_face(photo, self._places[index], self.augment.short_side, self.spec.align)
+        super().__init__(paths, labels, spec, augment, str(root), places)
 
 
 class FaceArray(FaceSource):

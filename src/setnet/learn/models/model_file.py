@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from setnet.errors import ModelError, VersionError
 from setnet.learn.models.backbones.backbone import Backbone, make_backbone
+from setnet.learn.models.backbones.sface import load_sface
 from setnet.learn.models.backbones.vggface2 import load_vggface2
 from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.whitening import Whitening
@@ -30,8 +31,13 @@ class StoredNetwork:
 
 
 def new_backbone(settings: TrainingSettings) -> Backbone:
-    """Return the backbone that settings describe, from a VGGFace2 checkpoint when they name one."""
+    """Return the backbone that settings describe: from a VGGFace2 checkpoint when they name one, else fresh.
+
+    SFace comes with the weights of its file in the model registry.
+    """
     wanted = settings.backbone
+    if wanted.name == "sface":
+        return load_sface(wanted.dim, wanted.size)
     if wanted.weights:
         net = load_vggface2(wanted.weights, wanted.dim)
         net.recompute = wanted.recompute

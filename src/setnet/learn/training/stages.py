@@ -183,7 +183,7 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if settings.backbone.name not in BACKBONES:
         raise one_of("backbone", settings.backbone.name, BACKBONES)
     stored = out / "backbone.safetensors"
-    if not stored.is_file() and settings.backbone.weights:
+    if not stored.is_file() and settings.backbone.is_pretrained:
         return new_backbone(settings)
     return load_backbone(stored, settings)
 

@@ -28,6 +28,11 @@ class BackboneSettings:
     weights: str = ""
     recompute: bool = False
 
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether it starts with weights that were trained on faces before."""
+        return self.name == "sface" or bool(self.weights)
+
 
 @dataclass(frozen=True)
 class AggregatorSettings:
@@ -195,7 +200,7 @@ def presets() -> list[str]:
     """Return the names of the presets.
 
     >>> presets()
-    ['default', 'glyphs', 'paper', 'tiny']
+    ['adapt', 'default', 'faces', 'glyphs', 'paper', 'tiny']
     """
     return sorted(path.stem for path in PRESETS.glob("*.toml"))
 

@@ -67,7 +67,7 @@ class Descriptors(Backbone):
         return images
 
 
-BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "small")
+BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "sface", "small")
 
 
 def make_backbone(
@@ -88,6 +88,10 @@ def make_backbone(
         from setnet.learn.models.backbones.small_cnn import SmallCNN
 
         return SmallCNN(dim, size=size, width=width)
+    if name == "sface":
+        from setnet.learn.models.backbones.sface import SFace
+
+        return SFace(dim, size)
     if name in ("resnet50", "senet50"):
         from setnet.learn.models.backbones.resnet import ResNet50
 
