@@ -36,7 +36,7 @@ def group_quality(groups: ArrayLike, people: ArrayLike) -> GroupQuality:
     """Compare the group of each face with whose face it is.
 
     >>> group_quality([0, 0, 0, 1], ["ann", "ann", "ben", "ben"])
-    GroupQuality(precision=0.6666666666666666, recall=0.75, found=0.0)
+    GroupQuality(precision=0.6666666666666666, recall=0.75, found=0.5)
     """
     group, group_size = _numbered(groups)
     person, person_size = _numbered(people)
