@@ -216,6 +216,21 @@ def test_what_was_said_of_a_person_counts_for_without_too(library: Library, verd
     assert names == (["half.jpg", "guess.jpg"] if verdict == "refused" else [])
 
 
+@pytest.mark.parametrize(
+    ("descriptors", "message"),
+    [
+        (np.full((1, DIM), np.nan), "Anna: a descriptor holds NaN"),
+        (np.ones((2, 7)), "Anna: descriptors of 7 numbers; this library's have 128"),
+        (np.zeros((1, DIM)), "the examples of Anna cancel out"),
+    ],
+)
+def test_descriptors_that_cannot_be_compared_are_refused(
+    library: Library, descriptors: NDArray[np.float64], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        library.find([QueryPerson("Anna", descriptors.astype(np.float32))])
+
+
 def test_faces_are_named_by_the_same_thresholds(library: Library) -> None:
     library.people.add("Anna", [Example(face_of(ANNA, 0))])
     people = NamedPeople.of(library)

@@ -162,6 +162,7 @@ def absent(
     sure: list[int] = []
     maybe: list[int] = []
     real: list[float] = []
+    own: list[float] = []
     for trial in trials(faces, examples, most, rng):
         strangers = cohort.strangers(trial.vector, examples, model)
         known = Recogniser.of(model, trial.vector, examples, strangers, cohort.faces)
@@ -169,6 +170,7 @@ def absent(
         sure.append(int((far >= known.sure).sum()))
         maybe.append(int((far >= known.maybe).sum()))
         real.append(float((trial.strangers >= known.sure).mean()))
+        own.append(float((trial.genuine >= known.sure).mean()))
     return {
         "faces": len(everything),
         "searches": len(sure),
@@ -176,4 +178,5 @@ def absent(
         "false": float(np.mean(sure)),
         "guesses": float(np.mean(maybe)),
         "real": len(everything) * float(np.mean(real)),
+        "recall_sure": 100.0 * float(np.mean(own)),
     }

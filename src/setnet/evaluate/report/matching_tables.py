@@ -54,6 +54,7 @@ def _absent(record: Record) -> Table:
         Column("false", "false sure matches", fact=True, digits=3),
         Column("guesses", "guesses", fact=True),
         Column("real", "expected of real strangers", fact=True, digits=3),
+        Column("recall_sure", "own faces sure, if there, %", fact=True),
     ]
     note = (
         "Searches for people who are not in the library. Beside the faces of the others, it has those of "

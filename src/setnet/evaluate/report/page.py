@@ -23,7 +23,7 @@ TITLES = {  # in the order of the page
     "orthogonality": "Orthogonality (section 5.4)",
     "identify": "Identification of single faces",
     "photos": "End-to-end search, detector included",
-    "matching": "How sure a match is",
+    "matching": "Matches in figures",
 }
 INTRODUCTION = """# Result tables
 

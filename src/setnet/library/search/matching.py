@@ -54,6 +54,8 @@ class Matching:
     def recogniser(self, person: QueryPerson) -> Recogniser:
         """Return what recognises a person in this library."""
         known = self._known()
+        if not np.isfinite(person.descriptors).all():
+            raise InvalidInputError(f"{person.name}: a descriptor holds NaN or infinity")
         vector = person_vector(person.descriptors, person.name)
         if vector.shape != (self._library.dim,):
             raise InvalidInputError(
