@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from setnet.errors import InvalidInputError
+from setnet.faces import Box
 from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, example_values
 from setnet.library.people.likeness import KnownFaces, reference_in
 from setnet.library.people.lookup import name_of
@@ -98,7 +99,6 @@ def merge(recorder: Recorder, into: int, other: int) -> None:
     rows = recorder.db.execute(
         "SELECT id, content, x0, y0, x1, y1 FROM verdicts WHERE person = ? ORDER BY id", (other,)
     ).fetchall()
-    from setnet.faces import Box
 
     for number, content, *box in rows:
         _move_verdict(recorder, number, FaceReference(content, Box(*box)), into)
