@@ -232,6 +232,19 @@ def test_a_later_change_of_the_same_person_that_is_independent_is_kept(people: P
     assert [(p.name, p.examples) for p in people] == [("Anna", 2), ("Annie", 1)]
 
 
+def test_whoever_was_merged_into_somebody_is_removed_with_them(people: People, tmp_path: Path) -> None:
+    for name, row in zip(("Zacharias", "Yolanda", "Xavier"), np.eye(3, 4), strict=True):
+        people.add(name, [example(*row)])
+    people.rename("Zacharias", "Zebulon")
+    people.merge("Yolanda", ["Zebulon"])
+    people.merge("Xavier", ["Yolanda"])
+    people.add("Anna", [example(0, 0, 0, 1)])
+    people.remove("Xavier")
+    for trace in (b"Zacharias", b"Zebulon", b"Yolanda", b"Xavier"):
+        assert not anywhere(tmp_path, trace)
+    assert [change.summary for change in people.history()] == ["saved Anna with 1 example face"]
+
+
 def test_an_erased_journal_undoes_nothing_and_leaves_no_bytes(people: People, tmp_path: Path) -> None:
     secret = example(0.5, 0.25, 0.125, 0.0625, source="/secret.jpg", picture=b"a picture of Anna" * 200)
     people.add("Anna", [example(1, 0, 0, 0), secret])

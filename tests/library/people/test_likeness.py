@@ -65,12 +65,18 @@ def example(person: int, view: int, number: int | None = None, **more: object) -
 
 def test_a_warning_counts_and_names_the_odd_ones() -> None:
     three = [example(person, view, 10 + view) for view, person in enumerate((1, 2, 3))]
-    (text,) = mixed_warning("Anna", three, LOGISTIC)
+    (text,) = mixed_warning("Anna", [], three, LOGISTIC)
     assert text.startswith("2 of these 3 do not look like the same person: look at example 11, 12 of Anna")
-    (text,) = mixed_warning("Anna", three[:2], LOGISTIC)
+    (text,) = mixed_warning("Anna", three[:1], three[:2], LOGISTIC)
     assert text.startswith("these 2 do not look like the same person")
-    assert mixed_warning("Anna", three[:1], LOGISTIC) == []
-    assert mixed_warning("Anna", [example(1, view, view) for view in range(4)], LOGISTIC) == []
+    assert mixed_warning("Anna", [], three[:1], LOGISTIC) == []
+    assert mixed_warning("Anna", [], [example(1, view, view) for view in range(4)], LOGISTIC) == []
+
+
+def test_what_was_said_before_is_not_said_again() -> None:
+    before = [example(person, view, view) for view, person in enumerate((1, 1, 2))]
+    assert mixed_warning("Anna", before, [*before, example(1, 7, 7)], LOGISTIC) == []
+    assert mixed_warning("Anna", before, [*before, example(3, 7, 7)], LOGISTIC)
 
 
 def test_the_same_face_is_known_by_its_place_or_its_descriptor() -> None:

@@ -17,10 +17,10 @@ _ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them whe
 
 
 def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
-    """Delete people with all that is theirs, and every change that concerned one of them."""
-    gone = set(people)
-    changes = db.execute("SELECT id, people FROM changes").fetchall()
-    concerned = [number for number, about in changes if gone & set(json.loads(about))]
+    """Delete people with all that is theirs, and every change that concerned one of them.
+
+    Who was merged into one of them is that person too.
+    """
     for table in _ROWS:
         rows = [
             row
@@ -30,7 +30,22 @@ def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
         ]
         _erase_rows(db, table, rows)
     db.executemany("DELETE FROM people WHERE id = ?", [(person,) for person in people])
-    journal.erase(db, concerned)
+    journal.erase(db, _changes_about(db, people))
+
+
+def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
+    """Return the changes that concerned people, or those who are gone since a change that they share."""
+    changes = {
+        number: set(json.loads(about)) for number, about in db.execute("SELECT id, people FROM changes")
+    }
+    there = {row for (row,) in db.execute("SELECT id FROM people")}
+    gone, found = set(people), list[int]()
+    while True:
+        shared = [number for number, about in changes.items() if about & gone]
+        if len(shared) == len(found):
+            return found
+        found = shared
+        gone.update(person for number in found for person in changes[number] - there)
 
 
 def erase_examples(db: sqlite3.Connection, numbers: Iterable[int]) -> None:

@@ -65,14 +65,22 @@ def outsiders(descriptors: NDArray[np.float32], logistic: Logistic, known: int =
     return sorted(set(range(len(descriptors))) - set(person))
 
 
-def mixed_warning(name: str, examples: Sequence[Example], logistic: Logistic) -> list[str]:
-    """Return a remark when a person's example faces do not all look like one person."""
+def odd_examples(examples: Sequence[Example], logistic: Logistic) -> list[Example]:
+    """Return the examples that do not look like the person that the others show."""
     if len(examples) < 2:
         return []
     odd = outsiders(np.stack([example.descriptor for example in examples]), logistic)
-    if not odd:
+    return [examples[face] for face in odd]
+
+
+def mixed_warning(
+    name: str, before: Sequence[Example], examples: Sequence[Example], logistic: Logistic
+) -> list[str]:
+    """Return a remark when example faces do not all look like one person, and did not so `before`."""
+    odd, known = ([e.number for e in odd_examples(some, logistic)] for some in (examples, before))
+    if not odd or odd == known:
         return []
-    numbers = ", ".join(str(examples[face].number) for face in odd)
+    numbers = ", ".join(map(str, odd))
     who = f"{len(odd)} of these {len(examples)}" if len(examples) > 2 else "these 2"
     return [
         f"{who} do not look like the same person: look at example {numbers} of {name}, and remove, move or "

@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterable, Sequence
 
 from setnet.errors import InvalidInputError
+from setnet.faces import Box
 from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, example_values
 from setnet.library.people.likeness import KnownFaces, reference_in
 from setnet.library.people.lookup import name_of
 from setnet.library.people.names import checked_name, key_of, new_id
-from setnet.library.people.recorder import Recorder
+from setnet.library.people.recorder import OWNED, Recorder
 from setnet.library.people.verdict import on_face
 from setnet.library.store.face_references import FaceReference
 
@@ -98,12 +99,13 @@ def merge(recorder: Recorder, into: int, other: int) -> None:
     rows = recorder.db.execute(
         "SELECT id, content, x0, y0, x1, y1 FROM verdicts WHERE person = ? ORDER BY id", (other,)
     ).fetchall()
-    from setnet.faces import Box
 
     for number, content, *box in rows:
         _move_verdict(recorder, number, FaceReference(content, Box(*box)), into)
-    for row in _aliases(recorder, other):
-        recorder.update("aliases", row, person=into)
+    for table in sorted(set(OWNED) - {"examples", "verdicts"}):
+        own = recorder.db.execute(f"SELECT id FROM {table} WHERE person = ? ORDER BY id", (other,)).fetchall()
+        for (row,) in own:
+            recorder.update(table, row, person=into)
     notes = [recorder.values("people", person, ["note"])["note"] for person in (into, other)]
     recorder.update("people", into, note="\n".join(filter(None, notes))[:_LONGEST_NOTE])
     recorder.delete("people", other)

@@ -34,12 +34,13 @@ def save(
     known = people.get(name) if name in people else None
     if known is not None and if_exists != "add":
         _refuse_taken(people, known, name, examples, logistic, if_exists)
+    before = [] if known is None else people.examples(known)
     saved = people.add(name, examples)
     notes = []
-    again = len(examples) - (saved.examples - (known.examples if known else 0))
+    again = len(examples) - (saved.examples - len(before))
     if again > 0:
         notes.append(f"{_faces(again)} {saved.name} had already: the same face counts once")
-    return saved, notes + mixed_warning(saved.name, people.examples(saved), logistic)
+    return saved, notes + mixed_warning(saved.name, before, people.examples(saved), logistic)
 
 
 def _refuse_taken(
