@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
-    from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.pictures.thumbnails import Draw, DrawFace
     from setnet.library.redescription.report import RedescribeReport
     from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
@@ -308,6 +308,16 @@ class Library(LibraryGroups):
 
         folder = self.path / THUMBNAILS
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
+
+    @own_errors
+    def face_thumbnail(
+        self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
+    ) -> bytes:
+        """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
+        from setnet.library.pictures.thumbnails import drawn_face, face_thumbnail_of
+
+        folder = self.path / THUMBNAILS
+        return face_thumbnail_of(folder, self.catalog, photo_id, face, side, draw or drawn_face)
 
     @own_errors
     def status(self) -> LibraryStatus:
