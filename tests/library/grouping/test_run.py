@@ -33,6 +33,14 @@ def test_each_person_is_a_group_the_largest_first(grouped: Library, groups_in: G
     assert grouped.check() == []
 
 
+def test_one_face_is_a_group(empty: Library) -> None:
+    invented_photos.store(empty, {"a": [1]})
+    assert empty.discover().groups == 1
+    invented_photos.store(empty, {"b": [1]})
+    assert empty.discover().groups == 1
+    assert empty.discover(anew=True).groups == 1
+
+
 def test_an_empty_library_has_no_groups(empty: Library) -> None:
     assert empty.discover().groups == 0
     assert empty.discover(anew=True).faces == 0
