@@ -2,7 +2,8 @@
 
 import { api } from "./api.js";
 import { confirmed } from "./dialogs.js";
-import { h, iconButton, plural, toast } from "./dom.js";
+import { h, iconButton, plural } from "./dom.js";
+import { toast } from "./toasts.js";
 
 const RUNNING = new Set(["running", "stopping"]);
 

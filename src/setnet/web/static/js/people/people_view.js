@@ -1,0 +1,80 @@
+// Everybody in the photos: the named people, whom to ask about, the groups without a name, and what is hidden.
+
+import { api } from "../api.js";
+import { confirmed } from "../dialogs.js";
+import { h, plural } from "../dom.js";
+import { loadSaved } from "../saved_people.js";
+import { toast } from "../toasts.js";
+import { Disclosure } from "./disclosure.js";
+import { GroupActions } from "./group_actions.js";
+import { GroupGrid } from "./group_grid.js";
+import { hiddenTile, unnamedTile } from "./group_tile.js";
+import { NamedPeople } from "./named_people.js";
+import { Suggestions } from "./suggestions.js";
+import { Ungrouped } from "./ungrouped.js";
+
+export class PeopleView {
+  // act: {changed() when people changed, find({group}) to search, forgotten()}
+  constructor(section, act) {
+    this.act = act;
+    const groups = new GroupActions({ changed: (id) => this.changed(id), undone: () => this.show(), find: act.find });
+    const tile = (group) => unnamedTile(group, groups);
+    this.named = new NamedPeople();
+    this.suggestions = new Suggestions({ changed: () => this.changed(), open: (group) => groups.open(group) });
+    this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
+    this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
+    this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
+    this.ungrouped = new Ungrouped(() => this.show());
+    this.summary = h("p", { class: "muted" });
+    this.empty = h("div", { class: "empty", hidden: true });
+    this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
+      h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, "Each picture stands for one person. Give it a name and press Enter.")), this.unnamed.element);
+    section.append(
+      h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
+      this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element,
+      h("div", { class: "danger-zone" },
+        h("div", {}, h("h2", {}, "Forget everything"), h("p", { class: "muted small" }, "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.")),
+        h("button", { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() }, "Forget everything…")));
+  }
+
+  async show() {
+    const [people, unnamed] = await Promise.all([loadSaved(), this.unnamed.load(), this.suggestions.load()]);
+    this.named.draw(people);
+    this.draw(unnamed, people);
+    await Promise.all([this.single.refresh(), this.hidden.refresh()]);
+  }
+
+  // After a group was named, hidden or answered about: `id` leaves the grids, the rest follows.
+  async changed(id = null) {
+    if (id) for (const grid of [this.unnamed, this.single.grid, this.hidden.grid]) grid.drop(id);
+    const [people, answer] = await Promise.all([loadSaved(), api.groups({ state: "unnamed", limit: 1 }), this.suggestions.load()]);
+    this.named.draw(people);
+    this.draw(answer, people);
+    if (!id) await this.unnamed.load();
+    await Promise.all([this.single.refresh(), this.hidden.refresh()]);
+    this.act.changed();
+  }
+
+  draw({ totals, ungrouped_faces, grouped_at }, people) {
+    this.who.hidden = this.unnamed.isEmpty;
+    this.ungrouped.draw(ungrouped_faces, grouped_at);
+    this.summary.textContent = [people.length && plural(people.length, "person", "people"), totals.unnamed && `${totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
+    const nobody = !people.length && !totals.unnamed && !totals.hidden;
+    this.empty.hidden = !nobody;
+    if (nobody) {
+      this.empty.replaceChildren(h("h2", {}, "Nobody here yet"), h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
+        h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
+    }
+  }
+
+  async forget() {
+    const sure = await confirmed({ title: "Forget everything?", text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.", action: "Forget everything", danger: true });
+    if (!sure) return;
+    try {
+      await api.forgetEverything();
+      toast("Everything was forgotten.");
+      this.act.forgotten();
+    } catch (error) { toast(error.message, "error"); }
+    await this.show();
+  }
+}
