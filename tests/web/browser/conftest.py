@@ -16,6 +16,8 @@ BROWSER = next((path for path in _BROWSERS if path), None)
 _OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
 FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{part}" for part in _OFF)]
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"}
+# Photos that are made this many times smaller and large again: who, with which expression, how much.
+POOR = {"poor1.jpg": ("P001", 3, 13), "poor3.jpg": ("P003", 4, 12), "poor5.jpg": ("P005", 6, 12)}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "is_mobile": True,
@@ -111,6 +113,32 @@ class Page:
         labels = self.page.locator(".tile .open").evaluate_all("all => all.map((x) => x.ariaLabel)")
         return [label.split()[1].rstrip(",") for label in labels]
 
+    def group_of(self, photo: str, face: int) -> str:
+        """Return the id of the group that has a face, by its photo and its number from the left."""
+        found: str = self.page.evaluate(
+            """async ([photo, face]) => {
+                const get = (path) => fetch(`/api/v1/${path}`).then((answer) => answer.json());
+                for (const { id } of (await get("groups?state=all&limit=200")).groups) {
+                    const { members } = await get(`groups/${id}?limit=200`);
+                    if (members.some((m) => m.path.endsWith(photo) && m.face === face)) return id;
+                }
+            }""",
+            [photo, face],
+        )
+        return found
+
+    def name_group(self, photo: str, face: int, name: str) -> None:
+        """Name the group that has a face, as a person does."""
+        field = self.page.locator(f'[data-group="{self.group_of(photo, face)}"]').get_by_role("combobox")
+        field.fill(name)
+        field.press("Enter")
+        self.page.locator(".named-person", has_text=name).wait_for()
+
+    def undo(self) -> None:
+        """Press Undo in the message of the latest change."""
+        self.page.get_by_role("button", name="Undo").click()
+        self.page.locator(".toast", has_text="Undone.").first.wait_for()
+
     def serious_findings(self) -> list[str]:
         from axe_playwright_python.sync_playwright import Axe
 
@@ -130,6 +158,54 @@ def served(
     shutil.copytree(made.library, place / "library")
     with start_server(place / "library", place / "sets") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def guessed(
+    made: Any, compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path], Path]:
+    """Return the function that copies a library in which three photos are too poor to be sure about."""
+    from setnet.library import Library
+
+    place = tmp_path_factory.mktemp("guessed")
+    shutil.copytree(made.photos, place / "photos")
+    for name, (person, tile, shrinking) in POOR.items():
+        _compose_poor(compose, place / "photos" / name, person, tile, shrinking)
+    with Library.create(place / "library") as library:
+        library.index([place / "photos"], workers=0)
+    return lambda to: Path(shutil.copytree(place / "library", to))
+
+
+def _compose_poor(compose: Callable[..., None], path: Path, person: str, tile: int, shrinking: int) -> None:
+    from PIL import Image
+
+    compose(path, (person,), tile=tile)
+    image = Image.open(path)
+    small = image.resize((image.width // shrinking, image.height // shrinking), Image.Resampling.BILINEAR)
+    small.resize(image.size, Image.Resampling.BICUBIC).save(path, quality=80)
+
+
+@pytest.fixture(params=["desktop", "phone"])
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of a kind of window."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def people(
+    device: str,
+    guessed: Callable[[Path], Path],
+    new_page: Callable[..., Page],
+    tmp_path: Path,
+    start_server: Callable[..., Any],
+) -> Iterator[Page]:
+    """A window on a library of its own, with guesses in it and nobody named."""
+    with start_server(guessed(tmp_path / "library"), tmp_path / "sets") as server:
+        page = new_page(server.url, device)
+        yield page
+        page.context.close()
+        assert page.faults == []
 
 
 @pytest.fixture

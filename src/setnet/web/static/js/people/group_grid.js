@@ -46,9 +46,11 @@ export class GroupGrid {
     const element = this.list.querySelector(`[data-group="${id}"]`);
     if (!element) return;
     const next = element.nextElementSibling ?? element.previousElementSibling;
+    const goOn = () => next?.querySelector("input, .button")?.focus({ preventScroll: true });
+    const dialog = document.querySelector("dialog[open]");
     const isHere = element.contains(document.activeElement) || document.activeElement === document.body;
     element.remove();
-    if (isHere) next?.querySelector("input, .button")?.focus({ preventScroll: true });
+    if (dialog) dialog.addEventListener("close", goOn); else if (isHere) goOn();
     if (this.isEmpty && this.cursor) this.load();
   }
 }

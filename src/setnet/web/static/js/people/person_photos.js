@@ -12,7 +12,7 @@ import { monthOf } from "./dates.js";
 export class PersonPhotos {
   constructor({ changed }) {
     this.changed = changed;
-    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.refuse(match, hit), height: [200, 126] });
+    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.refuse(match, hit), height: [190, 126] });
     this.more = h("div", { class: "more" });
     this.none = h("p", { class: "muted none", hidden: true }, "No photo of the library shows them.");
     this.element = h("div", { class: "by-month" }, this.none, this.gallery.element, this.more);

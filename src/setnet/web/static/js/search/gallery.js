@@ -34,7 +34,7 @@ export function tagPlaces(tags, photo, width, height) {
 
 const ratio = (photo) => Math.min(Math.max(photo.width / photo.height, 0.4), 3.2);
 
-// Rows of photos that fill the width exactly, each about HEIGHT tall.
+// Rows of photos that fill the width exactly, each about as tall as asked for.
 export function rows(photos, width, [large, small] = HEIGHT) {
   const [target, gap] = [PHONE.matches ? small : large, GAP()];
   const made = [];

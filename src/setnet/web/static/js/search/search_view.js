@@ -176,7 +176,7 @@ export class SearchView {
 
   summarise(hits) {
     const { people, searched, seconds, warnings, cursor } = this.answer;
-    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, text)));
+    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, `${text[0].toUpperCase()}${text.slice(1)}.`)));
     if (!people.length) {
       this.summary.replaceChildren(...(hits.length ? [h("span", {}, "Or begin with a photo from your library: open it and click a face; or with the ", h("a", { href: "#people" }, "people in your photos"), ".")] : []));
       if (!hits.length) this.notes.replaceChildren(this.emptyLibrary());

@@ -15,5 +15,5 @@ async function say(verdict, text, person, photo, face, undone) {
   }
 }
 
-export const confirmFace = (person, ...where) => say("confirm", `This is ${person.name}: kept, also as an example face.`, person, ...where);
-export const refuseFace = (person, ...where) => say("refuse", `This is not ${person.name}: kept.`, person, ...where);
+export const confirmFace = (person, ...where) => say("confirm", `Kept: this is ${person.name}.`, person, ...where);
+export const refuseFace = (person, ...where) => say("refuse", `Kept: this is not ${person.name}.`, person, ...where);
