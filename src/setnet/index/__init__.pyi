@@ -9,6 +9,7 @@ from .kernels.backend import level as kernel_level
 from .kernels.greedy import greedy_matches as greedy_matches
 from .recovery.backup import BackupReport as BackupReport
 from .recovery.repair import RepairReport as RepairReport
+from .results import Contents as Contents
 from .results import Hit as Hit
 from .results import Item as Item
 from .results import Match as Match

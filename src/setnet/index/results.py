@@ -6,6 +6,9 @@ import warnings
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 @dataclass(frozen=True, slots=True)
 class Match:
@@ -34,6 +37,15 @@ class Match:
     def to_dict(self) -> dict[str, Any]:
         """Return the match for JSON; ``person`` is the deprecated name of ``query_element``."""
         return {"person": self.query_element, **asdict(self)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contents:
+    """All items of an index: their ids, how many elements each has, and these one item after another."""
+
+    ids: list[str]
+    counts: NDArray[np.int64]
+    elements: NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from setnet.index.reader import IndexReader
 from setnet.index.recovery.backup import BackupReport, back_up
 from setnet.index.recovery.check import check_index
 from setnet.index.recovery.repair import RepairReport, repair_index
-from setnet.index.results import Hit, Item, Report, Stats
+from setnet.index.results import Contents, Hit, Item, Report, Stats
 from setnet.index.search.options import MoreOptions, SearchOptions
 from setnet.index.search.query import QueryLike
 from setnet.index.search.ranked_items import RankedItems
@@ -377,6 +377,11 @@ class SetIndex:
         for s, rows in snapshot.find(seqs):
             return snapshot.segments[s].elements_of(rows).astype(np.float32)
         raise InvalidInputError(f"id {item!r} is not in the index")
+
+    @own_errors
+    def contents(self) -> Contents:
+        """Return the ids, counts and elements of all items at once; `items` needs less memory."""
+        return self._reader.snapshot().contents()
 
     @own_errors
     def sample(self, count: int) -> NDArray[np.float32]:

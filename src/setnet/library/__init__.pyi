@@ -4,6 +4,12 @@ from .calibration.match_trials import LabelledFaces as LabelledFaces
 from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
 from .grouping.grouping import group_descriptors as group_descriptors
+from .grouping.groups.group import Group as Group
+from .grouping.groups.group import GroupFace as GroupFace
+from .grouping.groups.groups import Groups as Groups
+from .grouping.groups.groups import GroupTotals as GroupTotals
+from .grouping.groups.suggestions import Suggestion as Suggestion
+from .grouping.run import GroupingReport as GroupingReport
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
@@ -40,6 +46,7 @@ from .search.conditions import Conditions as Conditions
 from .search.conditions import date_from as date_from
 from .search.conditions import face_range_from as face_range_from
 from .search.face_identity import NamedPeople as NamedPeople
+from .search.person_photos import PersonPhotos as PersonPhotos
 from .search.person_vector import person_vector as person_vector
 from .search.probability import MatchModel as MatchModel
 from .search.probability import Strangers as Strangers

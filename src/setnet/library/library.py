@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
-from setnet.library.library_people import LibraryPeople
+from setnet.library.library_groups import LibraryGroups
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
@@ -34,14 +35,14 @@ if TYPE_CHECKING:
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
-    from setnet.library.pictures.thumbnails import Draw
+    from setnet.library.pictures.thumbnails import Draw, DrawFace
     from setnet.library.redescription.report import RedescribeReport
     from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
 
-class Library(LibraryPeople):
+class Library(LibraryGroups):
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.
@@ -194,6 +195,9 @@ class Library(LibraryPeople):
                 limits=limits,
             )
             report = run.over(roots, [absolute(self.path)])
+            if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
+                grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
+                report = replace(report, interrupted=grouped.interrupted)
         if report.removed or report.changed or report.failed:
             from setnet.library.pictures.thumbnails import delete_stale
 
@@ -245,7 +249,9 @@ class Library(LibraryPeople):
 
     @own_errors
     def person(self, text: str) -> QueryPerson:
-        """Return the person meant by a saved name, a photo (`group.jpg#3`) or a folder of photos."""
+        """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder."""
+        if text not in self.people and text in self.groups:
+            return self.group_person(text)
         return person_from(text, self.people, self._checked_settings)
 
     def _as_person(self, person: PersonLike, number: int) -> QueryPerson:
@@ -302,6 +308,16 @@ class Library(LibraryPeople):
 
         folder = self.path / THUMBNAILS
         return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
+
+    @own_errors
+    def face_thumbnail(
+        self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
+    ) -> bytes:
+        """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
+        from setnet.library.pictures.thumbnails import drawn_face, face_thumbnail_of
+
+        folder = self.path / THUMBNAILS
+        return face_thumbnail_of(folder, self.catalog, photo_id, face, side, draw or drawn_face)
 
     @own_errors
     def status(self) -> LibraryStatus:

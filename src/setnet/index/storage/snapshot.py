@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import StorageError
+from setnet.index.results import Contents
 from setnet.index.storage.attributes import items_where
 from setnet.index.storage.catalog import Catalog, ListedSegment
 from setnet.index.storage.segments.segment import Segment
@@ -144,6 +145,18 @@ class Snapshot:
             place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
             found.append(segment.elements[place].astype(np.float32))
         return np.concatenate(found)
+
+    def contents(self) -> Contents:
+        """Return ids, counts and elements of all living items, in the order of segments and rows."""
+        ids, counts = list[str](), [np.empty(0, np.int64)]
+        elements = [np.empty((0, self.shape.dim), np.float32)]
+        for s, segment in enumerate(self.segments):
+            segment.file.ensure_whole()
+            rows = self.alive(s)
+            ids += segment.ids_of(rows)
+            counts.append(segment.counts[rows])
+            elements.append(segment.elements_of(rows).astype(np.float32))
+        return Contents(ids, np.concatenate(counts), np.concatenate(elements))
 
     def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
         """Return (segment, rows) of the living items with these sequence numbers."""

@@ -57,13 +57,20 @@ class Clustering:
     def __len__(self) -> int:
         return len(self.clusters)
 
-    def neighbours(self, rule: LinkageRule, say: OnProgress) -> Neighbours:
-        """Return the clusters that each one may merge with."""
+    def neighbours(
+        self, rule: LinkageRule, say: OnProgress, some: NDArray[np.int64] | None = None
+    ) -> Neighbours:
+        """Return the clusters that each one, or each of some, may merge with."""
 
         def tell(done: int, total: int) -> None:
             say("comparing faces", done, total)
 
-        return nearest_neighbours(self._scaled(rule), NEIGHBOURS, self._floor(rule), progress=tell)
+        near = nearest_neighbours(self._scaled(rule), NEIGHBOURS, self._floor(rule), rows=some, progress=tell)
+        if some is None:
+            return near
+        counts = np.zeros(len(self), np.int64)
+        counts[some] = np.diff(near.start)
+        return Neighbours(np.concatenate([[0], np.cumsum(counts)]), near.other, near.similarity)
 
     def linked(self, near: Neighbours, rule: LinkageRule, say: OnProgress) -> Clustering:
         """Return the clustering after all merges that the rule allows."""

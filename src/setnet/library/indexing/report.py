@@ -68,6 +68,11 @@ class IndexReport:
         return not self.failed and not self.unreadable and not self.interrupted
 
     @property
+    def has_changed(self) -> bool:
+        """Whether photos came, went or changed."""
+        return any((self.added, self.changed, self.moved, self.copied, self.removed))
+
+    @property
     def summary(self) -> str:
         """The run in one sentence."""
         new = self.added + self.changed

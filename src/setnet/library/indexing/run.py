@@ -217,6 +217,22 @@ class IndexRun:
                 )
             )
 
+    def show_grouping(self, stage: str, done: int, total: int) -> None:
+        """Report how far the grouping is that follows the run."""
+        if self._progress is not None:
+            counts = self._counts
+            self._progress(
+                IndexProgress(
+                    stage="grouping faces",
+                    done=done,
+                    total=total,
+                    unchanged=counts["unchanged"],
+                    faces=counts["faces"],
+                    failed=len(self._failed),
+                    seconds=0.0,
+                )
+            )
+
     def _report(self, scan: FolderScan, vanished: Sequence[bytes], removed: int) -> IndexReport:
         counts = self._counts
         return IndexReport(

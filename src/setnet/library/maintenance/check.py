@@ -7,7 +7,7 @@ from collections.abc import Callable
 from setnet.durable import transaction
 from setnet.errors import SetNetError
 from setnet.index import Item, SetIndex
-from setnet.library.store import photo_counts, row_sums
+from setnet.library.store import group_tables, photo_counts, row_sums
 from setnet.library.store.database import Database
 from setnet.library.store.schema import schema_problems
 
@@ -36,6 +36,7 @@ def damage_of(database: Database) -> list[str]:
         broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
         if database.is_current:  # an older one that cannot be written has no sums
             broken += schema_problems(db) or row_sums.problems(db) or photo_counts.problems(db)
+            broken += [] if broken else group_tables.problems(db)
         lost = database.commits.loss(db) if database.is_current else None
     return [f"{database.path}: {text}" for text in broken] + ([lost] if lost else [])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from setnet.errors import InvalidInputError
 from setnet.library.people.recorder import OutdatedError, Recorder, RowChange
+from setnet.library.store import group_tables
 
 _UNDID, _REDID = "undid: ", "redid: "
 
@@ -65,7 +66,8 @@ def undo(recorder: Recorder, number: int | None = None) -> Change:
     ).fetchall()
     try:
         for row in map(RowChange.of, rows):
-            _take_back(recorder, row)
+            if row.table not in group_tables.TABLES or _is_group_as_left(db, row):
+                _take_back(recorder, row)
     except OutdatedError as error:
         raise InvalidInputError(_blocked(db, change, error)) from error
     _uncover_erased(recorder)
@@ -73,6 +75,9 @@ def undo(recorder: Recorder, number: int | None = None) -> Change:
     text = change.summary.removeprefix(_UNDID).removeprefix(_REDID)
     people = db.execute("SELECT people FROM changes WHERE id = ?", (change.id,)).fetchone()[0]
     entered = recorder.write(kind, prefix + text, json.loads(people), change.id)
+    if entered is None:
+        raise InvalidInputError(f"change {change.id} ({change.summary}) is without effect by now")
+    group_tables.refresh(db)
     return next(found for found in history(db) if found.id == entered)
 
 
@@ -112,6 +117,25 @@ def _take_back(recorder: Recorder, row: RowChange) -> None:
         if recorder.values(row.table, row.row, list(row.before)) != row.after:
             raise OutdatedError(row.table, row.row)
         recorder.update(row.table, row.row, **row.before)
+
+
+def _is_group_as_left(db: sqlite3.Connection, row: RowChange) -> bool:
+    """Return whether a group is as a change left it: what a run has grouped anew since stays as it is."""
+    there = db.execute(f"SELECT 1 FROM {row.table} WHERE id = ?", (row.row,)).fetchone() is not None
+    if row.did == "delete":
+        return not there
+    if row.did == "insert":
+        members = db.execute("SELECT 1 FROM group_members WHERE grp = ? LIMIT 1", (row.row,)).fetchone()
+        return there and members is None
+    after, before = row.after or {}, row.before or {}
+    conditions = [f"{name} IS ?" for name in after]
+    for name, table in (("grp", "face_groups"), ("person", "people")):  # what it goes back to is there still
+        if before.get(name) is not None:
+            conditions.append(f"EXISTS (SELECT 1 FROM {table} WHERE id = {int(before[name])})")
+    found = db.execute(
+        f"SELECT 1 FROM {row.table} WHERE id = ? AND {' AND '.join(conditions)}", (row.row, *after.values())
+    )
+    return found.fetchone() is not None
 
 
 def _uncover_erased(recorder: Recorder) -> None:

@@ -11,7 +11,7 @@ from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, 
 from setnet.library.people.likeness import KnownFaces, reference_in
 from setnet.library.people.lookup import name_of
 from setnet.library.people.names import checked_name, key_of, new_id
-from setnet.library.people.recorder import OWNED, Recorder
+from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import on_face
 from setnet.library.store.face_references import FaceReference
 
@@ -102,7 +102,7 @@ def merge(recorder: Recorder, into: int, other: int) -> None:
 
     for number, content, *box in rows:
         _move_verdict(recorder, number, FaceReference(content, Box(*box)), into)
-    for table in sorted(set(OWNED) - {"examples", "verdicts"}):
+    for table in ("aliases", "face_groups"):
         own = recorder.db.execute(f"SELECT id FROM {table} WHERE person = ? ORDER BY id", (other,)).fetchall()
         for (row,) in own:
             recorder.update(table, row, person=into)
@@ -113,19 +113,29 @@ def merge(recorder: Recorder, into: int, other: int) -> None:
 
 def confirm(recorder: Recorder, person: int, face: Example) -> None:
     """Keep that a face is a person: it becomes an example, and is no other person's any more."""
-    reference = _refers(face)
-    has_verdict = False
-    for number, who, says in on_face(recorder.db, reference):
-        if who == person and says == "yes":
-            has_verdict = True
-        elif who == person or says == "yes":
-            recorder.delete("verdicts", number)
-    if not has_verdict:
+    take_from_others(recorder, person, face)
+    if not is_confirmed(recorder, person, face):
         insert_verdict(recorder, person, face, "yes")
+    add_examples(recorder, person, [face])
+
+
+def is_confirmed(recorder: Recorder, person: int, face: Example) -> bool:
+    """Return whether a face was confirmed as a person's."""
+    return any(said[1:] == (person, "yes") for said in on_face(recorder.db, _refers(face)))
+
+
+def take_from_others(recorder: Recorder, person: int, face: Example) -> set[int]:
+    """Let a face be no other person's, and not refused for this one; return whose it was."""
+    reference, owners = _refers(face), set[int]()
+    for number, who, says in on_face(recorder.db, reference):
+        if (who == person) != (says == "yes"):
+            owners.add(who)
+            recorder.delete("verdicts", number)
     for who, example in _examples_at(recorder, reference):
         if who != person and example.number is not None:
+            owners.add(who)
             recorder.delete("examples", example.number)
-    add_examples(recorder, person, [face])
+    return owners
 
 
 def refuse(recorder: Recorder, person: int, face: Example) -> None:

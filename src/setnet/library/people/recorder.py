@@ -79,8 +79,12 @@ class Recorder:
             )
         else:
             before = self.values(table, row, COLUMNS[table].split())
-        if table == "people" and self._is_owner(row):
-            raise OutdatedError(table, row)
+        if table == "people":
+            if self._is_owner(row):
+                raise OutdatedError(table, row)
+            groups = self.db.execute("SELECT id FROM face_groups WHERE person = ?", (row,)).fetchall()
+            for (group,) in groups:  # that got the name by themselves
+                self.update("face_groups", group, person=None)
         self.db.execute(f"DELETE FROM {table} WHERE id = ?", (row,))
         self.rows.append(RowChange(table, row, "delete", before))
 

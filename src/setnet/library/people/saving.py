@@ -29,11 +29,8 @@ def save(
         saved and they look like that person, and raises `TakenError` otherwise; `add` adds them in any case,
         `refuse` in none.
     """
-    if if_exists not in IF_EXISTS:
-        raise one_of("if_exists", if_exists, IF_EXISTS)
+    refuse_taken(people, name, examples, logistic, if_exists)
     known = people.get(name) if name in people else None
-    if known is not None and if_exists != "add":
-        _refuse_taken(people, known, name, examples, logistic, if_exists)
     before = [] if known is None else people.examples(known)
     saved = people.add(name, examples)
     notes = []
@@ -43,9 +40,15 @@ def save(
     return saved, notes + mixed_warning(saved.name, before, people.examples(saved), logistic)
 
 
-def _refuse_taken(
-    people: People, known: Person, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str
+def refuse_taken(
+    people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str
 ) -> None:
+    """Raise when somebody is called so and it is not clear that they are meant; see `save`."""
+    if if_exists not in IF_EXISTS:
+        raise one_of("if_exists", if_exists, IF_EXISTS)
+    if if_exists == "add" or name not in people:
+        return
+    known = people.get(name)
     remedy = f"add to {known.name} with --to-existing (if_exists 'add'), or choose another name"
     who = f"{known.name!r} is saved already, with {_faces(known.examples)}"
     if if_exists == "refuse":

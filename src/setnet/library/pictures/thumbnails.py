@@ -9,13 +9,14 @@ from pathlib import Path
 
 from setnet.errors import InvalidInputError
 from setnet.library.maintenance.permissions import make_folder, write_private
-from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.library.pictures.small_pictures import face_picture, jpeg, thumbnail
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
 _SIDES = range(16, 4097)
 
 Draw = Callable[[LibraryPhoto, int], bytes]
+DrawFace = Callable[[LibraryPhoto, int, int], bytes]
 
 
 def drawn(photo: LibraryPhoto, side: int) -> bytes:
@@ -25,24 +26,49 @@ def drawn(photo: LibraryPhoto, side: int) -> bytes:
     return jpeg(thumbnail(open_photo(photo.path).pixels, side))
 
 
+def drawn_face(photo: LibraryPhoto, face: int, side: int) -> bytes:
+    """Return a square JPEG of a face of a photo."""
+    from setnet.faces import open_photo
+
+    return face_picture(open_photo(photo.path).pixels, photo.faces[face].box, side)
+
+
 def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
     """Return a photo's thumbnail: from the cache in `folder`, else made by `draw` and cached."""
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
     photo = catalog.photo(photo_id)
-    file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{side}.jpg"
+    return _kept(folder, catalog, photo, str(side), lambda: draw(photo, side))
+
+
+def face_thumbnail_of(
+    folder: Path, catalog: PhotoCatalog, photo_id: str, face: int, side: int, draw: DrawFace
+) -> bytes:
+    """Return the picture of a face of a photo: from the cache in `folder`, else made by `draw` and cached."""
+    if side not in _SIDES:
+        raise InvalidInputError(f"a picture has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
+    photo = catalog.photo(photo_id)
+    if not 0 <= face < len(photo.faces):
+        raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+    return _kept(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
+
+
+def _kept(
+    folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
+) -> bytes:
+    file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{name}.jpg"
     try:
         return file.read_bytes()
     except OSError:
         pass
-    data = draw(photo, side)
+    data = draw()
     try:
         make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
         make_folder(file.parent, folder.parent)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         write_private(part, data, folder.parent)
         os.replace(part, file)
-        if photo_id not in catalog.photos([photo_id]):  # forgotten meanwhile, with the thumbnails it had
+        if photo.id not in catalog.photos([photo.id]):  # forgotten meanwhile, with the thumbnails it had
             file.unlink(missing_ok=True)
     except OSError:  # a full disk costs time later, not the picture now
         pass

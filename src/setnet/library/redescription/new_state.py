@@ -15,6 +15,7 @@ from setnet.library.maintenance import replacement
 from setnet.library.redescription.new_index import NewIndex
 from setnet.library.redescription.people_faces import FaceRow, NewDescriptor, PeopleFaces, face_rows
 from setnet.library.store import row_sums
+from setnet.library.store.group_tables import refresh
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX
 from setnet.library.store.photo_writer import mark_unread
 
@@ -75,5 +76,6 @@ def _rewrite(db: sqlite3.Connection, described: Mapping[FaceRow, NewDescriptor],
             value = vector.astype("<f4").tobytes()
             db.execute(f"UPDATE {row.table} SET descriptor = ? WHERE id = ?", (value, row.id))
         db.executemany("DELETE FROM photos WHERE id = ?", [(photo,) for photo in rows.removed])
+        refresh(db)
         mark_unread(db, rows.unread)  # the next index run looks at them again
         db.execute("UPDATE sums SET value = value + 1 WHERE name = 'commits'")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.library.people.person import Person
 from setnet.library.search.query_person import QueryPerson
 from setnet.library.search.recogniser import Recogniser
 
@@ -54,9 +55,10 @@ class NamedPeople:
         return cls((), (), np.zeros((0, 0), np.float32), np.zeros(0))
 
     @classmethod
-    def of(cls, library: Library) -> NamedPeople:
-        """Return the saved people of a library."""
-        people = tuple(library.person(person.name) for person in library.people if person.examples)
+    def of(cls, library: Library, some: Iterable[Person] | None = None) -> NamedPeople:
+        """Return the saved people of a library, or some of them."""
+        chosen = library.people if some is None else some
+        people = tuple(library.person(person.name) for person in chosen if person.examples)
         if not people:
             return cls.nobody()
         recognisers = tuple(library.matching.recogniser(person) for person in people)

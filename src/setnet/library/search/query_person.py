@@ -62,17 +62,23 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
 
 def _saved(name: str, people: People) -> QueryPerson:
     """Return a saved person with the faces that the user confirmed and refused, wherever they are now."""
-    judged: dict[str, set[tuple[str, int]]] = {"yes": set(), "no": set()}
-    for verdict in people.verdicts(name):
-        if verdict.photo_id is not None and verdict.face is not None:
-            judged[verdict.says].add((verdict.photo_id, verdict.face))
+    confirmed, refused = judged_faces(people, name)
     return QueryPerson(
         people.get(name).name,
         people.descriptors(name),
         people.picture(name),
-        confirmed=frozenset(judged["yes"]),
-        refused=frozenset(judged["no"]),
+        confirmed=confirmed,
+        refused=refused,
     )
+
+
+def judged_faces(people: People, name: str) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+    """Return the faces of photos that were confirmed as a person's, and those that were refused."""
+    judged: dict[str, set[tuple[str, int]]] = {"yes": set(), "no": set()}
+    for verdict in people.verdicts(name):
+        if verdict.photo_id is not None and verdict.face is not None:
+            judged[verdict.says].add((verdict.photo_id, verdict.face))
+    return frozenset(judged["yes"]), frozenset(judged["no"])
 
 
 def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:

@@ -95,9 +95,16 @@ def follow_change(
             f"SELECT id, descriptor, x0, y0, x1, y1 FROM {table} WHERE content = ? AND x0 IS NOT NULL", (old,)
         ).fetchall()
         for number, stored, *box in rows:
-            vector = np.frombuffer(stored, "<f4")
-            if any(overlap(Box(*box), b) >= SAME_FACE and _alike(vector, v) for b, v in faces):
+            look = np.frombuffer(stored, "<f4")
+            if any(is_same_face(Box(*box), b, look, v) for b, v in faces):
                 db.execute(f"UPDATE {table} SET content = ? WHERE id = ?", (new, number))
+
+
+def is_same_face(
+    box: Box, other: Box, look: NDArray[np.float32] | None, other_look: NDArray[np.float32]
+) -> bool:
+    """Return whether two boxes are of one face, which looks the same where its look is known."""
+    return overlap(box, other) >= SAME_FACE and (look is None or _alike(look, other_look))
 
 
 def _alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:

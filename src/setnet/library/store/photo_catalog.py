@@ -111,6 +111,20 @@ class PhotoCatalog:
         found = self.photos(ids)
         return [found[photo_id] for photo_id in ids if photo_id in found]
 
+    def newest_first(self, ids: Iterable[str]) -> list[str]:
+        """Return the finished photos among `ids`, the latest taken first, those of no known time last."""
+        wanted = [int(i) for i in ids]
+        found: list[tuple[float, int]] = []
+        with self._database.reading() as db:
+            for start in range(0, len(wanted), _CHUNK):
+                chunk = wanted[start : start + _CHUNK]
+                found += db.execute(
+                    "SELECT coalesce(-taken, 1e300), id FROM photos "
+                    f"WHERE id IN ({','.join('?' * len(chunk))}) AND state = 'ready'",
+                    chunk,
+                ).fetchall()
+        return [str(photo) for _, photo in sorted(found)]
+
     def known_files(self) -> dict[bytes, KnownFile]:
         """Return every file the library has looked at, by path, in one read of the table."""
         with self._database.reading() as db:

@@ -19,6 +19,7 @@ from setnet.index import SetIndex
 from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database
 from setnet.library.store.face_references import follow_change
+from setnet.library.store.group_tables import members_in, refresh, rejoin
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 
@@ -53,7 +54,7 @@ class PhotoWriter:
                     _move(db, result.moved_from, result.path)
                 elif result.descriptors is not None:
                     _follow(db, result)
-            ids = [_mark(db, result) for result in results]
+            ids = [self._mark(db, result) for result in results]
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
         bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
         if good:
@@ -64,6 +65,20 @@ class PhotoWriter:
                 "UPDATE photos SET state = iif(reason IS NULL, 'ready', 'failed') WHERE id = ?",
                 [(i,) for i in ids],
             )
+            refresh(db)
+
+    def _mark(self, db: sqlite3.Connection, result: PhotoResult) -> int:
+        """Store a photo that is being added; faces that are found again stay in their groups."""
+        known = db.execute("SELECT id, hash FROM photos WHERE path = ?", (result.path,)).fetchone()
+        members = [] if known is None else members_in(db, known[0])
+        photo_id = _mark(db, result)
+        if members and result.descriptors is not None:
+            is_same = known[1] == result.hash
+            if is_same or str(photo_id) in self._index:
+                before = None if is_same else self._index.elements(str(photo_id))
+                boxes = [face.box for face in result.faces]
+                rejoin(db, photo_id, members, before, list(zip(boxes, result.descriptors, strict=True)))
+        return photo_id
 
     def _add(self, photos: Sequence[tuple[str, PhotoResult]]) -> None:
         found = [r.descriptors for _, r in photos if r.descriptors is not None]
@@ -114,6 +129,7 @@ class PhotoWriter:
     def _delete(self, ids: Sequence[int]) -> None:
         with self._database.writing() as db:
             db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in ids])
+            refresh(db)
 
     def _drop(self, ids: Sequence[int]) -> None:
         there = [str(i) for i in ids if str(i) in self._index]

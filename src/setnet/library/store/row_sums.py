@@ -33,6 +33,8 @@ COLUMNS = FIRST_COLUMNS | {
     "changed_rows": "id change tbl row did before after",
     "removed_examples": f"{_EXAMPLE} origin content",
     "removed_verdicts": _VERDICT,
+    "face_groups": "id person hidden faces photos first last cover stale",
+    "group_members": "id grp",
 }
 # What names a row, by itself of no type: SQLite then looks it up in the key of `row_sums`.
 KEYS = dict.fromkeys(COLUMNS, "+{0}.id") | {

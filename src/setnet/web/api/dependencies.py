@@ -8,7 +8,8 @@ from urllib.parse import unquote
 from fastapi import Depends, Path, Request
 from pydantic import BeforeValidator
 
-from setnet.library import Library, Person
+from setnet.errors import InvalidInputError
+from setnet.library import Group, Library, Person
 from setnet.web.server.problems import not_found
 from setnet.web.state.server_state import ServerState
 
@@ -34,6 +35,19 @@ def known_person(library: Library, name: str) -> Person:
     if name not in library.people:
         raise not_found(f"nobody saved is called {name!r}")
     return library.people.get(name)
+
+
+def known_group(library: Library, group_id: str) -> Group:
+    """Return the group of an id; none is answered with 404."""
+    if group_id not in library.groups:
+        raise not_found(f"no group {group_id} in this library: it may have become part of another")
+    return library.groups.get(group_id)
+
+
+def refuse_dots(name: str) -> None:
+    """Raise for names that no address could have in it."""
+    if name.strip() in (".", ".."):
+        raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
 
 
 def content_type(request: Request) -> str:

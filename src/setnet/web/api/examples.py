@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, QueryPerson, shown
 from setnet.web.api.bodies.requests import Examples, FaceReference, PersonQuery
+from setnet.web.api.dependencies import known_group
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside
 
@@ -43,23 +43,29 @@ def _image_bytes(text: str, number: int) -> bytes:
 def person_of(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:
     """Return a person of a query with all their examples."""
     parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
-    name, saved = person.name, None
+    name, known = person.name, list[QueryPerson]()
     if person.saved is not None:
         if person.saved not in library.people:
             raise not_found(f"nobody saved is called {person.saved!r}")
-        saved = library.person(person.saved)
-        parts.append(saved.descriptors)
-        name = name or saved.name
+        known.append(library.person(person.saved))
+    if person.group is not None:
+        known_group(library, person.group)
+        known.append(library.group_person(person.group))
+    for one in known:
+        parts.append(one.descriptors)
+        name = name or one.name
     parts += [descriptor_of(library, face)[None] for face in person.photo_faces]
     parts += [_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
     if not parts:
         raise InvalidInputError(
-            f"person {number} has no example: give saved, faces, photo_faces, images or descriptors"
+            f"person {number} has no example: give saved, group, faces, photo_faces, images or descriptors"
         )
-    everything = QueryPerson(name or f"person {number}", np.concatenate(parts))
-    if saved is not None:
-        everything = replace(everything, confirmed=saved.confirmed, refused=saved.refused)
-    return everything
+    return QueryPerson(
+        name or f"person {number}",
+        np.concatenate(parts),
+        confirmed=frozenset[tuple[str, int]]().union(*(one.confirmed for one in known)),
+        refused=frozenset[tuple[str, int]]().union(*(one.refused for one in known)),
+    )
 
 
 def examples_of(

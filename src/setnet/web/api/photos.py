@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -22,6 +24,7 @@ routes = APIRouter(tags=["photos"])
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
 # A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
 SIZES = (160, 320, 640, 1600)
+FACE_SIZES = (96, 160, 320)
 _FOREVER = "private, max-age=31536000, immutable"
 _SHORT = "private, max-age=60"
 
@@ -73,28 +76,74 @@ async def thumbnail(
     if size not in SIZES:
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
     photo = await state.read(lambda library: _photo(library, photo_id))
-    tag = f'"{photo.content}-{size}"'
-    headers = {"ETag": tag, "Cache-Control": _FOREVER if v == photo.content[:12] else _SHORT}
-    if request.headers.get("if-none-match") == tag:
+    headers, is_known = _caching(request, photo, str(size), v)
+    if is_known:
         return Response(status_code=304, headers=headers)
     data = await state.drawing.run(_thumbnail, state, photo, size)
     return Response(data, media_type="image/jpeg", headers=headers)
 
 
 def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
-    with state.library.reading() as library:
+    with state.library.reading() as library, _drawing_errors():
 
         def draw(photo: LibraryPhoto, side: int) -> bytes:
             with open_inside(library, photo).file as file:
                 return state.drawing.thumbnail(file, side)
 
         real_path(library, photo)
-        try:
-            return library.thumbnail(photo.id, size, draw)
-        except PhotoError as error:
-            raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
-        except InvalidInputError as error:
-            raise not_found(str(error)) from None
+        return library.thumbnail(photo.id, size, draw)
+
+
+@routes.get("/photos/{photo_id}/faces/{face}/picture", responses={200: {"content": {"image/jpeg": {}}}})
+async def face_picture(
+    photo_id: PhotoId,
+    face: Annotated[int, Path(ge=0, le=100_000, description="Its number in the photo, from 0")],
+    request: Request,
+    state: State,
+    size: Annotated[int, Query(description=f"Pixels: one of {FACE_SIZES}")] = 160,
+    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+) -> Response:
+    """Return a face of a photo as a square JPEG with some room around it; made once, then kept."""
+    if size not in FACE_SIZES:
+        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, FACE_SIZES))} is expected")
+    photo = await state.read(lambda library: _photo(library, photo_id))
+    if face >= len(photo.faces):
+        raise not_found(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+    headers, is_known = _caching(request, photo, f"face{face}-{size}", v)
+    if is_known:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_face_thumbnail, state, photo, face, size)
+    return Response(data, media_type="image/jpeg", headers=headers)
+
+
+def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: int) -> bytes:
+    with state.library.reading() as library, _drawing_errors():
+
+        def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.face_picture(file, photo.faces[face].box, side)
+
+        real_path(library, photo)
+        return library.face_thumbnail(photo.id, face, size, draw)
+
+
+@contextmanager
+def _drawing_errors() -> Iterator[None]:
+    try:
+        yield
+    except PhotoError as error:
+        raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
+    except InvalidInputError as error:
+        raise not_found(str(error)) from None
+
+
+def _caching(
+    request: Request, photo: LibraryPhoto, name: str, version: str | None
+) -> tuple[dict[str, str], bool]:
+    """Return the headers of a picture of a photo, and whether the client has it already."""
+    tag = f'"{photo.content}-{name}"'
+    headers = {"ETag": tag, "Cache-Control": _FOREVER if version == photo.content[:12] else _SHORT}
+    return headers, request.headers.get("if-none-match") == tag
 
 
 @routes.get("/photos/{photo_id}/file", responses={200: {"content": {"image/*": {}}}})

@@ -26,7 +26,7 @@ MOST_HITS = 20_000  # further down nobody looks
 async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: State) -> Response:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
-    A person is a saved name, faces found by `POST /faces`, faces of photos in the library, images
+    A person is a saved name, a group, faces found by `POST /faces`, faces of photos in the library, images
     (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page, in
     the order that was found first: no photo comes twice or is left out when the library changes meanwhile.
     """

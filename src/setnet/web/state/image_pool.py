@@ -71,9 +71,12 @@ class ImagePool(BoundedThreads):
         """Return an image as an upright JPEG that fits a square; for calls in `run`."""
         return self._process(Message("thumbnail", {"side": side}, files=(image.fileno(),)), _jpeg_in)
 
-    def face_picture(self, image: FileIO, box: tuple[float, float, float, float]) -> bytes:
+    def face_picture(
+        self, image: FileIO, box: tuple[float, float, float, float], side: int | None = None
+    ) -> bytes:
         """Return a small JPEG of a face in an image; for calls in `run`."""
-        return self._process(Message("face picture", {"box": box}, files=(image.fileno(),)), _jpeg_in)
+        facts = {"box": box, "side": side}
+        return self._process(Message("face picture", facts, files=(image.fileno(),)), _jpeg_in)
 
     def _process(self, task: Message, parse: Callable[[Message], T]) -> T:
         try:

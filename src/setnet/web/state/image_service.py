@@ -76,5 +76,6 @@ def _face_picture(photo: Photo, task: Message) -> Message:
     from setnet.faces import Box
     from setnet.library import face_picture
 
-    picture = face_picture(photo.pixels, Box(*task.fields["box"]))
+    side = {} if task.fields["side"] is None else {"side": task.fields["side"]}
+    picture = face_picture(photo.pixels, Box(*task.fields["box"]), **side)
     return Message("done", arrays={"picture": as_bytes(picture)})

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import IndexProgress, IndexReport, shown
+from setnet.library import GroupingReport, IndexProgress, IndexReport, shown
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
@@ -21,7 +22,7 @@ _SHOWN_FAILURES = 100
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """The state of the latest index run; `version` grows with every change."""
+    """The state of the latest run, which indexed or only grouped; `version` grows with every change."""
 
     version: int = 0
     state: str = "idle"
@@ -29,6 +30,7 @@ class JobState:
     started: float | None = None
     progress: IndexProgress | None = None
     report: IndexReport | None = None
+    grouping: GroupingReport | None = None
     error: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -39,6 +41,7 @@ class JobState:
             "started": self.started,
             "progress": None if self.progress is None else self.progress.to_dict(),
             "report": None if self.report is None else self.report.to_dict(shown, _SHOWN_FAILURES),
+            "grouping": None if self.grouping is None else self.grouping.to_dict(),
             "error": self.error,
         }
 
@@ -61,13 +64,20 @@ class IndexJob:
 
     def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
         """Begin a run; a second one beside it is refused."""
+        return self._start(folders, lambda: self._run(list(folders), prune, retry))
+
+    def start_grouping(self, *, anew: bool = False) -> JobState:
+        """Begin to group faces; refused while a run is under way."""
+        return self._start((), lambda: self._group(anew))
+
+    def _start(self, folders: Sequence[str], run: Callable[[], None]) -> JobState:
         with self._lock:
             if self.is_running:
                 raise Problem(409, "an index run is under way: wait for its end, or stop it first")
             self._stop.clear()
             self.state = JobState(self.state.version, folders=tuple(folders), started=time.time())
             self._change(state="running")
-            self._running = self._thread.submit(self._run, list(folders), prune, retry)
+            self._running = self._thread.submit(run)
             return self.state
 
     def stop(self) -> JobState:
@@ -89,22 +99,34 @@ class IndexJob:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, folders: list[str], prune: bool, retry: bool) -> None:
+        with self._failures(), self._library.reading() as library:
+            report = library.index(
+                folders or None,
+                prune=prune,
+                retry=retry,
+                progress=self._report,
+                should_stop=self._stop.is_set,
+            )
+            self._change(state="stopped" if report.interrupted else "done", report=report)
+
+    def _group(self, anew: bool) -> None:
+        def tell(stage: str, done: int, total: int) -> None:
+            self._report(IndexProgress("grouping faces", done, total, 0, 0, 0, 0.0))
+
+        with self._failures(), self._library.reading() as library:
+            report = library.discover(anew=anew, progress=tell, should_stop=self._stop.is_set)
+            self._change(state="stopped" if report.interrupted else "done", grouping=report)
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Keep why a run failed: a short error for the user; the log has the rest."""
         try:
-            with self._library.reading() as library:
-                report = library.index(
-                    folders or None,
-                    prune=prune,
-                    retry=retry,
-                    progress=self._report,
-                    should_stop=self._stop.is_set,
-                )
+            yield
         except SetNetError as error:
             self._change(state="failed", error=str(error))
-        except Exception as error:  # a short error for the user; the log has the rest
+        except Exception as error:
             _LOG.exception("the index run failed")
             self._change(state="failed", error=f"unexpected {type(error).__name__}")
-        else:
-            self._change(state="stopped" if report.interrupted else "done", report=report)
 
     def _report(self, progress: IndexProgress) -> None:
         self._change(progress=progress)

@@ -63,19 +63,20 @@ class ServerState:
 
     async def read(self, call: Callable[[Library], T]) -> T:
         """Return what `call` returns for the library, from a reading thread."""
-        return await self.reading.run(self._with_library, call)
+        return await self.reading.run(self.with_library, call)
 
     async def write(self, call: Callable[[Library], T]) -> T:
         """Return what `call` returns for the library, from the one writing thread."""
-        return await self.writing.run(self._with_library, call)
+        return await self.writing.run(self.with_library, call)
 
-    def _with_library(self, call: Callable[[Library], T]) -> T:
+    def with_library(self, call: Callable[[Library], T]) -> T:
+        """Return what `call` returns for the library, which stays open meanwhile."""
         with self.library.reading() as library:
             return call(library)
 
     def counts(self) -> Counts:
         """Return the library's counts."""
-        return self._with_library(lambda library: library.catalog.counts())
+        return self.with_library(lambda library: library.catalog.counts())
 
     def forget_everything(self) -> int:
         """Delete the library; refused while it is being written."""

@@ -11,19 +11,20 @@ from setnet.web.api.bodies.requests import Examples, Name, Strict
 Note = Annotated[str, StringConstraints(max_length=10_000)]
 Number = Annotated[int, Field(ge=1, le=2**62, description="The number of an example, as /examples has it")]
 Numbers = Annotated[list[Number], Field(min_length=1, max_length=1000)]
+IfExists = Annotated[
+    Literal["ask", "add", "refuse"],
+    Field(
+        description="When somebody is called so: `ask` adds what is spelt and looks like them and "
+        "answers 409 otherwise, `add` adds in any case, `refuse` in none"
+    ),
+]
 
 
 class NewPerson(Examples):
     """A person to be kept; a known name gets more examples."""
 
     name: Name
-    if_exists: Annotated[
-        Literal["ask", "add", "refuse"],
-        Field(
-            description="When somebody is called so: `ask` adds what is spelt and looks like them and "
-            "answers 409 otherwise, `add` adds in any case, `refuse` in none"
-        ),
-    ] = "ask"
+    if_exists: IfExists = "ask"
 
 
 class PersonChange(Strict):

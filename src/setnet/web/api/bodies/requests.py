@@ -45,6 +45,9 @@ class PersonQuery(Examples):
     """A person looked for."""
 
     saved: Annotated[Name | None, Field(description="The name of a saved person")] = None
+    group: Annotated[
+        str | None, StringConstraints(pattern=r"^g[1-9][0-9]{0,17}$"), Field(description="A group, as g17")
+    ] = None
     name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
 
 

@@ -7,12 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from setnet.errors import InvalidInputError
 from setnet.library import Library, Person
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import PeopleAnswer, PersonAnswer, SavedPersonAnswer
 from setnet.web.api.bodies.people_requests import MergeQuery, NewPerson, PersonChange
-from setnet.web.api.dependencies import Name, State, known_person
+from setnet.web.api.dependencies import Name, State, known_person, refuse_dots
 from setnet.web.api.examples import examples_of, photo_examples, uploads_of
 from setnet.web.server.problems import not_found
 
@@ -35,8 +34,7 @@ async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: St
     When the name is somebody's who is spelt or looks different, the answer is 409 with that `person`: ask
     whether they are meant, and send it again with `if_exists` "add", or under another name.
     """
-    if new.name.strip() in (".", ".."):
-        raise InvalidInputError("a person cannot be called '.' or '..': addresses could not name them")
+    refuse_dots(new.name)
     uploads = await uploads_of(state, new)
     in_photos = await state.drawing.run(photo_examples, state, new.photo_faces) if new.photo_faces else []
 
