@@ -16,8 +16,6 @@ BROWSER = next((path for path in _BROWSERS if path), None)
 _OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
 FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{part}" for part in _OFF)]
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"}
-# Photos that are made this many times smaller and large again: who, with which expression, how much.
-POOR = {"poor1.jpg": ("P001", 3, 13), "poor3.jpg": ("P003", 4, 12), "poor5.jpg": ("P005", 6, 12)}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
     "is_mobile": True,
@@ -161,28 +159,36 @@ def served(
 
 
 @pytest.fixture(scope="session")
-def guessed(
+def doubtful(
     made: Any, compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Path], Path]:
-    """Return the function that copies a library in which three photos are too poor to be sure about."""
-    from setnet.library import Library
+    """Return the function that copies a library of the album in which not everything is sure.
 
-    place = tmp_path_factory.mktemp("guessed")
-    shutil.copytree(made.photos, place / "photos")
-    for name, (person, tile, shrinking) in POOR.items():
-        _compose_poor(compose, place / "photos" / name, person, tile, shrinking)
-    with Library.create(place / "library") as library:
-        library.index([place / "photos"], workers=0)
-    return lambda to: Path(shutil.copytree(place / "library", to))
-
-
-def _compose_poor(compose: Callable[..., None], path: Path, person: str, tile: int, shrinking: int) -> None:
+    `poor.jpg` is a photo of P001 without sharpness; the faces of P001 and P003 in `three.jpg` are groups of
+    their own.
+    """
     from PIL import Image
 
-    compose(path, (person,), tile=tile)
-    image = Image.open(path)
-    small = image.resize((image.width // shrinking, image.height // shrinking), Image.Resampling.BILINEAR)
-    small.resize(image.size, Image.Resampling.BICUBIC).save(path, quality=80)
+    from setnet.library import Library
+
+    place = tmp_path_factory.mktemp("doubtful")
+    shutil.copytree(made.photos, place / "photos")
+    poor = place / "photos" / "poor.jpg"
+    compose(poor, ("P001",), tile=3)
+    image = Image.open(poor)
+    image.resize((image.width // 12, image.height // 12)).resize(image.size).save(poor)
+    with Library.create(place / "library") as library:
+        library.index([place / "photos"], workers=0)
+        three = next(photo.id for photo in library.catalog.latest(10) if photo.path.name == "three.jpg")
+        for face in (1, 2):
+            (group,) = {
+                group.id
+                for group in library.groups.page()
+                if any((m.photo_id, m.face) == (three, face) for m in library.groups.members(group.id))
+            }
+            library.name_group(group, "Somebody", without=[(three, face)])
+            library.people.remove("Somebody")  # and what was said of them
+    return lambda to: Path(shutil.copytree(place / "library", to))
 
 
 @pytest.fixture(params=["desktop", "phone"])
@@ -195,13 +201,13 @@ def device(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def people(
     device: str,
-    guessed: Callable[[Path], Path],
+    doubtful: Callable[[Path], Path],
     new_page: Callable[..., Page],
     tmp_path: Path,
     start_server: Callable[..., Any],
 ) -> Iterator[Page]:
-    """A window on a library of its own, with guesses in it and nobody named."""
-    with start_server(guessed(tmp_path / "library"), tmp_path / "sets") as server:
+    """A window on a library of its own, in which not everything is sure and nobody is named."""
+    with start_server(doubtful(tmp_path / "library"), tmp_path / "sets") as server:
         page = new_page(server.url, device)
         yield page
         page.context.close()

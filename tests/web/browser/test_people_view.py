@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,26 +55,30 @@ def test_suggestions_are_confirmed_refused_and_skipped_by_one_key(people: Page) 
     page = people.open("people")
     for photo, face, name in (ANNA, BEN):
         people.name_group(photo, face, name)
-    panel = page.locator("#view-people .suggestion")
-    expect(panel.locator("h2")).to_have_text("Is this Ben too?")
+    panel, once = page.locator("#view-people .suggestion"), page.locator("summary", has_text="seen once")
+    first = panel.locator("h2")
+    expect(first).to_have_text(re.compile("Is this (Anna|Ben) too\\?"))
+    skipped = first.inner_text()
+    other = "Is this Ben too?" if "Anna" in skipped else "Is this Anna too?"
+    expect(once).to_contain_text("3")
     assert people.serious_findings() == []
     page.locator("h1:visible").click()  # takes the focus out of the field of the next group
     page.keyboard.press("s")
-    expect(panel.locator("h2")).to_have_text("Is this Anna too?")
+    expect(first).to_have_text(other)
     page.keyboard.press("n")
-    expect(page.locator(".toast")).to_contain_text("That is not Anna.")
+    expect(page.locator(".toast", has_text="That is not")).to_be_visible()
     expect(panel).to_be_hidden()
     people.undo()
-    expect(panel.locator("h2")).to_have_text("Is this Anna too?")
+    expect(first).to_have_text(other)
     page.keyboard.press("y")
     expect(panel).to_be_hidden()
-    anna = page.locator(".named-person", has_text="Anna")
-    expect(anna).to_contain_text("3 photos")
+    expect(once).to_contain_text("2")
     people.undo()
-    expect(anna).to_contain_text("2 photos")
-    expect(panel.locator("h2")).to_have_text("Is this Anna too?")
+    expect(once).to_contain_text("3")
     panel.get_by_role("button", name="Yes").click()
-    expect(anna).to_contain_text("3 photos")
+    expect(once).to_contain_text("2")
+    page.reload()  # what was skipped is asked again another time
+    expect(first).to_have_text(skipped)
 
 
 def test_a_group_is_hidden_and_shown_again(people: Page) -> None:
@@ -96,17 +101,17 @@ def test_wrong_faces_are_left_out_when_a_group_is_named(people: Page) -> None:
     group = people.group_of(*BEN[:2])
     page.locator(f'[data-group="{group}"] .picture').click()
     sheet = page.locator("#group-sheet")
-    expect(sheet.locator(".member")).to_have_count(3)
+    expect(sheet.locator(".member")).to_have_count(2)
     assert people.serious_findings() == []
     sheet.locator(".see").first.click()
     expect(page.locator("#viewer .target").first).to_be_visible()
     page.keyboard.press("Escape")
     sheet.locator(".member").first.click()
-    expect(sheet.get_by_role("status")).to_have_text("1 face left out")
+    expect(sheet.locator("footer > p")).to_have_text("1 face left out")
     sheet.get_by_role("combobox").fill("Ben")
     sheet.get_by_role("button", name="Save").click()
     expect(sheet).to_have_count(0)
-    expect(page.locator(".named-person", has_text="Ben")).to_contain_text("2 photos")
+    expect(page.locator("summary", has_text="seen once")).to_contain_text("4")
     people.undo()
     expect(page.locator(".named-person")).to_have_count(0)
     expect(page.locator(f'[data-group="{group}"] .picture')).to_be_visible()

@@ -67,7 +67,7 @@ export const api = {
 
   groups: (which) => get("/groups", which),
   group: (id, limit, cursor) => get(`/groups/${id}`, { limit, cursor }),
-  discover: () => post("/groups/discover"),
+  discover: () => post("/groups/discover", {}),
   nameGroup: (id, named) => post(`/groups/${id}/name`, named),
   hideGroup: (id, hidden) => call("PATCH", `/groups/${id}`, { json: { hidden } }),
   refuseGroup: (id, who) => post(`/groups/${id}/refuse`, { person: who }),

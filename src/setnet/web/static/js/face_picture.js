@@ -36,7 +36,7 @@ export const coverOf = (person) => round(person.has_picture ? urls.person(person
 export function faceOf(person, side) {
   const first = person.examples[0];
   if (person.saved) return coverOf(person.saved);
-  if (person.group) return round(urls.face(person.group.cover));
+  if (person.group) return round(person.group.cover && urls.face(person.group.cover));
   if (first?.id) return round(urls.upload(first.id));
   if (first?.photo) return cutOut(first.photo, first.box, side);
   return round(null);

@@ -1,6 +1,5 @@
 // A grid of groups behind a heading: it is loaded when it is opened, and not there while it would be empty.
 
-import { api } from "../api.js";
 import { h, icon } from "../dom.js";
 import { toast } from "../toasts.js";
 
@@ -18,8 +17,7 @@ export class Disclosure {
     try { await this.grid.load(); } catch (error) { toast(error.message, "error"); }
   }
 
-  async refresh() {
-    const { total } = await api.groups({ ...this.grid.which, limit: 1 });
+  async refresh(total) {
     this.element.hidden = !total;
     this.count.textContent = total.toLocaleString();
     if (this.element.open && this.grid.isEmpty) await this.opened();

@@ -22,7 +22,7 @@ export class GroupActions {
 
   async name(group, name, without = []) {
     try {
-      const person = await savedAsking((if_exists) => api.nameGroup(group.id, { name, without, if_exists }), name, () => round(urls.face(group.cover)));
+      const person = await savedAsking((if_exists) => api.nameGroup(group.id, { name, without, if_exists }), name, () => round(group.cover && urls.face(group.cover)));
       if (!person) return false;
       undoable(`${person.name} is saved, with ${person.examples} example face${person.examples === 1 ? "" : "s"}.`, person.change, this.undone);
       await this.changed(group.id);

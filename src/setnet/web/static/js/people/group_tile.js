@@ -10,7 +10,7 @@ const about = (group) => [plural(group.photos, "photo"), span(group.first, group
 
 function picture(group, open) {
   return h("button", { type: "button", class: "picture", "aria-label": `See the faces of this person: ${about(group)}`, onclick: open },
-    faceImage(urls.face(group.cover, 320)), h("span", { class: "count" }, icon("photo"), group.photos.toLocaleString()));
+    faceImage(group.cover && urls.face(group.cover, 320)), h("span", { class: "count" }, icon("photo"), group.photos.toLocaleString()));
 }
 
 // act: {open(group), name(group, name), hide(group)}

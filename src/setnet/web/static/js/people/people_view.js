@@ -26,7 +26,9 @@ export class PeopleView {
     this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
     this.ungrouped = new Ungrouped(() => this.show());
     this.summary = h("p", { class: "muted" });
-    this.empty = h("div", { class: "empty", hidden: true });
+    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody here yet"),
+      h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
+      h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
     this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
       h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, "Each picture stands for one person. Give it a name and press Enter.")), this.unnamed.element);
     section.append(
@@ -38,33 +40,26 @@ export class PeopleView {
   }
 
   async show() {
-    const [people, unnamed] = await Promise.all([loadSaved(), this.unnamed.load(), this.suggestions.load()]);
-    this.named.draw(people);
-    this.draw(unnamed, people);
-    await Promise.all([this.single.refresh(), this.hidden.refresh()]);
+    await this.unnamed.load();
+    await this.refresh();
   }
 
   // After a group was named, hidden or answered about: `id` leaves the grids, the rest follows.
   async changed(id = null) {
     if (id) for (const grid of [this.unnamed, this.single.grid, this.hidden.grid]) grid.drop(id);
-    const [people, answer] = await Promise.all([loadSaved(), api.groups({ state: "unnamed", limit: 1 }), this.suggestions.load()]);
-    this.named.draw(people);
-    this.draw(answer, people);
-    if (!id) await this.unnamed.load();
-    await Promise.all([this.single.refresh(), this.hidden.refresh()]);
+    else await this.unnamed.load();
+    await this.refresh();
     this.act.changed();
   }
 
-  draw({ totals, ungrouped_faces, grouped_at }, people) {
+  async refresh() {
+    const [people, all, several] = await Promise.all([loadSaved(), api.groups({ state: "unnamed", limit: 1 }), api.groups({ state: "unnamed", min_faces: 2, limit: 1 }), this.suggestions.load()]);
+    this.named.draw(people);
     this.who.hidden = this.unnamed.isEmpty;
-    this.ungrouped.draw(ungrouped_faces, grouped_at);
-    this.summary.textContent = [people.length && plural(people.length, "person", "people"), totals.unnamed && `${totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
-    const nobody = !people.length && !totals.unnamed && !totals.hidden;
-    this.empty.hidden = !nobody;
-    if (nobody) {
-      this.empty.replaceChildren(h("h2", {}, "Nobody here yet"), h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
-        h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
-    }
+    this.ungrouped.draw(all.ungrouped_faces);
+    this.summary.textContent = [people.length && plural(people.length, "person", "people"), several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
+    this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
+    await Promise.all([this.single.refresh(all.totals.unnamed - several.totals.unnamed), this.hidden.refresh(all.totals.hidden)]);
   }
 
   async forget() {

@@ -38,7 +38,7 @@ export class Suggestions {
     const person = saved.people.find((known) => known.id === one.id) ?? { id: one.id, name: one.person, has_picture: false };
     const { group } = one;
     const strip = h("button", { type: "button", class: "strip", "aria-label": `See all faces: ${plural(group.faces, "face")}`, onclick: () => this.open(group) },
-      faceImage(urls.face(group.cover, 320)));
+      faceImage(group.cover && urls.face(group.cover, 320)));
     const answer = (name, text, kind = "") => h("button", { type: "button", class: `button ${kind}`, "data-answer": name, "aria-keyshortcuts": name[0], onclick: () => this.answer(name) },
       text, h("kbd", { "aria-hidden": "true" }, name[0]));
     this.element.replaceChildren(
