@@ -37,8 +37,8 @@ const views = {
   person: (now, id) => person.show(id),
   index: (now) => index.show(now),
 };
-const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; refresh(); } });
-const person = new PersonPage(section("person"), { find, changed: () => search.forget() });
+const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; return refresh(); } });
+const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
 
 async function status() {
@@ -51,6 +51,7 @@ async function refresh() {
   const now = await status();
   search.refresh(now);
   if (current().name === "index") index.show(now);
+  else if (current().name === "people") await people.show();
 }
 
 // "#people/ID" is the page of a person.

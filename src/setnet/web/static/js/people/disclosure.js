@@ -6,20 +6,21 @@ import { toast } from "../toasts.js";
 export class Disclosure {
   constructor(title, grid) {
     this.grid = grid;
-    this.count = h("span", { class: "muted" });
+    this.number = h("span", { class: "muted" });
     this.element = h("details", { class: "disclosure", hidden: true },
-      h("summary", {}, h("h2", {}, title), this.count, h("span", { class: "turn" }, icon("down"))), grid.element);
-    this.element.addEventListener("toggle", () => this.opened());
+      h("summary", {}, h("h2", {}, title), this.number, h("span", { class: "turn" }, icon("down"))), grid.element);
+    this.element.addEventListener("toggle", () => this.reload());
   }
 
-  async opened() {
+  async reload() {
     if (!this.element.open) return;
     try { await this.grid.load(); } catch (error) { toast(error.message, "error"); }
   }
 
-  async refresh(total) {
+  // Says how many there are; one that came is shown.
+  async count(total) {
     this.element.hidden = !total;
-    this.count.textContent = total.toLocaleString();
-    if (this.element.open && this.grid.isEmpty) await this.opened();
+    this.number.textContent = total.toLocaleString();
+    if (total > this.grid.size && !this.grid.cursor) await this.reload();
   }
 }

@@ -3,9 +3,9 @@
 import { api, urls } from "../api.js";
 import { h, icon, plural } from "../dom.js";
 import { faceImage } from "../face_picture.js";
+import { askForName } from "../naming.js";
 import { called } from "../saved_people.js";
 import { toast, undoable } from "../toasts.js";
-import { askForName } from "./naming.js";
 
 const ORIGINS = { portrait: "Portrait", confirmed: "Confirmed by you", group: "From a group", import: "Imported" };
 const fileOf = (path) => path?.split(/[\\/]/).at(-1);

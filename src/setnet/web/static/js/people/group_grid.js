@@ -5,21 +5,20 @@ import { h } from "../dom.js";
 import { toast } from "../toasts.js";
 
 export class GroupGrid {
-  // which: as GET /groups takes it; tile(group): the element of a group; loaded(answer): called with every page.
-  constructor(which, tile, loaded = () => {}) {
-    Object.assign(this, { which, tile, loaded });
+  // which: as GET /groups takes it; tile(group): the element of a group.
+  constructor(which, tile) {
+    Object.assign(this, { which, tile });
     this.list = h("ul", { class: "groups" });
     this.more = h("button", { type: "button", class: "button", hidden: true, onclick: () => this.next() }, "Show more");
     this.element = h("div", { class: "group-grid" }, this.list, this.more);
   }
 
-  get isEmpty() { return !this.list.children.length; }
+  get size() { return this.list.children.length; }
 
   async load() {
     const page = await api.groups(this.which);
     this.list.replaceChildren(...page.groups.map(this.tile));
     this.turned(page);
-    return page;
   }
 
   async next() {
@@ -38,7 +37,6 @@ export class GroupGrid {
   turned(page) {
     this.cursor = page.cursor;
     this.more.hidden = !page.cursor;
-    this.loaded(page);
   }
 
   // Takes a group out; whoever names by keyboard goes on with the next one.
@@ -51,6 +49,6 @@ export class GroupGrid {
     const isHere = element.contains(document.activeElement) || document.activeElement === document.body;
     element.remove();
     if (dialog) dialog.addEventListener("close", goOn); else if (isHere) goOn();
-    if (this.isEmpty && this.cursor) this.load();
+    if (!this.size && this.cursor) this.load();
   }
 }

@@ -3,18 +3,17 @@
 import { api, urls } from "../api.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { faceImage } from "../face_picture.js";
+import { NameField } from "../name_field.js";
 import { toast } from "../toasts.js";
 import { span } from "./dates.js";
-import { NameField } from "./name_field.js";
 
 const keyOf = (member) => `${member.photo}/${member.face}`;
 
 export class GroupSheet {
-  // act: {name(group, name, without) -> whether it was named, hide(group), show(group), find(group), view(members, member)}
+  // act: {name(group, name, without) -> whether it was named, hide(group), show(group), find(group), view(member)}
   constructor(group, act) {
     this.group = group;
     this.act = act;
-    this.members = [];
     this.without = new Map();
     this.faces = h("ul", { class: "faces-of-group" });
     this.more = h("button", { type: "button", class: "button", hidden: true, onclick: () => this.load() }, "Show more");
@@ -45,7 +44,6 @@ export class GroupSheet {
       const page = await api.group(this.group.id, 120, this.cursor);
       this.cursor = page.cursor;
       this.more.hidden = !page.cursor;
-      this.members.push(...page.members);
       this.faces.append(...page.members.map((member, number) => this.face(member, this.faces.children.length + number)));
     } catch (error) { toast(error.message, "error"); }
   }
@@ -53,7 +51,7 @@ export class GroupSheet {
   face(member, number) {
     const toggle = h("button", { type: "button", class: "member", "aria-pressed": "true", "aria-label": `Face ${number + 1}${member.taken ? `, ${member.taken.slice(0, 10)}` : ""}`,
       onclick: () => this.toggle(member, toggle) }, faceImage(urls.face(member)), h("span", { class: "mark" }, icon("check")));
-    return h("li", {}, toggle, iconButton("photo", `Open the photo of face ${number + 1}`, () => this.act.view(this.members, member), { class: "icon-button see" }));
+    return h("li", {}, toggle, iconButton("photo", `Open the photo of face ${number + 1}`, () => this.act.view(member), { class: "icon-button see" }));
   }
 
   toggle(member, button) {

@@ -3,8 +3,8 @@
 import { urls } from "../api.js";
 import { h, icon, plural } from "../dom.js";
 import { faceImage } from "../face_picture.js";
+import { NameField } from "../name_field.js";
 import { span } from "./dates.js";
-import { NameField } from "./name_field.js";
 
 const about = (group) => [plural(group.photos, "photo"), span(group.first, group.last)].filter(Boolean).join(", ");
 

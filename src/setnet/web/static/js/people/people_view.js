@@ -3,7 +3,7 @@
 import { api } from "../api.js";
 import { confirmed } from "../dialogs.js";
 import { h, plural } from "../dom.js";
-import { loadSaved } from "../saved_people.js";
+import { loadSaved, saved } from "../saved_people.js";
 import { toast } from "../toasts.js";
 import { Disclosure } from "./disclosure.js";
 import { GroupActions } from "./group_actions.js";
@@ -17,10 +17,12 @@ export class PeopleView {
   // act: {changed() when people changed, find({group}) to search, forgotten()}
   constructor(section, act) {
     this.act = act;
-    const groups = new GroupActions({ changed: (id) => this.changed(id), undone: () => this.show(), find: act.find });
+    const reload = () => this.reload();
+    const left = (id) => this.left(id);
+    const groups = new GroupActions({ left, reload, search: act.find });
     const tile = (group) => unnamedTile(group, groups);
     this.named = new NamedPeople();
-    this.suggestions = new Suggestions({ changed: () => this.changed(), open: (group) => groups.open(group) });
+    this.suggestions = new Suggestions({ answered: left, reload, open: (group) => groups.open(group) });
     this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
     this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
     this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
@@ -40,26 +42,34 @@ export class PeopleView {
   }
 
   async show() {
-    await this.unnamed.load();
+    await Promise.all([this.unnamed.load(), this.single.reload(), this.hidden.reload()]);
     await this.refresh();
   }
 
-  // After a group was named, hidden or answered about: `id` leaves the grids, the rest follows.
-  async changed(id = null) {
+  // Nobody is shown who is not saved any more.
+  redraw() { this.named.draw(saved.people); }
+
+  async reload() {
+    await this.show();
+    this.act.changed();
+  }
+
+  // A group was named or hidden, or, without `id`, refused; nothing that is being typed is lost.
+  async left(id = null) {
     if (id) for (const grid of [this.unnamed, this.single.grid, this.hidden.grid]) grid.drop(id);
-    else await this.unnamed.load();
     await this.refresh();
     this.act.changed();
   }
 
   async refresh() {
-    const [people, all, several] = await Promise.all([loadSaved(), api.groups({ state: "unnamed", limit: 1 }), api.groups({ state: "unnamed", min_faces: 2, limit: 1 }), this.suggestions.load()]);
-    this.named.draw(people);
-    this.who.hidden = this.unnamed.isEmpty;
+    const people = await loadSaved();
+    this.redraw();
+    const [all, several] = await Promise.all([api.groups({ limit: 1 }), api.groups({ min_faces: 2, limit: 1 }), this.suggestions.load()]);
+    this.who.hidden = !this.unnamed.size;
     this.ungrouped.draw(all.ungrouped_faces);
     this.summary.textContent = [people.length && plural(people.length, "person", "people"), several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
     this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
-    await Promise.all([this.single.refresh(all.totals.unnamed - several.totals.unnamed), this.hidden.refresh(all.totals.hidden)]);
+    await Promise.all([this.single.count(all.totals.unnamed - several.totals.unnamed), this.hidden.count(all.totals.hidden)]);
   }
 
   async forget() {
@@ -68,8 +78,7 @@ export class PeopleView {
     try {
       await api.forgetEverything();
       toast("Everything was forgotten.");
-      this.act.forgotten();
+      await this.act.forgotten();
     } catch (error) { toast(error.message, "error"); }
-    await this.show();
   }
 }

@@ -4,9 +4,9 @@ import { api } from "../api.js";
 import { confirmed, decided } from "../dialogs.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
+import { askForName, merged } from "../naming.js";
 import { called, saved } from "../saved_people.js";
 import { toast, undoable } from "../toasts.js";
-import { askForName, merged } from "./naming.js";
 
 export class PersonHead {
   // changed(): the person changed; moved(id): they are another person now, or nobody; find(person): search for them.

@@ -14,14 +14,15 @@ export class PersonPage {
   // act: {changed() when people changed, find({saved} or {group}) to search}
   constructor(section, act) {
     this.act = act;
+    this.section = section;
     const reload = () => this.changed();
-    const groups = new GroupActions({ changed: reload, undone: reload, find: act.find });
+    const groups = new GroupActions({ left: reload, reload, search: act.find });
     this.head = new PersonHead({ changed: reload, find: (saved) => act.find({ saved }), moved: (id) => this.moved(id) });
-    this.suggestions = new Suggestions({ changed: reload, open: (group) => groups.open(group) });
+    this.suggestions = new Suggestions({ answered: reload, reload, open: (group) => groups.open(group) });
     this.photos = new PersonPhotos({ changed: reload });
     this.examples = new ExampleFaces({ changed: reload });
     this.tabs = new Tabs("About this person", { photos: ["Photos", this.photos.element], examples: ["Example faces", this.examples.element] });
-    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody has this address"),
+    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody is here any more"),
       h("p", {}, "They were removed, or became one with another person."), h("a", { class: "button primary", href: "#people" }, "People"));
     this.content = h("div", {}, this.head.element, this.suggestions.element, this.tabs.element);
     section.append(this.empty, this.content);
@@ -44,7 +45,7 @@ export class PersonPage {
     if (id !== this.id) return;
     this.empty.hidden = true;
     this.content.hidden = false;
-    document.title = `${person.name} · setnet`;
+    if (!this.section.hidden) document.title = `${person.name} · setnet`;
     this.head.draw(person);
     this.examples.draw(person, examples);
     this.tabs.count("examples", examples.length);
@@ -59,9 +60,10 @@ export class PersonPage {
     this.act.changed();
   }
 
-  // The person became another one's: that page is shown instead.
-  moved(id) {
-    location.hash = id ? `#people/${id}` : "#people";
+  // The person is another one now, or nobody: that page is shown instead.
+  async moved(id) {
+    await loadSaved();
     this.act.changed();
+    location.hash = id ? `#people/${id}` : "#people";
   }
 }

@@ -2,8 +2,8 @@
 
 import { api } from "../api.js";
 import { h, plural } from "../dom.js";
+import { findFace } from "../search/find_face.js";
 import { Gallery } from "../search/gallery.js";
-import { findFace } from "../search/search_view.js";
 import { confirmFace, refuseFace } from "../search/verdicts.js";
 import { Viewer } from "../search/viewer.js";
 import { toast } from "../toasts.js";

@@ -11,11 +11,11 @@ const FACES = 5;
 const KEYS = { y: "yes", n: "no", s: "skip" };
 
 export class Suggestions {
-  // changed(): called when an answer was stored or undone; open(group): shows all its faces.
-  constructor({ changed, open }) {
-    Object.assign(this, { changed, open });
+  // answered(id): an answer was stored, which named the group `id`; reload(): one was undone; open(group): shows all its faces.
+  constructor({ answered, reload, open }) {
+    Object.assign(this, { answered, reload, open });
     this.waiting = [];
-    this.skipped = new Set();
+    this.over = new Set(); // skipped, or answered a moment ago
     this.element = h("section", { class: "suggestion", "aria-label": "Suggestion", hidden: true });
     addEventListener("keydown", (event) => this.key(event));
   }
@@ -24,7 +24,7 @@ export class Suggestions {
   async load(person = null) {
     this.person = person;
     const { suggestions } = await api.suggestions(person, 50);
-    this.waiting = suggestions.filter((one) => !this.skipped.has(this.keyOf(one)));
+    this.waiting = suggestions.filter((one) => !this.over.has(this.keyOf(one)));
     this.draw();
   }
 
@@ -42,11 +42,11 @@ export class Suggestions {
     const answer = (name, text, kind = "") => h("button", { type: "button", class: `button ${kind}`, "data-answer": name, "aria-keyshortcuts": name[0], onclick: () => this.answer(name) },
       text, h("kbd", { "aria-hidden": "true" }, name[0]));
     this.element.replaceChildren(
-      h("div", { class: "compared" }, h("figure", {}, coverOf(person), h("figcaption", {}, person.name)), h("span", { class: "versus", "aria-hidden": "true" }, "?"), strip),
       h("div", { class: "question" }, h("h2", { "aria-live": "polite" }, `Is this ${person.name} too?`),
         h("p", { class: "muted small" }, [`${plural(group.faces, "face")} in ${plural(group.photos, "photo")}`, span(group.first, group.last),
           this.waiting.length > 1 && `${this.waiting.length - 1} more to ask`].filter(Boolean).join(" · ")),
-        h("div", { class: "answers" }, answer("yes", "Yes", "primary"), answer("no", "No"), answer("skip", "Skip", "quiet"))));
+        h("div", { class: "answers" }, answer("yes", "Yes", "primary"), answer("no", "No"), answer("skip", "Skip", "quiet"))),
+      h("div", { class: "compared" }, h("figure", {}, coverOf(person), h("figcaption", {}, person.name)), h("span", { class: "versus", "aria-hidden": "true" }, "?"), strip));
     if (focused) this.element.querySelector(`[data-answer="${focused}"]`)?.focus({ preventScroll: true });
     if (group.faces > 1) this.fill(strip, group);
   }
@@ -72,24 +72,24 @@ export class Suggestions {
     if (!one || this.isBusy) return;
     this.isBusy = true;
     try {
-      if (name === "skip") this.skipped.add(this.keyOf(one));
-      else await this.store(one, name);
+      if (name !== "skip") await this.store(one, name);
+      this.over.add(this.keyOf(one));
       this.waiting.shift();
       this.draw();
     } catch (error) { toast(error.message, "error"); }
     this.isBusy = false;
-    if (name !== "skip") await this.changed();
+    if (name !== "skip") await this.answered(name === "yes" ? one.group.id : null);
   }
 
   async store(one, name) {
-    const { group } = one;
-    const back = async () => { await this.changed(); };
+    const { group, person, id } = one;
+    const back = async () => { this.over.delete(this.keyOf(one)); await this.reload(); };
     if (name === "yes") {
-      const { change } = await api.nameGroup(group.id, { name: one.person, if_exists: "add" });
-      undoable(`${plural(group.faces, "more face")} of ${one.person}.`, change, back);
+      const { change } = await api.nameGroup(group.id, { name: person, if_exists: "add" });
+      undoable(`${plural(group.faces, "more face")} of ${person}.`, change, back);
     } else {
-      const { change } = await api.refuseGroup(group.id, one.id);
-      undoable(`That is not ${one.person}.`, change, back);
+      const { change } = await api.refuseGroup(group.id, id);
+      undoable(`That is not ${person}.`, change, back);
     }
   }
 }

@@ -3,7 +3,7 @@
 import { api } from "../api.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { coverOf, faceOf } from "../face_picture.js";
-import { askForName, renamed, savedAsking } from "../people/naming.js";
+import { askForName, renamed, savedAsking } from "../naming.js";
 import { loadSaved, saved } from "../saved_people.js";
 import { toast, undoable } from "../toasts.js";
 import { chooseFiles } from "./picker.js";
@@ -16,7 +16,12 @@ export class PeopleBar {
   }
 
   async load() {
-    adopt(await loadSaved());
+    await loadSaved();
+    this.redraw();
+  }
+
+  redraw() {
+    adopt(saved.people);
     this.draw();
   }
 
@@ -68,7 +73,7 @@ export class PeopleBar {
   async rename(person, field) {
     const name = field.value.trim();
     if (!person.saved) { person.name = name; changed("names"); return; }
-    if (name && name !== person.saved.name) await renamed(person.saved, name, () => this.reload());
+    if (name && name !== person.saved.name) person.saved = (await renamed(person.saved, name, () => this.reload())) ?? person.saved;
     await this.reload();
   }
 

@@ -4,11 +4,12 @@ import { api } from "../api.js";
 import { debounce, h, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { Filters } from "./filters.js";
+import { exampleIn, findFace } from "./find_face.js";
 import { Gallery, skeleton } from "./gallery.js";
 import { inGroups } from "./matches.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
-import { addExamples, addPerson, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
+import { addExamples, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
 import { confirmFace, refuseFace } from "./verdicts.js";
 import { Viewer } from "./viewer.js";
 
@@ -16,17 +17,6 @@ import { Viewer } from "./viewer.js";
 function hitsOf({ hits, people }) {
   return hits.map(({ score, matches, boxes, ...photo }) => ({ score, photo: { ...photo, faces: boxes.map((box) => ({ box })) },
     matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })) }));
-}
-
-const exampleIn = (photo, face) => ({ photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height }, face, box: photo.faces[face].box });
-
-// A face of a photo joins the query: as whoever is saved, else as an example of somebody new.
-export function findFace(photo, face, saved = null) {
-  if (query.people.some((person) => saved && person.saved?.id === saved.id)) { toast(`${saved.name} is in the query already.`); return; }
-  try { addPerson(saved ? { saved } : { examples: [exampleIn(photo, face)] }); } catch (error) { toast(error.message, "error"); return; }
-  location.hash = "#search";
-  scrollTo({ top: 0 });
-  toast("Added to the query.");
 }
 
 export class SearchView {
@@ -67,8 +57,11 @@ export class SearchView {
     this.forget();
   }
 
-  // The next time this view is shown, it searches again.
-  forget() { this.answer = null; }
+  // The people changed: the next time this view is shown, it searches again.
+  forget() {
+    this.answer = null;
+    this.bar.redraw();
+  }
 
   async search() {
     this.aborter?.abort();
@@ -248,7 +241,7 @@ export class SearchView {
       savedOf: (match) => this.savedOf(match),
       confirm: (...said) => this.confirm(...said),
       reject: (...said) => this.reject(...said),
-      find: (photo, face, saved) => findFace(photo, face, saved),
+      find: findFace,
       example: (match, photo, face) => {
         addExamples(this.answer.people[match.person], [exampleIn(photo, face)]);
         toast(`One more example of ${match.name}.`);

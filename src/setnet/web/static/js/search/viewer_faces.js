@@ -2,7 +2,7 @@
 
 import { h, plural } from "../dom.js";
 import { cutOut } from "../face_picture.js";
-import { nameFace } from "../people/naming.js";
+import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
 import { bandOf, called, figures } from "./matches.js";
 import { confirmFace, refuseFace } from "./verdicts.js";

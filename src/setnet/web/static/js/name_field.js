@@ -1,8 +1,8 @@
 // A field for a name that offers the saved people while it is typed: arrows choose, Enter takes, Escape closes.
 
-import { h, iconButton } from "../dom.js";
-import { coverOf } from "../face_picture.js";
-import { namedLike } from "../saved_people.js";
+import { h, iconButton } from "./dom.js";
+import { coverOf } from "./face_picture.js";
+import { namedLike } from "./saved_people.js";
 
 const MOST = 6;
 let counter = 0;

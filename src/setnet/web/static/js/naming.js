@@ -1,11 +1,11 @@
 // Giving names: to a group, a face or a person; a name that is somebody's asks before faces are mixed.
 
-import { api, urls } from "../api.js";
-import { confirmed, decided } from "../dialogs.js";
-import { h, plural } from "../dom.js";
-import { coverOf, round } from "../face_picture.js";
-import { called } from "../saved_people.js";
-import { toast, undoable } from "../toasts.js";
+import { api, urls } from "./api.js";
+import { confirmed, decided } from "./dialogs.js";
+import { h, plural } from "./dom.js";
+import { coverOf, round } from "./face_picture.js";
+import { called } from "./saved_people.js";
+import { toast, undoable } from "./toasts.js";
 import { NameField } from "./name_field.js";
 
 // Saves with `save(if_exists)`; resolves to the person, or to null where the user wants another name.
