@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,16 @@ def face_of(person: int, view: int = 0) -> NDArray[np.float32]:
 def store(library: Library, photos: Mapping[str, Sequence[int]], taken: float | None = None) -> None:
     """Store photos of these people by name; one of a known name is replaced."""
     results = [_result(name, people, taken) for name, people in photos.items()]
+    with library._writing() as index:
+        PhotoWriter(library._database, index).store(results)
+
+
+def store_vectors(library: Library, photos: Mapping[str, NDArray[np.float32]]) -> None:
+    """Store photos by name with these descriptors of their faces."""
+    results = [
+        replace(_result(name, range(len(vectors)), None), descriptors=vectors)
+        for name, vectors in photos.items()
+    ]
     with library._writing() as index:
         PhotoWriter(library._database, index).store(results)
 

@@ -15,7 +15,7 @@ from scenario import Scenario, acknowledgement
 
 import setnet.faces
 from setnet.errors import InvalidInputError
-from setnet.library import Library
+from setnet.library import GroupFace, Library
 
 __all__ = ["LIBRARY_SCENARIOS", "library_state", "photos_folder", "remember_faces"]
 
@@ -65,7 +65,16 @@ def library_state(library: Library) -> dict[str, Any]:
         "photos": photos,
         "people": {p.name: p.examples for p in library.people},
         "changes": [(change.kind, change.undone_by) for change in library.people.history()],
+        "groups": sorted(
+            (group.name or "", group.hidden, sorted(map(face_name, library.groups.members(group.id))))
+            for group in library.groups.page()
+        ),
     }
+
+
+def face_name(face: GroupFace) -> str:
+    """Return the photo and the number of a face."""
+    return f"{Path(os.fsdecode(face.path)).name}#{face.face}"
 
 
 def library_contents(root: Path) -> dict[str, Any]:
@@ -158,6 +167,44 @@ def make_removed(root: Path) -> None:
         library.people.remove_examples("Ben", [e.number or 0 for e in library.people.examples("Ben")])
 
 
+def make_ungrouped(root: Path) -> None:
+    """Make a library whose faces are in no group yet."""
+    make_library(root)
+    with Library.open(root / "library") as library, library._database.writing() as db:
+        db.execute("DELETE FROM group_members")
+        db.execute("DELETE FROM face_groups")
+
+
+def group_of(library: Library, photo: str) -> str:
+    """Return the group of the first face of a photo."""
+    return next(
+        g.id for g in library.groups.page() if f"{photo}#0" in map(face_name, library.groups.members(g.id))
+    )
+
+
+def name_ben(library: Library, photos: Path) -> None:
+    if "Ben" not in library.people:
+        library.name_group(group_of(library, "b.jpg"), "Ben")
+
+
+def hide_stranger(library: Library, photos: Path) -> None:
+    group = group_of(library, "b.jpg")
+    if not library.groups.get(group).hidden:
+        library.groups.hide([group])
+
+
+def make_named(root: Path) -> None:
+    """Make a library in which the group of Ben was named."""
+    make_library(root)
+    with Library.open(root / "library") as library:
+        name_ben(library, photos_folder())
+
+
+def undo_name(library: Library, photos: Path) -> None:
+    if "Ben" in library.people:
+        library.people.undo()
+
+
 def unpack(version: int) -> Callable[[Path], None]:
     """Return the function that unpacks a library of an earlier version."""
 
@@ -241,6 +288,11 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-remove": on_library(remove_anna, False),
     "library-undo": on_library(undo_merge, make=make_merged),
     "library-forget-removed": on_library(forget, False, make_removed),
+    "library-group": on_library(lambda library, photos: library.discover(anew=True), make=make_ungrouped),
+    "library-name-group": on_library(name_ben),
+    "library-undo-name": on_library(undo_name, make=make_named),
+    "library-hide-group": on_library(hide_stranger),
+    "library-upgrade-groups": Scenario(unpack(5), upgrade, upgraded),
     "library-upgrade": Scenario(unpack(1), upgrade, upgraded),
     "library-upgrade-people": Scenario(unpack(4), upgrade, upgraded),
     "library-repair": Scenario(make_damaged, repair, repaired),

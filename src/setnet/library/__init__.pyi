@@ -32,6 +32,7 @@ from .people.person import Person as Person
 from .people.verdict import Verdict as Verdict
 from .pictures.contact_sheet import contact_sheet as contact_sheet
 from .pictures.example_pictures import write_pictures as write_pictures
+from .pictures.group_sheet import group_sheet as group_sheet
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
 from .pictures.small_pictures import face_picture as face_picture

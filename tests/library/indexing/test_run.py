@@ -156,8 +156,10 @@ def test_progress_tells_where_a_run_is(library: Library, photos: Path, compose: 
     compose(photos / "new.jpg", ("P001", "P005"))
     seen: list[IndexProgress] = []
     library.index(workers=0, progress=seen.append)
-    assert (seen[-1].done, seen[-1].total, seen[-1].faces, seen[-1].unchanged) == (1, 1, 2, 6)
-    assert seen[-1].seconds_left == 0
+    reading = [now for now in seen if now.stage == "finding faces"][-1]
+    assert (reading.done, reading.total, reading.faces, reading.unchanged) == (1, 1, 2, 6)
+    assert seen[-1].stage == "grouping faces"
+    assert reading.seconds_left == 0
 
 
 def test_a_run_can_be_stopped_from_outside(

@@ -73,7 +73,7 @@ def index(
     """Find the faces in folders of photos and keep them in a library.
 
     Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
-    it; the next run goes on from there.
+    it; the next run goes on from there. In the end faces are grouped by person: `setnet people discover`.
 
     `--redescribe --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
     not looked for again. Searches use the old descriptors until all is done.
@@ -156,4 +156,7 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
         say(f"{len(report.vanished):,} photos are no longer there: `setnet index --prune` removes them")
     if report.interrupted:
         say("stopped; what was found is kept, the same command goes on from here")
+    unnamed = library.groups.totals(min_faces=2).unnamed
+    if unnamed:
+        say(f"{unnamed:,} groups of faces have no name: `setnet people discover` lists them")
     typer.echo(f"library: {shown(library.path)}")

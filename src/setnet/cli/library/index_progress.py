@@ -36,7 +36,7 @@ class IndexProgressBar:
             self._draw(now)
         elif monotonic() - self._last > _LINE_SECONDS:
             self._last = monotonic()
-            say(f"{now.done:,} of {now.total:,} photos, {_details(now)}")
+            say(f"{now.stage}: {now.done:,} of {now.total:,} {_details(now)}".rstrip())
 
     def _draw(self, now: IndexProgress) -> None:
         if self._bar is None:
@@ -60,6 +60,8 @@ class IndexProgressBar:
 
 
 def _details(now: IndexProgress) -> str:
+    if not now.seconds:  # it reads no photos
+        return ""
     parts = [f"{now.rate:.1f} photos/s", f"{now.faces:,} faces"]
     if now.failed:
         parts.append(f"{now.failed:,} failed")

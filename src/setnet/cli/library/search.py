@@ -22,8 +22,8 @@ def search(
         list[str],
         typer.Argument(
             metavar="PERSON",
-            help="A saved name; a photo (its largest face; group.jpg#3 is the third from the left); "
-            "or a folder of photos of one person.",
+            help="A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
+            "left); or a folder of photos of one person.",
             show_default=False,
         ),
     ],

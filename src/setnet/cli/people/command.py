@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_facts, print_json, print_table, say
-from setnet.cli.people import exchange, journal, mending
-from setnet.cli.people.answers import Name, print_person
+from setnet.cli.people import exchange, groups, journal, mending, suggestions
+from setnet.cli.people.answers import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:
-    from setnet.errors import TakenError
     from setnet.library import Person
 
 app = make_app()
@@ -21,7 +20,9 @@ app = make_app()
 
 @app.callback()
 def people() -> None:
-    """Save people by name; list, mend, merge, remove them; undo what was done.
+    """Find who is in the photos; save people by name; mend, merge, remove them; undo what was done.
+
+    `discover` groups unknown faces, `name` gives a group a name. A GROUP is what it lists, such as g17.
 
     A NAME is what somebody is called, an alias of theirs, or their id. Upper and lower case are alike.
     """
@@ -38,12 +39,7 @@ def add(
             show_default=False,
         ),
     ],
-    to_existing: Annotated[
-        bool,
-        typer.Option(
-            "--to-existing", help="Add to whoever is called so, spelt differently or looking different."
-        ),
-    ] = False,
+    to_existing: ToExisting = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -59,22 +55,12 @@ def add(
         try:
             person, more = opened.save_person(name, examples, "add" if to_existing else "ask")
         except TakenError as error:
-            if not _agrees(error):
+            if not agrees(error):
                 raise
             person, more = opened.save_person(name, examples, "add")
     for note in (*notes, *more):
         say(f"note: {note}")
     print_person(person, json, notes=[*notes, *more])
-
-
-def _agrees(error: TakenError) -> bool:
-    if not sys.stdin.isatty():
-        return False
-    question = str(error).rpartition(": ")[0]
-    if not typer.confirm(f"{question}. Add to {error.person['name']}?", err=True):
-        say("nothing was saved")
-        raise typer.Exit(1)
-    return True
 
 
 @app.command("list")
@@ -170,5 +156,5 @@ def remove(
         typer.echo(f"removed {', '.join(names)}")
 
 
-for part in (mending, journal, exchange):
+for part in (groups, suggestions, mending, journal, exchange):
     app.add_typer(part.app)

@@ -16,6 +16,9 @@ Floats = NDArray[np.float32]
 _MEAN, _SPREAD = 0.25, 0.225
 _PRIOR_PEOPLE = 25  # as many groups as the prior counts for
 _PAIRS = 200_000
+# Where more than this share of pairs is further above what is expected than so many standard deviations, one
+# person is in most photos.
+_MANY, _FAR = 0.2, 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,8 @@ class Impostors:
         """Return a first estimate from faces of unknown people.
 
         Most pairs of faces are of two people. Pairs of one person are at the upper end: the median, and the
-        distance of the lower sixth from it, hardly notice them.
+        distance of the lower sixth from it, hardly notice them. Where one person is in most photos, the
+        lowest peak of similarities is that of impostors.
         """
         n = len(vectors)
         if n < 2:
@@ -50,6 +54,8 @@ class Impostors:
         similarity = np.concatenate(
             [np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts]
         )
+        if np.mean(similarity > prior.mean + _FAR * prior.spread) > _MANY:
+            return _lowest_peak(similarity, prior).shrunk(prior, n)
         low, middle = np.quantile(similarity, [0.1587, 0.5])
         return cls(float(middle), float(middle - low)).shrunk(prior, n)
 
@@ -82,3 +88,15 @@ class Impostors:
         mean = float(share * self.mean + (1 - share) * prior.mean)
         variance = share * self.spread**2 + (1 - share) * prior.spread**2
         return Impostors(mean, float(np.sqrt(variance)))
+
+
+def _lowest_peak(similarity: NDArray[np.floating], prior: Impostors) -> Impostors:
+    """Return where similarities have their lowest peak, and how far they spread below it."""
+    counts, edges = np.histogram(similarity, np.arange(-1.0, 1.03, 0.02))
+    smooth = np.convolve(counts, [1, 2, 3, 2, 1], "same")
+    is_peak = (smooth[1:-1] >= smooth[:-2]) & (smooth[1:-1] > smooth[2:]) & (smooth[1:-1] > smooth.max() / 5)
+    peak = float(edges[1 + int(np.argmax(is_peak))]) + 0.01
+    below = similarity[similarity < peak]
+    if peak > prior.mean + _FAR * prior.spread or not len(below):  # all of them are of one person
+        return prior
+    return Impostors(peak, float(np.sqrt(np.mean((below - peak) ** 2))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from setnet.library.grouping.homes import Homes, homes_of
 from setnet.library.grouping.identities import Identities
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.joining import join_faces
+from setnet.library.grouping.last_grouping import LastGrouping
 from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.units import Units, units_of
@@ -25,7 +25,6 @@ from setnet.library.search.probability import MatchModel
 from setnet.library.store import group_tables
 from setnet.library.store.database import Database
 
-KEY = "grouping"  # of the table `meta`: when faces were grouped, and how many there were at the last anew
 # Early decisions weigh too much once there are so many times more faces than when all were grouped anew.
 GROWTH = 1.5
 
@@ -61,23 +60,6 @@ class GroupingReport:
         return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
-@dataclass(frozen=True, slots=True)
-class LastGrouping:
-    """When faces were grouped last, in seconds since 1970, and how many there were at the last anew."""
-
-    at: float
-    faces: int
-
-    @classmethod
-    def of(cls, db: sqlite3.Connection) -> LastGrouping | None:
-        """Return what the database says; None when nothing was grouped yet."""
-        row = db.execute("SELECT value FROM meta WHERE key = ?", (KEY,)).fetchone()
-        try:
-            return None if row is None else cls(**json.loads(row[0]))
-        except (TypeError, ValueError):  # of a later setnet
-            return None
-
-
 def group_library(
     database: Database,
     index: SetIndex,
@@ -102,8 +84,7 @@ def group_library(
         now = Identities.read(db, faces)
         homes = homes_of(clusters[: len(faces)], _claims(db, clusters[len(faces) :], known), now)
         moved, new = _store(db, faces.numbers, now.group, homes)
-        grouped = LastGrouping(time.time(), len(faces) if anew or last is None else last.faces)
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (KEY, json.dumps(asdict(grouped))))
+        LastGrouping(time.time(), len(faces) if anew or last is None else last.faces).store(db)
         (groups,) = db.execute("SELECT count(*) FROM face_groups").fetchone()
     return GroupingReport(len(faces), groups, new, moved, anew, seconds=time.monotonic() - begun)
 

@@ -42,7 +42,7 @@ def save_people(db: sqlite3.Connection, old: Salvage, dim: int) -> list[str]:
     db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
     is_journal_lost = _save_journal(db, old)
     for table in ("people", "examples", "aliases", "verdicts"):
-        _count_on(db, table)
+        count_on(db, table)
     lost = [text.format(old.lost[table]) for table, text in _LOST.items() if old.lost[table]]
     if is_journal_lost:
         lost.append("the journal of changes of people: they cannot be undone any more")
@@ -103,7 +103,8 @@ def _made_id(*facts: object) -> str:
     return blake2b(repr(facts).encode("utf-8", "backslashreplace"), digest_size=6).hexdigest()
 
 
-def _count_on(db: sqlite3.Connection, table: str) -> None:
+def count_on(db: sqlite3.Connection, table: str) -> None:
+    """Let the numbers of new rows go on after all that are known of."""
     db.execute(
         f"UPDATE sums SET value = max(coalesce((SELECT max(id) FROM {table}), 0), "
         "coalesce((SELECT max(row) FROM changed_rows WHERE tbl = ?1), 0)) WHERE name = ?1",

@@ -21,6 +21,7 @@ from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, Stora
 from setnet.index import Item, SetIndex
 from setnet.library.maintenance import creation, replacement
 from setnet.library.maintenance.check import damage_of, disagreements
+from setnet.library.maintenance.group_repair import save_groups
 from setnet.library.maintenance.people_repair import save, save_people
 from setnet.library.maintenance.salvage import Salvage, copy_database, salvage
 from setnet.library.store import row_sums
@@ -217,7 +218,7 @@ class _Repair:
         for table in ("folders", "photos", "faces"):
             save(db, table, old.rows(table))
         db.execute("DELETE FROM faces WHERE photo NOT IN (SELECT id FROM photos)")
-        lost_people = save_people(db, old, dim)
+        lost_people = save_people(db, old, dim) + save_groups(db, old)
         self.lost_photos = old.lost["photos"]
         self.lost += [text.format(old.lost[table]) for table, text in _LOST_ROWS.items() if old.lost[table]]
         self.lost += lost_people

@@ -20,7 +20,7 @@ from setnet.library.grouping.groups.group import (
     group_of,
     unknown_group,
 )
-from setnet.library.grouping.run import LastGrouping
+from setnet.library.grouping.last_grouping import LastGrouping
 from setnet.library.people.recorder import Recorder
 from setnet.library.store.database import Database
 from setnet.library.store.group_tables import FACES
