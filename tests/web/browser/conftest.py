@@ -111,6 +111,32 @@ class Page:
         labels = self.page.locator(".tile .open").evaluate_all("all => all.map((x) => x.ariaLabel)")
         return [label.split()[1].rstrip(",") for label in labels]
 
+    def group_of(self, photo: str, face: int) -> str:
+        """Return the id of the group that has a face, by its photo and its number from the left."""
+        found: str = self.page.evaluate(
+            """async ([photo, face]) => {
+                const get = (path) => fetch(`/api/v1/${path}`).then((answer) => answer.json());
+                for (const { id } of (await get("groups?state=all&limit=200")).groups) {
+                    const { members } = await get(`groups/${id}?limit=200`);
+                    if (members.some((m) => m.path.endsWith(photo) && m.face === face)) return id;
+                }
+            }""",
+            [photo, face],
+        )
+        return found
+
+    def name_group(self, photo: str, face: int, name: str) -> None:
+        """Name the group that has a face, as a person does."""
+        field = self.page.locator(f'[data-group="{self.group_of(photo, face)}"]').get_by_role("combobox")
+        field.fill(name)
+        field.press("Enter")
+        self.page.locator(".named-person", has_text=name).wait_for()
+
+    def undo(self) -> None:
+        """Press Undo in the message of the latest change."""
+        self.page.get_by_role("button", name="Undo").click()
+        self.page.locator(".toast", has_text="Undone.").first.wait_for()
+
     def serious_findings(self) -> list[str]:
         from axe_playwright_python.sync_playwright import Axe
 
@@ -130,6 +156,62 @@ def served(
     shutil.copytree(made.library, place / "library")
     with start_server(place / "library", place / "sets") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def doubtful(
+    made: Any, compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Path], Path]:
+    """Return the function that copies a library of the album in which not everything is sure.
+
+    `poor.jpg` is a photo of P001 without sharpness; the faces of P001 and P003 in `three.jpg` are groups of
+    their own.
+    """
+    from PIL import Image
+
+    from setnet.library import Library
+
+    place = tmp_path_factory.mktemp("doubtful")
+    shutil.copytree(made.photos, place / "photos")
+    poor = place / "photos" / "poor.jpg"
+    compose(poor, ("P001",), tile=3)
+    image = Image.open(poor)
+    image.resize((image.width // 12, image.height // 12)).resize(image.size).save(poor)
+    with Library.create(place / "library") as library:
+        library.index([place / "photos"], workers=0)
+        three = next(photo.id for photo in library.catalog.latest(10) if photo.path.name == "three.jpg")
+        for face in (1, 2):
+            (group,) = {
+                group.id
+                for group in library.groups.page()
+                if any((m.photo_id, m.face) == (three, face) for m in library.groups.members(group.id))
+            }
+            library.name_group(group, "Somebody", without=[(three, face)])
+            library.people.remove("Somebody")  # and what was said of them
+    return lambda to: Path(shutil.copytree(place / "library", to))
+
+
+@pytest.fixture(params=["desktop", "phone"])
+def device(request: pytest.FixtureRequest) -> str:
+    """The name of a kind of window."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def people(
+    device: str,
+    doubtful: Callable[[Path], Path],
+    new_page: Callable[..., Page],
+    tmp_path: Path,
+    start_server: Callable[..., Any],
+) -> Iterator[Page]:
+    """A window on a library of its own, in which not everything is sure and nobody is named."""
+    with start_server(doubtful(tmp_path / "library"), tmp_path / "sets") as server:
+        page = new_page(server.url, device)
+        yield page
+        page.context.close()
+        assert page.faults == []
 
 
 @pytest.fixture

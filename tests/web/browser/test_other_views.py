@@ -75,7 +75,7 @@ def test_empty_library_token_and_forgetting(
         expect(page.locator("#view-search .empty h2")).to_have_text("No photos yet")
         other = new_page(server.url, "phone")
         other.page.goto(f"{server.url}/#token={token}")  # the address that was printed
-        expect(other.page.locator(".empty h2")).to_have_text("No photos yet")
+        expect(other.page.locator("#view-search .empty h2")).to_have_text("No photos yet")
         assert "token" not in other.page.url
         assert other.faults == []
         other.context.close()

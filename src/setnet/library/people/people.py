@@ -132,10 +132,10 @@ class People:
         with self.recording() as recorder:
             person = lookup.known(recorder.db, name)
             before = lookup.name_of(recorder.db, person)
+            if new_name is not None:  # before the aliases: the old name may become one
+                mending.rename(recorder, person, new_name)
             if aliases is not None:
                 mending.set_aliases(recorder, person, aliases)
-            if new_name is not None:
-                mending.rename(recorder, person, new_name)
             if note is not None:
                 mending.set_note(recorder, person, note)
             if cover is not None:

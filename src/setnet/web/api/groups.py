@@ -33,13 +33,15 @@ async def list_groups(
     state: State,
     which: Annotated[Literal["unnamed", "named", "hidden", "all"], Query(alias="state")] = "unnamed",
     min_faces: Annotated[int, Query(ge=1, le=10**9, description="Of at least so many faces")] = 1,
+    max_faces: Annotated[int, Query(ge=1, le=10**9, description="Of at most so many")] = 10**9,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
     cursor: Annotated[str | None, Query(pattern=_KEY)] = None,
 ) -> Response:
     """List groups of faces that are probably one person's, the largest first."""
 
     def read(library: Library) -> dict[str, object]:
-        after = None if cursor is None else (int(cursor.split("-")[0]), int(cursor.split("-")[1]))
+        faces, number = map(int, cursor.split("-")) if cursor else (max_faces, 0)
+        after = min((faces, number), (max_faces, 0), key=lambda place: place[0])
         groups = library.groups.page(which, min_faces, limit + 1, after)
         last = groups[limit - 1] if len(groups) > limit else None
         return {

@@ -57,6 +57,9 @@ def test_people_are_found_and_changed_by_id(own: TestClient) -> None:
         "floor 4",
     )
     assert own.get(at("a/b")).json()["id"] == made.id
+    back = own.patch(at(made.id), json={"name": "Anna", "aliases": ["Anne"]}).json()  # the old name as alias
+    assert (back["name"], back["aliases"]) == ("Anna", ["Anne"])
+    own.patch(at(made.id), json=change)
     assert own.post(f"{API}/search", json={"people": [{"saved": made.id}]}).json()["people"] == ["Anne"]
     assert own.patch(at(made.id), json={}).status_code == 422
     assert own.delete(at(made.id)).status_code == 204

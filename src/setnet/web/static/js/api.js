@@ -1,11 +1,12 @@
-// Calls of the REST API; errors carry the server's sentence.
+// Calls of the REST API; errors carry the server's sentence, and whose a taken name is.
 
 const ROOT = "/api/v1";
 
 export class ApiError extends Error {
-  constructor(status, detail) {
+  constructor(status, detail, person = null) {
     super(detail);
     this.status = status;
+    this.person = person;
   }
 }
 
@@ -29,31 +30,55 @@ async function call(method, path, { json, body, type, signal } = {}) {
   }
   if (response.status === 204) return null;
   if (response.ok) return response.json();
-  let detail = `The server answered with ${response.status}.`;
-  try { detail = (await response.json()).detail || detail; } catch { /* no JSON: the number must do */ }
-  throw new ApiError(response.status, detail);
+  let problem = {};
+  try { problem = await response.json(); } catch { /* no JSON: the number must do */ }
+  throw new ApiError(response.status, problem.detail || `The server answered with ${response.status}.`, problem.person);
 }
 
-const person = (name) => `/people/${encodeURIComponent(name)}`;
+const get = (path, values = {}) => {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  return call("GET", given.length ? `${path}?${new URLSearchParams(given)}` : path);
+};
+const post = (path, json, signal) => call("POST", path, { json, signal });
+const person = (id) => `/people/${encodeURIComponent(id)}`;
 
 export const api = {
-  status: () => call("GET", "/status"),
+  status: () => get("/status"),
   faces: (file, signal) => call("POST", "/faces?preview=true", { body: file, type: /^image\//.test(file.type) ? file.type : "application/octet-stream", signal }),
-  groups: (faces) => call("POST", "/faces/groups", { json: { faces } }),
-  search: (query, signal) => call("POST", "/search", { json: query, signal }),
-  photos: (cursor) => call("GET", `/photos?limit=60${cursor ? `&cursor=${cursor}` : ""}`),
-  photo: (id) => call("GET", `/photos/${id}`),
-  people: () => call("GET", "/people"),
-  save: (person) => call("POST", "/people", { json: person }),
-  rename: (name, to) => call("PATCH", person(name), { json: { name: to } }),
-  merge: (into, others) => call("POST", `${person(into)}/merge`, { json: { others } }),
-  remove: (name) => call("DELETE", person(name)),
-  startIndex: (run) => call("POST", "/index", { json: run }),
+  alike: (faces) => post("/faces/groups", { faces }),
+  search: (query, signal) => post("/search", query, signal),
+  photos: (cursor) => get("/photos", { limit: 60, cursor }),
+  photo: (id) => get(`/photos/${id}`),
+  undo: (change) => post("/changes/undo", { change }),
+
+  people: () => get("/people"),
+  person: (id) => get(person(id)),
+  save: (added) => post("/people", added),
+  edit: (id, changes) => call("PATCH", person(id), { json: changes }),
+  merge: (into, others) => post(`${person(into)}/merge`, { others }),
+  remove: (id) => call("DELETE", person(id)),
+  photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
+  confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
+  refuse: (id, photo, face) => post(`${person(id)}/refuse`, { photo, face }),
+  examples: (id) => get(`${person(id)}/examples`),
+  removeExample: (id, number) => call("DELETE", `${person(id)}/examples/${number}`),
+  moveExamples: (id, examples, to) => post(`${person(id)}/move`, { examples, to }),
+  split: (id, examples, name) => post(`${person(id)}/split`, { examples, name }),
+
+  groups: (which) => get("/groups", which),
+  group: (id, limit, cursor) => get(`/groups/${id}`, { limit, cursor }),
+  discover: () => post("/groups/discover", {}),
+  nameGroup: (id, named) => post(`/groups/${id}/name`, named),
+  hideGroup: (id, hidden) => call("PATCH", `/groups/${id}`, { json: { hidden } }),
+  refuseGroup: (id, who) => post(`/groups/${id}/refuse`, { person: who }),
+  suggestions: (who, limit) => get("/suggestions", { person: who, limit }),
+
+  startIndex: (run) => post("/index", run),
   stopIndex: () => call("DELETE", "/index"),
-  failures: () => call("GET", "/failures?limit=200"),
-  forgetFolder: (folder) => call("POST", "/forget/folder", { json: { folder } }),
-  forgetEverything: () => call("POST", "/forget/everything", { json: { confirm: "forget everything" } }),
-  begin: (token) => call("POST", "/session", { json: { token } }),
+  failures: () => get("/failures", { limit: 200 }),
+  forgetFolder: (folder) => post("/forget/folder", { folder }),
+  forgetEverything: () => post("/forget/everything", { confirm: "forget everything" }),
+  begin: (token) => post("/session", { token }),
   indexEvents: () => new EventSource(`${ROOT}/index/events`),
 };
 
@@ -61,6 +86,8 @@ export const urls = {
   thumbnail: (photo, size) => `${ROOT}/photos/${photo.id}/thumbnail?size=${size}&v=${photo.version}`,
   file: (photo) => `${ROOT}/photos/${photo.id}/file`,
   download: (photo) => `${ROOT}/photos/${photo.id}/file?download=true`,
-  face: (id) => `${ROOT}/faces/${id}/picture`,
-  person: (saved) => `${ROOT}${person(saved.name)}/picture?v=${saved.examples}`,
+  upload: (id) => `${ROOT}/faces/${id}/picture`,
+  face: ({ photo, face }, size = 160) => `${ROOT}/photos/${photo}/faces/${face}/picture?size=${size}`,
+  person: (saved) => `${ROOT}${person(saved.id)}/picture?v=${saved.examples}-${saved.cover ?? 0}`,
+  example: (id, number) => `${ROOT}${person(id)}/examples/${number}/picture`,
 };

@@ -1,4 +1,4 @@
-// A round picture of a face: of an upload, of a saved person, or cut out of a photo by the style sheet.
+// Pictures of faces: of an upload, of a saved person, of a group, or cut out of a photo by the style sheet.
 
 import { h } from "./dom.js";
 import { urls } from "./api.js";
@@ -18,15 +18,26 @@ export function cutOut(photo, box, side) {
   } });
 }
 
-export function round(source, letter = "?") {
-  if (!source) return h("div", { class: "face nobody", "aria-hidden": "true" }, letter.slice(0, 1).toUpperCase());
-  return h("div", { class: "face" }, h("img", { src: source, alt: "", loading: "lazy" }));
+// A picture that cannot be had leaves its place, with a letter.
+export function faceImage(source, letter = "?", alt = "") {
+  const nobody = () => h("span", { class: "nobody", "aria-hidden": "true" }, [...letter][0]?.toUpperCase() ?? "?");
+  if (!source) return nobody();
+  const image = h("img", { src: source, alt, loading: "lazy", decoding: "async" });
+  image.addEventListener("error", () => image.replaceWith(nobody()));
+  return image;
 }
+
+export function round(source, letter = "?") {
+  return h("div", { class: "face" }, faceImage(source, letter));
+}
+
+export const coverOf = (person) => round(person.has_picture ? urls.person(person) : null, person.name);
 
 export function faceOf(person, side) {
   const first = person.examples[0];
-  if (person.pictured) return round(urls.person({ name: person.saved, examples: 0 }));
-  if (first?.id) return round(urls.face(first.id));
+  if (person.saved) return coverOf(person.saved);
+  if (person.group) return round(person.group.cover && urls.face(person.group.cover));
+  if (first?.id) return round(urls.upload(first.id));
   if (first?.photo) return cutOut(first.photo, first.box, side);
-  return round(null, person.saved || "?");
+  return round(null);
 }

@@ -2,7 +2,8 @@
 
 import { api } from "./api.js";
 import { confirmed } from "./dialogs.js";
-import { h, iconButton, plural, toast } from "./dom.js";
+import { h, iconButton, plural } from "./dom.js";
+import { toast } from "./toasts.js";
 
 const RUNNING = new Set(["running", "stopping"]);
 
@@ -73,7 +74,7 @@ export class IndexView {
     this.job = job;
     const running = RUNNING.has(job.state);
     this.again.disabled = running;
-    const heading = { idle: "Nothing is running", running: "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
+    const heading = { idle: "Nothing is running", running: isGrouping(job.progress) ? "Grouping faces" : "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
     const had = this.run.querySelector("#stop-index") === document.activeElement && running;
     this.run.replaceChildren(h("h2", { id: "run-title" }, heading), ...this.details(job, running));
     if (had) this.run.querySelector("#stop-index")?.focus();
@@ -81,13 +82,17 @@ export class IndexView {
 
   details(job, running) {
     const p = job.progress;
+    if (running && isGrouping(p)) {
+      return [h("progress", { max: Math.max(p.total, 1), value: p.done, "aria-label": "Faces grouped" }),
+        h("p", { class: "muted", role: "status" }, "The photos can be searched already. Whoever is in them appears under People in a moment."), this.stopper(job)];
+    }
     if (running) {
       const left = p?.seconds_left ? `about ${duration(p.seconds_left)} left` : "";
       return [
         h("progress", p ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos looked at" } : { "aria-label": "Photos looked at" }),
         h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second · ${left}` : "Reading the folders…"),
         p && facts({ faces: p.faces, failed: p.failed, unchanged: p.unchanged }),
-        h("div", {}, h("button", { type: "button", class: "button", id: "stop-index", disabled: job.state === "stopping", onclick: () => this.stop() }, "Stop")),
+        this.stopper(job),
       ].filter(Boolean);
     }
     const r = job.report;
@@ -98,7 +103,12 @@ export class IndexView {
     if (r.vanished_count) lines.push(h("p", { class: "notice" }, `${plural(r.vanished_count, "photo")} of the library can no longer be found. Tick “Remove photos whose files are gone” to drop them.`));
     if (r.interrupted) lines.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
     for (const folder of r.unreadable) lines.push(h("p", { class: "notice error" }, `${folder.folder}: ${folder.reason}`));
+    if (this.status?.faces) lines.push(h("div", {}, h("a", { class: "button", href: "#people" }, "See who is in your photos")));
     return lines;
+  }
+
+  stopper(job) {
+    return h("div", {}, h("button", { type: "button", class: "button", id: "stop-index", disabled: job.state === "stopping", onclick: () => this.stop() }, "Stop"));
   }
 
   async loadFailures() {
@@ -120,6 +130,8 @@ export class IndexView {
     this.changed();
   }
 }
+
+const isGrouping = (progress) => progress?.stage?.startsWith("grouping");
 
 function facts(numbers) {
   return h("dl", { class: "facts" }, Object.entries(numbers).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value.toLocaleString()))));

@@ -2,12 +2,15 @@
 
 import { api, onTokenNeeded } from "./api.js";
 import { answered } from "./dialogs.js";
-import { plural, toast } from "./dom.js";
+import { plural } from "./dom.js";
 import { IndexView } from "./index_view.js";
-import { PeopleView } from "./people_view.js";
-import { SearchView } from "./search_view.js";
+import { PeopleView } from "./people/people_view.js";
+import { PersonPage } from "./people/person_page.js";
+import { addPerson, query } from "./search/query.js";
+import { SearchView } from "./search/search_view.js";
+import { toast } from "./toasts.js";
 
-const VIEWS = ["search", "people", "index"];
+const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet" };
 const section = (name) => document.getElementById(`view-${name}`);
 
 let prompting = null;
@@ -21,11 +24,21 @@ onTokenNeeded(() => {
   return prompting;
 });
 
+function find(person) {
+  query.people = [];
+  addPerson(person);
+  location.hash = "#search";
+}
+
 const search = new SearchView(section("search"));
-const people = new PeopleView(section("people"), {
-  find: (person) => { search.findSaved(person); location.hash = "#search"; },
-  forgotten: () => refresh(),
-});
+const views = {
+  search: (now) => search.show(now),
+  people: () => people.show(),
+  person: (now, id) => person.show(id),
+  index: (now) => index.show(now),
+};
+const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; return refresh(); } });
+const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
 
 async function status() {
@@ -37,23 +50,27 @@ async function status() {
 async function refresh() {
   const now = await status();
   search.refresh(now);
-  if (current() === "index") index.show(now);
+  if (current().name === "index") index.show(now);
+  else if (current().name === "people") await people.show();
 }
 
-const current = () => (VIEWS.includes(location.hash.slice(1)) ? location.hash.slice(1) : "search");
+// "#people/ID" is the page of a person.
+function current() {
+  const [name, id] = location.hash.slice(1).split("/");
+  if (name === "people" && id) return { name: "person", id: decodeURIComponent(id) };
+  return { name: name in views ? name : "search" };
+}
 
 async function show() {
-  const name = current();
-  document.title = { search: "setnet", people: "People · setnet", index: "Index · setnet" }[name];
-  for (const view of VIEWS) section(view).hidden = view !== name;
+  const { name, id } = current();
+  document.title = TITLES[name];
+  for (const view of Object.keys(views)) section(view).hidden = view !== name;
   for (const link of document.querySelectorAll("nav [data-view]")) {
-    if (link.dataset.view === name) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current");
+    if (link.dataset.view === name || (link.dataset.view === "people" && name === "person")) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
   }
   try {
-    const now = await status();
-    if (name === "search") await search.show(now);
-    else if (name === "people") await people.show();
-    else index.show(now);
+    await views[name](await status(), id);
   } catch (error) { toast(error.message, "error"); }
 }
 

@@ -1,12 +1,13 @@
 // The large view: one photo with all its faces; every face can be searched for.
 
-import { api, urls } from "./api.js";
-import { h, icon, iconButton, plural } from "./dom.js";
-import { cutOut } from "./face_picture.js";
+import { api, urls } from "../api.js";
+import { h, icon, iconButton } from "../dom.js";
 import { boxStyle, tagPlaces } from "./gallery.js";
+import { bandOf, called, figures } from "./matches.js";
+import { identified, ViewerFaces } from "./viewer_faces.js";
 
 export class Viewer {
-  // source: {hits(), index, more()}; act: {find(photo, face), example(person, photo, face), reject(match, hit)}
+  // source: {hits(), index, more(), hasMore(), closed(hit)}; act: as of ViewerFaces, and savedOf(match), the saved person of a match.
   constructor(source, act) {
     this.source = source;
     this.act = act;
@@ -18,11 +19,11 @@ export class Viewer {
     this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
     this.frame = h("div", { class: "frame" });
     this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next);
-    this.side = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
+    this.side = new ViewerFaces({ act, close: () => this.dialog.close(), redraw: () => this.dialog.open && this.draw() });
     this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
       h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.open, this.download,
         iconButton("close", "Close", () => this.dialog.close())),
-      this.stage, this.side);
+      this.stage, this.side.element);
     this.dialog.addEventListener("keydown", (event) => {
       if (event.key === "ArrowLeft") this.turn(-1);
       else if (event.key === "ArrowRight") this.turn(1);
@@ -81,53 +82,34 @@ export class Viewer {
 
   faces(hit, known) {
     const { photo } = hit;
-    const matches = new Map(hit.matches.map((match) => [match.face, match]));
+    const who = identified(hit, known, this.act.savedOf);
     const image = this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
       : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
-    const targets = photo.faces.map((face, number) => this.target(hit, face, number, matches.get(number), known[number]));
+    const targets = photo.faces.map((face, number) => this.target(hit, face, number, who[number]));
     this.tags = photo.faces.flatMap((face, number) => {
-      const named = matches.get(number) ?? (known[number]?.person ? { name: known[number].person, similarity: known[number].similarity } : null);
-      const text = named && `${named.name} ${named.similarity.toFixed(2)}`;
-      return named ? [{ box: face.box, text, element: h("span", { class: matches.has(number) ? "tag" : "tag known" }, h("span", { class: "who" }, named.name), h("span", { class: "how" }, named.similarity.toFixed(2))) }] : [];
+      const named = who[number];
+      return named ? [{ box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: figures(named) }, h("span", { class: "who" }, called(named))) }] : [];
     });
     this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
     this.placeTags();
-    const focused = document.activeElement?.dataset?.act;
-    this.side.replaceChildren(h("h2", {}, photo.faces.length ? plural(photo.faces.length, "face") : "No face in this photo"),
-      h("ol", {}, photo.faces.map((face, number) => this.line(hit, face, number, matches.get(number), known[number], targets[number]))));
-    if (focused) this.side.querySelector(`[data-act="${focused}"]`)?.focus();
+    this.side.show(hit, who, targets);
   }
 
   placeTags() {
     tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) => Object.assign(this.tags[number].element.style, place));
   }
 
-  name(match, known, number) {
-    return match ? match.name : known?.person ?? `Face ${number + 1}`;
-  }
-
-  target(hit, face, number, match, known) {
-    return h("button", { type: "button", class: `target ${match ? "match" : ""}`, style: boxStyle(face.box, hit.photo), "data-face": number,
-      "aria-label": match ? `${match.name}: use this face as another example` : `Find more photos of ${this.name(match, known, number)}`,
-      onclick: () => this.choose(hit, number, match) });
-  }
-
-  line(hit, face, number, match, known, target) {
-    const light = (on) => target.classList.toggle("is-lit", on);
-    const similarity = match?.similarity ?? known?.similarity;
-    return h("li", { onmouseenter: () => light(true), onmouseleave: () => light(false) },
-      cutOut(hit.photo, face.box, 52),
-      h("span", { class: "who" }, this.name(match, known, number), similarity ? h("small", {}, ` ${similarity.toFixed(2)}`) : ""),
-      h("span", { class: "acts" },
-        match
-          ? [h("button", { type: "button", class: "link", "data-act": `more-${number}`, onclick: () => this.choose(hit, number, match) }, "Use as example"),
-            h("button", { type: "button", class: "link", "data-act": `not-${number}`, onclick: () => { this.act.reject(match, hit); this.draw(); } }, `Not ${match.name}`)]
-          : h("button", { type: "button", class: "link", "data-act": `find-${number}`, onclick: () => this.choose(hit, number, null) }, "Find this person")));
-  }
-
-  choose(hit, number, match) {
-    this.dialog.close();
-    if (match) this.act.example(match, hit.photo, number); else this.act.find(hit.photo, number);
+  target(hit, face, number, who) {
+    const choose = () => {
+      this.dialog.close();
+      if (!who?.match) this.act.find(hit.photo, number, who?.saved);
+      else if (who.saved) location.hash = `#people/${who.saved.id}`;
+      else this.act.example(who.match, hit.photo, number);
+    };
+    const name = who ? called(who) : `face ${number + 1}`;
+    const label = !who?.match ? `Find more photos of ${name}` : who.saved ? `${name}: open their page` : `${name}: use this face as another example`;
+    return h("button", { type: "button", class: `target ${who?.match ? `match ${bandOf(who)}` : ""}`, style: boxStyle(face.box, hit.photo), "data-face": number,
+      "aria-label": label, onclick: choose });
   }
 
   swipe() {

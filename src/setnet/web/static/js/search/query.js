@@ -7,7 +7,7 @@ let counter = 0;
 
 export const query = {
   people: [],
-  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact" },
+  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false },
   hidden: new Set(), // matches the user said are wrong: "person key/photo/face"
 };
 
@@ -16,13 +16,13 @@ export function changed(what = "query") { for (const listener of listeners) list
 
 export const wanted = () => query.people.filter((person) => !person.without);
 export const unwanted = () => query.people.filter((person) => person.without);
-export const label = (person) => person.name || person.saved || `Person ${person.number}`;
+export const label = (person) => person.name || person.saved?.name || `Person ${person.number}`;
 
-// An example is {id, picture} of an upload, or {photo, face, box} of a photo in the library.
-export function addPerson({ examples = [], saved = null, pictured = false, name = "" }) {
+// An example is {id} of an upload, or {photo, face, box} of a photo in the library; `saved` and `group` are the API's.
+export function addPerson({ examples = [], saved = null, group = null, name = "" }) {
   if (query.people.length >= MOST_PEOPLE) throw new Error(`A query has at most ${MOST_PEOPLE} people.`);
   counter = query.people.length ? counter + 1 : 1;
-  const person = { key: `p${Date.now()}-${counter}`, number: counter, name, saved, pictured, examples, without: false };
+  const person = { key: `p${Date.now()}-${counter}`, number: counter, name, saved, group, examples, without: false };
   query.people.push(person);
   changed();
   return person;
@@ -38,8 +38,15 @@ export function removePerson(person) {
   changed();
 }
 
-export function hide(person, photoId, face) {
-  query.hidden.add(`${person.key}/${photoId}/${face}`);
+// Saved people as they are called by now; whoever was removed or merged leaves the query.
+export function adopt(people) {
+  const known = new Map(people.map((person) => [person.id, person]));
+  query.people = query.people.filter((person) => !person.saved || known.has(person.saved.id));
+  for (const person of query.people) if (person.saved) person.saved = known.get(person.saved.id);
+}
+
+export function hide(person, photoId, face, hidden = true) {
+  query.hidden[hidden ? "add" : "delete"](`${person.key}/${photoId}/${face}`);
   changed("hidden");
 }
 
@@ -52,7 +59,7 @@ export function examplesOf(person) {
   };
 }
 
-const personQuery = (person) => ({ name: label(person), ...(person.saved ? { saved: person.saved } : {}), ...examplesOf(person) });
+const personQuery = (person) => ({ name: label(person), ...(person.saved && { saved: person.saved.id }), ...(person.group && { group: person.group.id }), ...examplesOf(person) });
 
 export function needed() {
   const { need, atLeast } = query.filters;
@@ -69,6 +76,7 @@ export function request() {
     without: unwanted().map(personQuery),
     at_least: needed(),
     only: f.only,
+    sure: f.sure,
     after: f.after || null,
     before: f.before ? dayAfter(f.before) : null,
     folder: f.folder || null,

@@ -1,11 +1,12 @@
 // A justified gallery in groups; images load when they come near the screen, off-screen rows cost nothing.
 
-import { urls } from "./api.js";
-import { h, icon } from "./dom.js";
+import { urls } from "../api.js";
+import { h, icon } from "../dom.js";
+import { bandOf, called, figures, spoken } from "./matches.js";
 
 const PHONE = matchMedia("(max-width: 640px)");
 const GAP = () => (PHONE.matches ? 4 : 6);
-const HEIGHT = () => (PHONE.matches ? 150 : 250);
+const HEIGHT = [250, 150]; // of a row: on a desktop, on a phone
 
 export function boxStyle(box, photo) {
   const [x0, y0, x1, y1] = box;
@@ -33,8 +34,9 @@ export function tagPlaces(tags, photo, width, height) {
 
 const ratio = (photo) => Math.min(Math.max(photo.width / photo.height, 0.4), 3.2);
 
-// Rows of photos that fill the width exactly, each about HEIGHT tall.
-export function rows(photos, width, target = HEIGHT(), gap = GAP()) {
+// Rows of photos that fill the width exactly, each about as tall as asked for.
+export function rows(photos, width, [large, small] = HEIGHT) {
+  const [target, gap] = [PHONE.matches ? small : large, GAP()];
   const made = [];
   let row = [];
   let sum = 0;
@@ -52,10 +54,10 @@ export function rows(photos, width, target = HEIGHT(), gap = GAP()) {
 }
 
 export class Gallery {
-  // groups: [{title, note, hits: [{photo, matches}]}]; a match is {name, similarity, box, face, person}.
-  constructor({ open, reject }) {
-    this.open = open;
-    this.reject = reject;
+  // groups: [{title, note, hits: [{photo, matches}]}]; a match is {name, sure, similarity, box, face, person};
+  // one that is `quiet` is shown only when its photo is pointed at.
+  constructor({ open, reject, height = HEIGHT }) {
+    Object.assign(this, { open, reject, height });
     this.element = h("div", { class: "gallery" });
     this.groups = [];
     this.drawn = new Map();
@@ -88,8 +90,8 @@ export class Gallery {
     const hits = new Map(group.hits.map((hit) => [hit.photo, hit]));
     return h("section", { class: "group" },
       group.title && h("h2", {}, group.title, " ", h("small", {}, group.note)),
-      rows(group.hits.map((hit) => hit.photo), width).map((row) => {
-        const key = `${width}/${group.title}/${row.photos.map((p) => `${p.id}:${hits.get(p).matches.map((m) => `${m.person}.${m.face}.${m.name}.${m.similarity}`)}`)}`;
+      rows(group.hits.map((hit) => hit.photo), width, this.height).map((row) => {
+        const key = `${width}/${group.title}/${row.photos.map((p) => `${p.id}:${hits.get(p).matches.map((m) => `${m.person}.${m.face}.${called(m)}.${m.similarity}`)}`)}`;
         const element = this.before.get(key) ?? this.row(row, hits);
         this.drawn.set(key, element);
         return element;
@@ -97,34 +99,34 @@ export class Gallery {
   }
 
   row(row, hits) {
-    const element = h("div", { class: "row-of-photos", style: { containIntrinsicSize: `auto ${Math.round(row.height)}px` } },
+    const width = row.photos.reduce((sum, photo) => sum + ratio(photo) * row.height, GAP() * (row.photos.length - 1));
+    return h("div", { class: "row-of-photos", style: { width: `${width}px`, containIntrinsicSize: `auto ${Math.round(row.height)}px` } },
       row.photos.map((photo) => this.tile(hits.get(photo), row.height)));
-    return element;
   }
 
   tile(hit, height) {
     const { photo, matches } = hit;
     const width = ratio(photo) * height;
     const size = Math.max(width, height) * Math.min(devicePixelRatio, 2) > 340 ? 640 : 320;
-    const people = matches.map((match) => match.name).join(", ");
+    const people = matches.filter((match) => !match.quiet).map(spoken).join(", ");
     const image = h("img", { src: urls.thumbnail(photo, size), alt: "", loading: "lazy", decoding: "async" });
     const tile = h("div", { class: "tile", "data-photo": photo.id, style: { width: `${width}px`, height: `${height}px` } },
       h("button", { type: "button", class: "open", "aria-label": `Open ${photo.name}${people ? `, with ${people}` : ""}`, onclick: () => this.open(hit) }, image));
     image.addEventListener("error", () => { image.remove(); tile.classList.add("is-broken"); });
     const matched = new Set(matches.map((match) => match.face));
+    const loud = matches.filter((match) => !match.quiet);
     photo.faces.forEach((face, number) => {
       if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));
     });
-    const places = tagPlaces(matches.map((match) => ({ box: match.box, text: PHONE.matches ? match.name : `${match.name} 0.00` })), photo, width, height);
-    matches.forEach((match, number) => tile.append(
-      h("div", { class: "box match", style: boxStyle(match.box, photo), "data-name": match.name }), this.tag(match, hit, places[number])));
+    const places = tagPlaces(loud.map((match) => ({ box: match.box, text: called(match) })), photo, width, height);
+    for (const match of matches) tile.append(h("div", { class: `box match ${bandOf(match)} ${match.quiet ? "quiet" : ""}`, style: boxStyle(match.box, photo), "data-name": match.name }));
+    loud.forEach((match, number) => tile.append(this.tag(match, hit, places[number])));
     return tile;
   }
 
   tag(match, hit, place) {
-    return h("span", { class: "tag", style: place },
-      h("span", { class: "who" }, match.name),
-      h("span", { class: "how" }, match.similarity.toFixed(2)),
+    return h("span", { class: `tag ${bandOf(match)}`, style: place, title: figures(match), onclick: (event) => { if (!event.target.closest(".not")) this.open(hit); } },
+      h("span", { class: "who" }, called(match)),
       h("button", { type: "button", class: "not", "aria-label": `Not ${match.name}`, title: `Not ${match.name}`, onclick: () => this.reject(match, hit) }, icon("close")));
   }
 }

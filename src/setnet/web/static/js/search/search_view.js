@@ -1,12 +1,16 @@
 // The search view: the query above, the photos below.
 
-import { api } from "./api.js";
-import { debounce, h, plural, toast } from "./dom.js";
+import { api } from "../api.js";
+import { debounce, h, plural } from "../dom.js";
+import { toast } from "../toasts.js";
 import { Filters } from "./filters.js";
+import { exampleIn, findFace } from "./find_face.js";
 import { Gallery, skeleton } from "./gallery.js";
+import { inGroups } from "./matches.js";
 import { PeopleBar } from "./people_bar.js";
-import { chooseFiles, listenForDropsAndPastes } from "./picker.js";
-import { addExamples, addPerson, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
+import { listenForDropsAndPastes } from "./picker.js";
+import { addExamples, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
+import { confirmFace, refuseFace } from "./verdicts.js";
 import { Viewer } from "./viewer.js";
 
 // The API's hits as {photo, score, matches}; a match's `person` becomes their number in the query.
@@ -50,7 +54,13 @@ export class SearchView {
   refresh(status) {
     this.status = status;
     this.filters.configure(status);
+    this.forget();
+  }
+
+  // The people changed: the next time this view is shown, it searches again.
+  forget() {
     this.answer = null;
+    this.bar.redraw();
   }
 
   async search() {
@@ -144,30 +154,24 @@ export class SearchView {
   }
 
   grouped(hits) {
-    const total = this.answer.people.length;
-    if (!total) return [{ title: "", note: "", hits }];
-    const groups = [];
-    for (let count = total; count >= 0; count -= 1) {
-      const inGroup = hits.filter((hit) => hit.matches.length === count);
-      if (!inGroup.length) continue;
-      const title = total === 1 ? `With ${label(this.answer.people[0])}` : count === total ? `All ${total}` : `${count} of ${total}`;
-      groups.push({ title: count ? title : "Nobody confirmed", note: this.size(inGroup.length, count), hits: inGroup });
-    }
-    return groups;
+    const names = this.answer.people.map(label);
+    if (!names.length) return [{ title: "", note: "", hits }];
+    return inGroups(hits, names).map((group) => ({ ...group, note: this.size(group) }));
   }
 
   // While there is more to load, the server's count of the whole answer; `fast` and `set` cannot tell.
-  size(loaded, count) {
+  size({ hits, count, sure }) {
     const { cursor, totals } = this.answer;
-    const all = query.filters.mode === "exact" && totals?.find((total) => total.matched === count)?.photos;
-    return cursor ? all ? plural(all, "photo") : `${plural(loaded, "photo")} so far` : plural(loaded, "photo");
+    const total = query.filters.mode === "exact" && totals?.find(({ matched }) => matched === count);
+    const all = total && (sure ? total.sure : total.photos - total.sure);
+    return cursor ? all ? plural(all, "photo") : `${plural(hits.length, "photo")} so far` : plural(hits.length, "photo");
   }
 
   summarise(hits) {
     const { people, searched, seconds, warnings, cursor } = this.answer;
-    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, text)));
+    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, `${text[0].toUpperCase()}${text.slice(1)}.`)));
     if (!people.length) {
-      this.summary.textContent = hits.length ? "Or begin with a photo from your library: open it and click a face." : "";
+      this.summary.replaceChildren(...(hits.length ? [h("span", {}, "Or begin with a photo from your library: open it and click a face; or with the ", h("a", { href: "#people" }, "people in your photos"), ".")] : []));
       if (!hits.length) this.notes.replaceChildren(this.emptyLibrary());
       return;
     }
@@ -188,10 +192,38 @@ export class SearchView {
       h("a", { class: "button primary", href: "#index" }, running ? "See how it goes" : "Choose a folder"));
   }
 
-  reject(match, hit) {
+  savedOf(match) { return this.answer.people[match.person]?.saved ?? null; }
+
+  // What is said of a saved person is kept in the library; the answer follows when the large view is closed.
+  async confirm(match, hit, undone) {
+    const [original, person] = [this.original(match, hit), this.savedOf(match)];
+    const was = original.sure;
+    const mark = (sure) => { original.sure = sure; this.isStale = true; this.draw(); };
+    const done = await confirmFace(person, hit.photo, match.face, () => { mark(was); undone(); this.settle(); });
+    if (done) mark(true);
+    return done;
+  }
+
+  async reject(match, hit, undone = () => {}) {
     const person = this.answer.people[match.person];
-    hide(person, hit.photo.id, match.face);
-    toast(`That face no longer counts as ${match.name} in this search.`);
+    const hidden = (on) => hide(person, hit.photo.id, match.face, on);
+    if (!person.saved) {
+      hidden(true);
+      toast(`That face no longer counts as ${match.name} in this search.`);
+    } else if (await refuseFace(person.saved, hit.photo, match.face, () => { hidden(false); undone(); this.isStale = true; this.settle(); })) {
+      hidden(true);
+    }
+  }
+
+  original(match, hit) {
+    const known = this.answer.hits.find((other) => other.photo.id === hit.photo.id);
+    return known.matches.find((other) => other.face === match.face && other.person === match.person);
+  }
+
+  async settle() {
+    if (!this.isStale || document.getElementById("viewer")) return;
+    this.isStale = false;
+    await this.search();
   }
 
   view(hit) {
@@ -200,27 +232,20 @@ export class SearchView {
       index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
       more: () => this.loadMore(),
       hasMore: () => Boolean(this.answer?.cursor),
-      closed: (last) => document.querySelector(`[data-photo="${last?.photo.id}"] .open`)?.focus({ preventScroll: false }),
-    };
-    const example = (photo, face) => ({ photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height }, face, box: photo.faces[face].box });
-    new Viewer(source, {
-      reject: (match, of) => this.reject(match, of),
-      find: (photo, face) => {
-        try { addPerson({ examples: [example(photo, face)] }); } catch (error) { toast(error.message, "error"); return; }
-        scrollTo({ top: 0 });
-        toast("Added to the query.");
+      closed: async (last) => {
+        await this.settle();
+        document.querySelector(`#view-search [data-photo="${last?.photo.id}"] .open`)?.focus({ preventScroll: false });
       },
+    };
+    new Viewer(source, {
+      savedOf: (match) => this.savedOf(match),
+      confirm: (...said) => this.confirm(...said),
+      reject: (...said) => this.reject(...said),
+      find: findFace,
       example: (match, photo, face) => {
-        addExamples(this.answer.people[match.person], [example(photo, face)]);
+        addExamples(this.answer.people[match.person], [exampleIn(photo, face)]);
         toast(`One more example of ${match.name}.`);
       },
     }).show();
   }
-
-  findSaved(saved) {
-    query.people = [];
-    addPerson({ saved: saved.name, pictured: saved.has_picture });
-  }
-
-  pick() { chooseFiles(); }
 }

@@ -1,7 +1,8 @@
 // The dialog that shows uploaded photos with their faces, to click the right ones.
 
-import { api } from "./api.js";
-import { h, iconButton, plural, toast } from "./dom.js";
+import { api } from "../api.js";
+import { h, iconButton, plural } from "../dom.js";
+import { toast } from "../toasts.js";
 import { addExamples, addPerson, label, query } from "./query.js";
 
 const MOST_FILES = 12;
@@ -108,7 +109,7 @@ class Picker {
     const ids = this.inOrder();
     if (ids.length < 2) return;
     try {
-      const { groups } = await api.groups(ids);
+      const { groups } = await api.alike(ids);
       if (groups.flat().length !== this.chosen.size || !groups.flat().every((id) => this.chosen.has(id))) return;
       this.groups = groups;
       this.update();

@@ -1,6 +1,6 @@
 // The conditions of a search.
 
-import { h, icon } from "./dom.js";
+import { h, icon } from "../dom.js";
 import { changed, query, wanted } from "./query.js";
 
 const MODES = { exact: "Exact", fast: "Fast", set: "Set" };
@@ -36,10 +36,10 @@ export class Filters {
     const date = (name, label) => h("input", { type: "date", "aria-label": label, value: f[name], onchange: (e) => this.set(name, e.target.value) });
     const count = (name, label, placeholder) => h("input", { type: "number", min: 0, max: 1000, value: f[name], "aria-label": label, placeholder,
       oninput: (e) => this.set(name, e.target.value) });
+    const check = (name, text) => h("label", { class: "check" }, h("input", { type: "checkbox", id: name, checked: f[name], onchange: (e) => this.set(name, e.target.checked) }), text);
     this.grid.replaceChildren(
       this.segments("need", "Photos with", { any: "Any", some: "At least", all: "All" }, (value) => this.set("need", value), this.atLeast),
-      h("div", { class: "field" }, h("span", { class: "label" }, "Others"),
-        h("label", { class: "check" }, h("input", { type: "checkbox", id: "only", checked: f.only, onchange: (e) => this.set("only", e.target.checked) }), "Only these people")),
+      h("fieldset", { class: "field" }, h("legend", {}, "Matches"), h("div", { class: "row" }, check("sure", "Sure only"), check("only", "Only these people"))),
       h("fieldset", { class: "field" }, h("legend", {}, "Taken"), h("div", { class: "row" }, date("after", "Taken from"), h("span", {}, "to"), date("before", "Taken until"))),
       h("fieldset", { class: "field" }, h("legend", {}, "Faces in the photo"), h("div", { class: "row" }, count("minFaces", "At least this many faces", "any"), h("span", {}, "to"), count("maxFaces", "At most this many faces", "any"))),
       this.folderField(),
@@ -62,7 +62,7 @@ export class Filters {
   }
 
   reset() {
-    Object.assign(query.filters, { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact" });
+    Object.assign(query.filters, { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false });
     this.build();
     changed();
   }
@@ -74,6 +74,7 @@ export class Filters {
     const active = [];
     if (f.need === "all") active.push("all of them");
     if (f.need === "some") active.push(`at least ${f.atLeast}`);
+    if (f.sure) active.push("sure only");
     if (f.only) active.push("only these people");
     if (f.after || f.before) active.push(`taken ${f.after || "…"} to ${f.before || "…"}`);
     if (f.minFaces || f.maxFaces) active.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);

@@ -1,0 +1,76 @@
+// Giving names: to a group, a face or a person; a name that is somebody's asks before faces are mixed.
+
+import { api, urls } from "./api.js";
+import { confirmed, decided } from "./dialogs.js";
+import { h, plural } from "./dom.js";
+import { coverOf, round } from "./face_picture.js";
+import { called } from "./saved_people.js";
+import { toast, undoable } from "./toasts.js";
+import { NameField } from "./name_field.js";
+
+// Saves with `save(if_exists)`; resolves to the person, or to null where the user wants another name.
+export async function savedAsking(save, name, face) {
+  let person;
+  try {
+    person = await save("ask");
+  } catch (error) {
+    if (!error.person) throw error;
+    if (!(await isSame(error.person, name, face()))) return null;
+    person = await save("add");
+  }
+  for (const note of person.notes ?? []) toast(note, "warn");
+  return person;
+}
+
+function isSame(person, name, face) {
+  const isSpeltSo = [person.name, ...person.aliases].includes(name);
+  return decided({
+    title: `Is this the same ${person.name}?`,
+    content: [h("div", { class: "pair" }, face, coverOf(person)),
+      h("p", {}, `${person.name} is saved already, with ${plural(person.examples, "example face")}${isSpeltSo ? ", and looks different." : `; you wrote “${name}”.`}`)],
+    yes: `Yes, add to ${person.name}`, no: "No, another name",
+  });
+}
+
+// Asks for a name, with the saved ones on offer; resolves to null when cancelled.
+export function askForName({ title, action, face = null, except = null }) {
+  const field = new NameField({ label: "Name", placeholder: "Name", except, accept: (name) => dialog.close(name) });
+  let dialog;
+  return decided({ title, content: [face && h("div", { class: "pair" }, face), field.element], yes: action, no: "Cancel",
+    opened: (shown) => { dialog = shown; field.focus(); }, answer: () => field.value.trim() });
+}
+
+// Names one face of a photo; `done` is called when it is stored, and when that is undone.
+export async function nameFace(photo, number, done) {
+  const face = () => round(urls.face({ photo: photo.id, face: number }));
+  const name = await askForName({ title: "Who is this?", action: "Save", face: face() });
+  if (!name) return;
+  try {
+    const person = await savedAsking((if_exists) => api.save({ name, if_exists, photo_faces: [{ photo: photo.id, face: number }] }), name, face);
+    if (!person) return;
+    undoable(`This is ${person.name}.`, person.change, done);
+    await done();
+  } catch (error) { toast(error.message, "error"); }
+}
+
+// Gives a saved person another name; one that is taken is a merge, if that is what is meant. Resolves to who they are then.
+export async function renamed(person, name, undone) {
+  const other = called(name);
+  if (other && other.id !== person.id) return merged(person, other, undone);
+  try {
+    const changed = await api.edit(person.id, { name });
+    undoable(`${person.name} is called ${changed.name} now.`, changed.change, undone);
+    return changed;
+  } catch (error) { toast(error.message, "error"); return null; }
+}
+
+export async function merged(person, into, undone) {
+  const sure = await confirmed({ title: `Are ${person.name} and ${into.name} one person?`,
+    text: `All faces of ${person.name} become ${into.name}'s, and the name ${person.name} is gone. This can be undone.`, action: "Merge" });
+  if (!sure) return null;
+  try {
+    const kept = await api.merge(into.id, [person.id]);
+    undoable(`${person.name} and ${into.name} are one person now.`, kept.change, undone);
+    return kept;
+  } catch (error) { toast(error.message, "error"); return null; }
+}

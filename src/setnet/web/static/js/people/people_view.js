@@ -1,0 +1,84 @@
+// Everybody in the photos: the named people, whom to ask about, the groups without a name, and what is hidden.
+
+import { api } from "../api.js";
+import { confirmed } from "../dialogs.js";
+import { h, plural } from "../dom.js";
+import { loadSaved, saved } from "../saved_people.js";
+import { toast } from "../toasts.js";
+import { Disclosure } from "./disclosure.js";
+import { GroupActions } from "./group_actions.js";
+import { GroupGrid } from "./group_grid.js";
+import { hiddenTile, unnamedTile } from "./group_tile.js";
+import { NamedPeople } from "./named_people.js";
+import { Suggestions } from "./suggestions.js";
+import { Ungrouped } from "./ungrouped.js";
+
+export class PeopleView {
+  // act: {changed() when people changed, find({group}) to search, forgotten()}
+  constructor(section, act) {
+    this.act = act;
+    const reload = () => this.reload();
+    const left = (id) => this.left(id);
+    const groups = new GroupActions({ left, reload, search: act.find });
+    const tile = (group) => unnamedTile(group, groups);
+    this.named = new NamedPeople();
+    this.suggestions = new Suggestions({ answered: left, reload, open: (group) => groups.open(group) });
+    this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
+    this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
+    this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
+    this.ungrouped = new Ungrouped(() => this.show());
+    this.summary = h("p", { class: "muted" });
+    this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody here yet"),
+      h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
+      h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
+    this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
+      h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, "Each picture stands for one person. Give it a name and press Enter.")), this.unnamed.element);
+    section.append(
+      h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
+      this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element,
+      h("div", { class: "danger-zone" },
+        h("div", {}, h("h2", {}, "Forget everything"), h("p", { class: "muted small" }, "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.")),
+        h("button", { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() }, "Forget everything…")));
+  }
+
+  async show() {
+    await Promise.all([this.unnamed.load(), this.single.reload(), this.hidden.reload()]);
+    await this.refresh();
+  }
+
+  // Nobody is shown who is not saved any more.
+  redraw() { this.named.draw(saved.people); }
+
+  async reload() {
+    await this.show();
+    this.act.changed();
+  }
+
+  // A group was named or hidden, or, without `id`, refused; nothing that is being typed is lost.
+  async left(id = null) {
+    if (id) for (const grid of [this.unnamed, this.single.grid, this.hidden.grid]) grid.drop(id);
+    await this.refresh();
+    this.act.changed();
+  }
+
+  async refresh() {
+    const people = await loadSaved();
+    this.redraw();
+    const [all, several] = await Promise.all([api.groups({ limit: 1 }), api.groups({ min_faces: 2, limit: 1 }), this.suggestions.load()]);
+    this.who.hidden = !this.unnamed.size;
+    this.ungrouped.draw(all.ungrouped_faces);
+    this.summary.textContent = [people.length && plural(people.length, "person", "people"), several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
+    this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
+    await Promise.all([this.single.count(all.totals.unnamed - several.totals.unnamed), this.hidden.count(all.totals.hidden)]);
+  }
+
+  async forget() {
+    const sure = await confirmed({ title: "Forget everything?", text: "All faces, saved people and thumbnails of this library are deleted from the disk. This cannot be undone. Your photos stay as they are.", action: "Forget everything", danger: true });
+    if (!sure) return;
+    try {
+      await api.forgetEverything();
+      toast("Everything was forgotten.");
+      await this.act.forgotten();
+    } catch (error) { toast(error.message, "error"); }
+  }
+}

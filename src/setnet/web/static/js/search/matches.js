@@ -1,0 +1,27 @@
+// Matches in words: "Anna" is sure, "Anna?" is a guess; figures are for tooltips only.
+
+export const called = (match) => (match.sure === false ? `${match.name}?` : match.name);
+export const spoken = (match) => (match.sure === false ? `maybe ${match.name}` : match.name);
+export const bandOf = (match) => (match.sure === false ? "maybe" : "sure");
+export const isSure = (hit) => hit.matches.every((match) => match.sure !== false);
+
+export function figures(match) {
+  if (match.similarity === undefined || match.similarity === null) return spoken(match);
+  const chance = match.probability >= 0.9999 ? "more than 99.99" : (match.probability * 100).toFixed(match.probability > 0.99 ? 2 : 0);
+  return `${match.sure ? "Sure" : "A guess"}: similarity ${match.similarity.toFixed(2)}, probability ${chance} %`;
+}
+
+// Hits by how many of the people are in them, those in which all matches are sure before the others.
+export function inGroups(hits, names) {
+  const groups = [];
+  for (let count = names.length; count > 0; count -= 1) {
+    const those = hits.filter((hit) => hit.matches.length === count);
+    const title = names.length === 1 ? `With ${names[0]}` : count === names.length ? `All ${count}` : `${count} of ${names.length}`;
+    for (const sure of [true, false]) {
+      const part = those.filter((hit) => isSure(hit) === sure);
+      if (part.length) groups.push({ title: sure ? title : `Maybe ${title[0].toLowerCase()}${title.slice(1)}`, count, sure, hits: part });
+    }
+  }
+  const rest = hits.filter((hit) => !hit.matches.length);
+  return rest.length ? [...groups, { title: "Nobody confirmed", count: 0, sure: true, hits: rest }] : groups;
+}

@@ -1,0 +1,72 @@
+// The faces of the photo in the large view: who each is, how sure that is, and what can be said about it.
+
+import { h, plural } from "../dom.js";
+import { cutOut } from "../face_picture.js";
+import { nameFace } from "../naming.js";
+import { called as savedAs } from "../saved_people.js";
+import { bandOf, called, figures } from "./matches.js";
+import { confirmFace, refuseFace } from "./verdicts.js";
+
+// Who the faces of a photo are: matches of the query first, then whom the library knows.
+export function identified(hit, known, savedOf) {
+  const matches = new Map(hit.matches.map((match) => [match.face, match]));
+  return hit.photo.faces.map((_, number) => {
+    const match = matches.get(number);
+    if (match) return { ...match, match, saved: savedOf(match) };
+    const found = known[number];
+    return found?.person ? { ...found, name: found.person, saved: savedAs(found.person) } : null;
+  });
+}
+
+export class ViewerFaces {
+  // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself.
+  constructor({ act, close, redraw }) {
+    Object.assign(this, { act, close, redraw });
+    this.element = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
+    this.said = new Set(); // "photo/face" that were confirmed in this view
+  }
+
+  show(hit, who, targets) {
+    const focused = document.activeElement?.dataset?.act;
+    const { faces } = hit.photo;
+    this.element.replaceChildren(h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
+      h("ol", {}, faces.map((face, number) => this.line(hit, face, number, who[number], targets[number]))));
+    if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
+  }
+
+  line(hit, face, number, who, target) {
+    const light = (on) => target.classList.toggle("is-lit", on);
+    return h("li", { onmouseenter: () => light(true), onmouseleave: () => light(false) },
+      cutOut(hit.photo, face.box, 52),
+      h("span", { class: `who ${who ? bandOf(who) : ""}`, title: who && figures(who) }, who ? called(who) : `Face ${number + 1}`,
+        who && who.sure === false && h("small", {}, " a guess")),
+      h("span", { class: "acts" }, this.acts(hit, number, who)));
+  }
+
+  acts(hit, number, who) {
+    const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
+    const find = link("find", "Find this person", () => { this.close(); this.act.find(hit.photo, number, who?.saved); });
+    if (!who) return [find, link("name", "Who is this?", () => nameFace(hit.photo, number, this.redraw))];
+    if (who.saved) {
+      const isSaid = this.said.has(`${hit.photo.id}/${number}`);
+      return [isSaid ? h("span", { class: "said" }, "Confirmed") : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
+        link("not", `Not ${who.name}`, () => this.refuse(hit, number, who)), !who.match && find];
+    }
+    return [link("more", "Use as example", () => { this.close(); this.act.example(who.match, hit.photo, number); }),
+      link("not", `Not ${who.name}`, () => { this.act.reject(who.match, hit); this.redraw(); })];
+  }
+
+  async confirm(hit, number, who) {
+    const key = `${hit.photo.id}/${number}`;
+    const forget = () => { this.said.delete(key); this.redraw(); };
+    const done = who.match ? await this.act.confirm(who.match, hit, forget) : await confirmFace(who.saved, hit.photo, number, forget);
+    if (done) this.said.add(key);
+    this.redraw();
+  }
+
+  async refuse(hit, number, who) {
+    if (who.match) await this.act.reject(who.match, hit, this.redraw); else await refuseFace(who.saved, hit.photo, number, this.redraw);
+    this.said.delete(`${hit.photo.id}/${number}`);
+    this.redraw();
+  }
+}

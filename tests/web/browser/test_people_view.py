@@ -1,0 +1,137 @@
+"""What a person does with the groups of unknown faces: name them, hide them, answer suggestions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.browser.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
+expect = sync_api.expect
+
+pytestmark = pytest.mark.xdist_group("web-browser")
+
+# Names for the people of the album, each with a photo and the number of their face in it.
+ANNA, BEN, CLEO = ("pair.jpg", 0, "Anna"), ("alone.jpg", 0, "Ben"), ("others.jpg", 0, "Cleo")
+
+
+def test_photos_of_two_people_without_a_third_and_no_portrait(
+    new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    with start_server(tmp_path / "library", tmp_path / "sets") as server:
+        surface = new_page(server.url, device)
+        page = surface.open("people")
+        expect(page.locator("#view-people .empty h2")).to_have_text("Nobody here yet")
+        surface.open("index")
+        page.fill("#new-folder", str(made.photos))
+        page.get_by_role("button", name="Index it").click()
+        page.get_by_role("link", name="See who is in your photos").click()
+
+        expect(page.locator("#who-title")).to_be_visible()
+        assert surface.serious_findings() == []
+        for photo, face, name in (ANNA, BEN, CLEO):
+            surface.name_group(photo, face, name)
+        expect(page.locator(".named-person")).to_have_count(3)
+        expect(page.locator(".named-person", has_text="Ben")).to_contain_text("3 photos")
+
+        surface.open("search")
+        for name in ("Anna", "Ben", "Cleo"):
+            page.locator(".chip", has_text=name).click()
+        page.get_by_label("Photos without Cleo").click()
+        expect(page.locator(".group > h2").first).to_contain_text("All 2")
+        expect(page.locator('[aria-label^="Open three.jpg"]')).to_have_count(0)
+        assert surface.names() == ["pair.jpg", "alone.jpg"]
+        assert surface.faults == []
+        surface.context.close()
+
+
+def test_suggestions_are_confirmed_refused_and_skipped_by_one_key(people: Page) -> None:
+    page = people.open("people")
+    for photo, face, name in (ANNA, BEN):
+        people.name_group(photo, face, name)
+    panel, once = page.locator("#view-people .suggestion"), page.locator("summary", has_text="seen once")
+    first = panel.locator("h2")
+    expect(first).to_have_text(re.compile("Is this (Anna|Ben) too\\?"))
+    skipped = first.inner_text()
+    other = "Is this Ben too?" if "Anna" in skipped else "Is this Anna too?"
+    expect(once).to_contain_text("3")
+    assert people.serious_findings() == []
+    page.locator("h1:visible").click()  # takes the focus out of the field of the next group
+    page.keyboard.press("s")
+    expect(first).to_have_text(other)
+    page.keyboard.press("n")
+    expect(page.locator(".toast", has_text="That is not")).to_be_visible()
+    expect(panel).to_be_hidden()
+    people.undo()
+    expect(first).to_have_text(other)
+    page.keyboard.press("y")
+    expect(panel).to_be_hidden()
+    expect(once).to_contain_text("2")
+    people.undo()
+    expect(once).to_contain_text("3")
+    panel.get_by_role("button", name="Yes").click()
+    expect(once).to_contain_text("2")
+    page.reload()  # what was skipped is asked again another time
+    expect(first).to_have_text(skipped)
+
+
+def test_a_group_is_hidden_and_shown_again(people: Page) -> None:
+    page = people.open("people")
+    group = people.group_of(*CLEO[:2])
+    tile = page.locator(f'#view-people .group-tile[data-group="{group}"]')
+    tile.get_by_role("button", name="Nobody I know").click()
+    expect(tile).to_have_count(0)
+    people.undo()
+    expect(tile).to_be_visible()
+    tile.get_by_role("button", name="Nobody I know").click()
+    page.locator("summary", has_text="Hidden").click()
+    tile.get_by_role("button", name="Show again").click()
+    expect(tile.get_by_role("combobox")).to_be_visible()
+    expect(page.locator("summary", has_text="Hidden")).to_be_hidden()
+
+
+def test_wrong_faces_are_left_out_when_a_group_is_named(people: Page) -> None:
+    page = people.open("people")
+    group = people.group_of(*BEN[:2])
+    page.locator(f'[data-group="{group}"] .picture').click()
+    sheet = page.locator("#group-sheet")
+    expect(sheet.locator(".member")).to_have_count(2)
+    assert people.serious_findings() == []
+    sheet.locator(".see").first.click()
+    expect(page.locator("#viewer .target").first).to_be_visible()
+    page.keyboard.press("Escape")
+    sheet.locator(".member").first.click()
+    expect(sheet.locator("footer > p")).to_have_text("1 face left out")
+    sheet.get_by_role("combobox").fill("Ben")
+    sheet.get_by_role("button", name="Save").click()
+    expect(sheet).to_have_count(0)
+    expect(page.locator("summary", has_text="seen once")).to_contain_text("4")
+    people.undo()
+    expect(page.locator(".named-person")).to_have_count(0)
+    expect(page.locator(f'[data-group="{group}"] .picture')).to_be_visible()
+
+
+def test_names_are_offered_and_a_taken_one_asks(people: Page) -> None:
+    page = people.open("people")
+    people.name_group(*ANNA)
+    field = page.locator(f'[data-group="{people.group_of(*CLEO[:2])}"]').get_by_role("combobox")
+    field.press_sequentially("an")
+    expect(page.get_by_role("option", name="Anna")).to_be_visible()
+    field.press("ArrowDown")
+    assert people.serious_findings() == []
+    field.press("Enter")  # takes the saved Anna, who does not look like this
+    question = page.get_by_role("dialog", name="Is this the same Anna?")
+    expect(question).to_contain_text("looks different")
+    assert people.serious_findings() == []
+    question.get_by_role("button", name="No, another name").click()
+    expect(field).to_have_value("Anna")
+    field.fill("Cleo")
+    field.press("Enter")
+    expect(page.locator(".named-person")).to_have_count(2)
+    people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
