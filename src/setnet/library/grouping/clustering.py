@@ -12,6 +12,7 @@ from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.progress import OnProgress
 
 NEIGHBOURS = 32  # of each cluster; what these leave out is found when the next ones are compared
+EXACT = 150_000  # clusters up to which all are compared with all
 
 Floats = NDArray[np.float32]
 
@@ -57,13 +58,28 @@ class Clustering:
     def __len__(self) -> int:
         return len(self.clusters)
 
-    def neighbours(self, rule: LinkageRule, say: OnProgress) -> Neighbours:
-        """Return the clusters that each one may merge with."""
+    def merged_since(self, before: Clustering) -> NDArray[np.int64]:
+        """Return the clusters, in ascending order, that were several before."""
+        to = np.empty(len(before), np.int64)
+        to[before.of_face] = self.of_face
+        return np.flatnonzero(np.bincount(to) > 1)
+
+    def neighbours(
+        self, rule: LinkageRule, say: OnProgress, some: NDArray[np.int64] | None = None
+    ) -> Neighbours:
+        """Return the clusters that each one, or each of some, may merge with."""
 
         def tell(done: int, total: int) -> None:
             say("comparing faces", done, total)
 
-        return nearest_neighbours(self._scaled(rule), NEIGHBOURS, self._floor(rule), progress=tell)
+        near = nearest_neighbours(
+            self._scaled(rule), NEIGHBOURS, self._floor(rule), rows=some, exact=EXACT, progress=tell
+        )
+        if some is None:
+            return near
+        counts = np.zeros(len(self), np.int64)
+        counts[some] = np.diff(near.start)
+        return Neighbours(np.concatenate([[0], np.cumsum(counts)]), near.other, near.similarity)
 
     def linked(self, near: Neighbours, rule: LinkageRule, say: OnProgress) -> Clustering:
         """Return the clustering after all merges that the rule allows."""
@@ -82,4 +98,4 @@ class Clustering:
     def _floor(self, rule: LinkageRule) -> float:
         """Return a product of scaled vectors that no pair which reaches the bar falls below."""
         fewest = max(2, len(self) // 50)  # clusters that may be left in the end
-        return rule.mean + 0.9 * rule.spread * float(rule.bars[fewest])
+        return rule.mean + 0.8 * rule.spread * float(rule.bars[fewest])

@@ -18,6 +18,7 @@ from setnet.sets import ELEMENT_LOGISTIC
 
 WHOLE = 100_000  # faces up to which all are compared at once; more are merged in parts before
 MOST_ROUNDS = 6
+FEW = 0.25  # of the clusters: if fewer have merged, only these are compared with all others
 
 Floats = NDArray[np.float32]
 
@@ -41,12 +42,13 @@ def group_faces(
     draft = begun.linked(near, rule, say)
     impostors = Impostors.between(faces.vectors, draft.of_face, expected)
     rule = rule_for(impostors, len(begun))
-    found = begun.linked(near, rule, say)
+    before, found = begun, begun.linked(near, rule, say)
     for _ in range(MOST_ROUNDS):  # clusters have other neighbours than their faces had
-        more = found.linked(found.neighbours(rule, say), rule_for(impostors, len(found)), say)
-        if len(more) == len(found):
+        if len(found) == len(before):
             break
-        found = more
+        new = found.merged_since(before)
+        near = found.neighbours(rule, say, new if len(new) < FEW * len(found) else None)
+        before, found = found, found.linked(near, rule_for(impostors, len(found)), say)
     return found.of_face, impostors
 
 
