@@ -53,7 +53,9 @@ def group_faces(
 
 
 def group_descriptors(
-    descriptors: Floats, match_threshold: float = ELEMENT_LOGISTIC.threshold
+    descriptors: Floats,
+    match_threshold: float = ELEMENT_LOGISTIC.threshold,
+    photos: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the group of each descriptor at unit length, with nothing else known about the faces."""
-    return group_faces(FacesToGroup.unknown(descriptors), Impostors.expected(match_threshold))[0]
+    """Return the group of each descriptor at unit length, with nothing known but the photo each is in."""
+    return group_faces(FacesToGroup.unknown(descriptors, photos), Impostors.expected(match_threshold))[0]

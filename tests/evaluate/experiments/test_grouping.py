@@ -1,0 +1,53 @@
+"""Unknown faces grouped: the experiment on virtual people, in a file as `setnet describe` writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from setnet.cli.research.evaluate import app
+from setnet.evaluate import read_record, tables_of, write_markdown
+from setnet.evaluate.data.labelled_people import LFW_LIKE
+from setnet.evaluate.experiments import grouping as module
+from setnet.evaluate.methods import library_shapes
+from setnet.learn import VirtualPeople
+
+
+def descriptor_file(path: Path, difficulty: float) -> Path:
+    """Write 60 people of six faces, five of 40 and 80 of one."""
+    rng = np.random.default_rng(0)
+    model = VirtualPeople.load(LFW_LIKE).harder(difficulty)
+    who = np.repeat(np.arange(145), [6] * 60 + [40] * 5 + [1] * 80)
+    faces = model.faces(rng, model.people(rng, 145), who)
+    np.savez(path, descriptors=faces, labels=np.array([f"person {i}" for i in who.tolist()]))
+    return path
+
+
+def test_ours_stands_beside_other_ways_and_in_other_shapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_shapes, "LARGE", 1000)
+    monkeypatch.setattr(module, "THRESHOLDS", np.array([0.4, 0.45, 0.5]))
+    plain = descriptor_file(tmp_path / "plain.npz", 1.0)
+    worse = descriptor_file(tmp_path / "worse.npz", 1.2)
+    kept = tmp_path / "out" / "grouping.json"
+    words = ["grouping", "--descriptors", str(plain), "--other", str(worse), "--repeats", "2"]
+    done = CliRunner().invoke(app, [*words, "--json", str(kept)])
+    assert done.exit_code == 0, done.output
+    record = read_record(kept)
+    ours = record.row(module.OURS).values
+    assert ours["f1 0"][0] > 97
+    assert ours["f1 1"][0] > 94
+    assert ours["precision 1"][0] > 98
+    assert record.row("average linkage, one threshold").facts["threshold"] in (0.4, 0.45, 0.5)
+    assert np.mean(record.row("worse: one face of each person").values["precision"]) > 98
+    assert np.mean(record.row("plain: nine of ten faces of one person").values["recall"]) > 95
+    *beside, shapes = tables_of(record)
+    assert [table.title.rsplit(": ")[1] for table in beside] == ["plain", "worse"]
+    assert shapes.columns[0] == "library"
+    assert not shapes.bold
+    page = write_markdown(kept.parent, tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "## Unknown faces grouped by person" in page
