@@ -97,5 +97,5 @@ class Clustering:
 
     def _floor(self, rule: LinkageRule) -> float:
         """Return a product of scaled vectors that no pair which reaches the bar falls below."""
-        fewest = max(2, len(self) // 50)  # clusters that may be left in the end
+        fewest = min(max(2, len(self) // 50), len(self))  # clusters that may be left in the end
         return rule.mean + 0.8 * rule.spread * float(rule.bars[fewest])
