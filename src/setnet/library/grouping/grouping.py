@@ -16,7 +16,7 @@ from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.rule import rule_for
 from setnet.sets import ELEMENT_LOGISTIC
 
-WHOLE = 100_000  # faces up to which all are compared at once; more are merged in parts before
+WHOLE = 50_000  # faces up to which all are compared at once; more are merged in parts before
 MOST_ROUNDS = 6
 FEW = 0.25  # of the clusters: if fewer have merged, only these are compared with all others
 
