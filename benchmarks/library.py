@@ -1,12 +1,15 @@
-"""Index LFW as a user would and time a search by names on a library of the paper's size.
+"""Index LFW as a user would, time a search by names on a library of the paper's size, and group faces.
 
     python benchmarks/library.py index [--photos DIR] [--workers N] [--json FILE]
     python benchmarks/library.py start [--items 549000] [--json FILE]
+    python benchmarks/library.py grouping [--faces N]... [--json FILE] [--write docs/performance.md]
 
 `index` prints photos per second, wall time against (detector + descriptor time) / workers as measured in the
 same run, peak memory of all processes, and the rate of a second run over the unchanged folder. `start` makes
 a library with random descriptors and prints the wall time of `setnet search` by saved names, process start
-included, beside `setnet --help` and `python -c "import numpy"`.
+included, beside `setnet --help` and `python -c "import numpy"`. `grouping` groups faces of virtual people from
+nothing, as the first run of `setnet people discover` does, and prints time, peak memory and quality; with
+--json, sizes that are in the file already are not measured again.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 # As the command line does, before NumPy is imported: see setnet/cli/app.py.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+GROUPED = (20_000, 80_000, 200_000, 1_500_000)
 LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw" / "images"
 
 
@@ -181,16 +186,111 @@ def _fill(path: Path, items: int) -> None:
             library.people.add(name, [Example(library.descriptors(photo.id)[0])])
 
 
+def grouping(faces: int) -> dict[str, Any]:
+    """Group faces of virtual people: half of these have one face, one in s has s or more, up to 1 % of all."""
+    import numpy as np
+
+    from setnet.evaluate.data.labelled_people import LFW_LIKE
+    from setnet.evaluate.group_measures import group_quality
+    from setnet.learn import VirtualPeople
+    from setnet.library.grouping.faces_to_group import FacesToGroup
+    from setnet.library.grouping.grouping import group_faces
+    from setnet.library.grouping.impostors import Impostors
+    from setnet.sets import ELEMENT_LOGISTIC
+
+    chance = np.random.default_rng((0, faces))
+    sizes = np.minimum(1 / (1 - chance.random(faces)), faces // 100).astype(np.int64)
+    who = chance.permutation(np.repeat(np.arange(faces), sizes)[:faces])
+    model = VirtualPeople.load(LFW_LIKE)
+    crowd = model.people(chance, int(who.max()) + 1)
+    vectors = np.concatenate(
+        [model.faces(chance, crowd, who[at : at + 50_000]) for at in range(0, faces, 50_000)]
+    )
+    photos = np.repeat(
+        np.arange(faces), chance.choice([1, 2, 3, 5, 8], size=faces, p=[0.4, 0.3, 0.15, 0.1, 0.05])
+    )
+    memory = PeakMemory()
+    memory.start()
+    load, began, used = os.getloadavg()[0], time.perf_counter(), time.process_time()
+    unknown = FacesToGroup.unknown(vectors, photos[:faces])
+    groups, _ = group_faces(unknown, Impostors.expected(ELEMENT_LOGISTIC.threshold), _told())
+    seconds, cpu = time.perf_counter() - began, time.process_time() - used
+    quality = group_quality(groups, who)
+    return {
+        "faces": faces,
+        "people": int(who.max()) + 1,
+        "largest": int(np.bincount(who).max()),
+        "groups": int(groups.max()) + 1,
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu, 1),
+        "load": round(load, 1),
+        "peak_memory_mb": round(memory.stop() / 1e6),
+        "precision": round(100 * quality.precision, 2),
+        "recall": round(100 * quality.recall, 2),
+        "f1": round(100 * quality.f1, 2),
+        "found": round(100 * quality.found, 2),
+    }
+
+
+def _told() -> Callable[[str, int, int], None]:
+    """Return what prints a line when a stage of the grouping begins."""
+    began, last = time.process_time(), ["", 0]
+
+    def tell(stage: str, done: int, total: int) -> None:
+        if stage != last[0] or done < last[1]:
+            print(f"{time.process_time() - began:8.1f} s of CPU: {stage}, {total:,}", file=sys.stderr)
+        last[:] = stage, done
+
+    return tell
+
+
+def grouping_table(rows: list[dict[str, Any]]) -> list[str]:
+    """Return the measurements as a table in Markdown."""
+    lines = [
+        "| faces | people | most faces of one | wall s | processor s | load | peak memory | precision | recall | F1 |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        measures = " | ".join(f"{row[name]:.2f}" for name in ("precision", "recall", "f1"))
+        lines.append(
+            f"| {row['faces']:,} | {row['people']:,} | {row['largest']:,} | {row['seconds']:,.0f} | "
+            f"{row['cpu_seconds']:,.0f} | {row['load']} | {row['peak_memory_mb']:,} MB | {measures} |"
+        )
+    return lines
+
+
+def grow(faces: Sequence[int], kept: Path | None, page: Path | None) -> None:
+    """Measure grouping at each size, keep the rows, and put the table into a page."""
+    rows = {row["faces"]: row for row in (json.loads(kept.read_text()) if kept and kept.exists() else [])}
+    for size in faces:
+        if size not in rows:
+            rows[size] = grouping(size)
+            if kept is not None:
+                kept.write_text(json.dumps(list(rows.values()), indent=2), encoding="utf-8")
+    table = grouping_table([rows[size] for size in sorted(rows)])
+    print("\n".join(table))
+    if page is not None:
+        from performance_page import machine, write_section
+
+        origin = f"Written by `python benchmarks/library.py grouping --write {page}` on {machine('numpy')}."
+        write_section(page, "library, grouping", "\n".join([origin, "", *table]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["index", "start"])
+    parser.add_argument("what", choices=["index", "start", "grouping"])
     parser.add_argument("--photos", type=Path, default=LFW)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--items", type=int, default=549_000)
+    parser.add_argument("--faces", type=int, action="append", help=f"{GROUPED} by default; may be repeated")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--write", type=Path, help="put the table of `grouping` into this Markdown file")
     given = parser.parse_args()
+    if given.what == "grouping":
+        grow(given.faces or GROUPED, given.json, given.write)
+        return
     if given.what == "index" and not given.photos.is_dir():
         sys.exit(f"no photos in {given.photos}: name a folder with --photos")
     result = index(given.photos, given.workers) if given.what == "index" else start(given.items)

@@ -1,56 +1,53 @@
-"""Grouping as an experiment: on people that nothing was chosen on, ours is precise and finds most people."""
+"""Unknown faces grouped: the experiment on virtual people, in a file as `setnet describe` writes it."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments.grouping import OURS, grouping
-from setnet.evaluate.report.record import Record
-from setnet.faces import FaceSettings
-from setnet.library import describe_photos
-
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
-
-
-def check(record: Record) -> None:
-    found = {name: value for name, (value,) in record.row(OURS).values.items()}
-    assert found["precision 0"] >= 98
-    assert found["recall 0"] >= 92
-    assert found["f1 0"] >= 95
-    assert found["found 0"] >= 90
+from setnet.cli.research.evaluate import app
+from setnet.evaluate import read_record, tables_of, write_markdown
+from setnet.evaluate.data.labelled_people import LFW_LIKE
+from setnet.evaluate.experiments import grouping as module
+from setnet.evaluate.methods import library_shapes
+from setnet.learn import VirtualPeople
 
 
-def test_invented_people_are_found(tmp_path: Path) -> None:
+def descriptor_file(path: Path, difficulty: float) -> Path:
+    """Write 60 people of six faces, five of 40 and 80 of one."""
     rng = np.random.default_rng(0)
-    owner = np.concatenate([np.repeat(np.arange(40), 6), 40 + np.arange(100)])
-    means = rng.normal(size=(140, 128)) + np.concatenate([[3.6], np.zeros(127)])
-    faces = (means[owner] + 0.7 * rng.normal(size=(len(owner), 128))).astype(np.float32)
-    np.savez(tmp_path / "faces.npz", descriptors=faces, labels=np.array([f"p{n:03}" for n in owner]))
-    record = grouping(tmp_path / "faces.npz", json=tmp_path / "grouping.json")
-    check(record)
-    assert record.row(OURS).facts["threshold"] is None
+    model = VirtualPeople.load(LFW_LIKE).harder(difficulty)
+    who = np.repeat(np.arange(145), [6] * 60 + [40] * 5 + [1] * 80)
+    faces = model.faces(rng, model.people(rng, 145), who)
+    np.savez(path, descriptors=faces, labels=np.array([f"person {i}" for i in who.tolist()]))
+    return path
 
 
-@pytest.mark.skipif(
-    not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
-)
-@pytest.mark.timeout(900)
-def test_people_of_lfws_test_half_are_found(tmp_path: Path) -> None:
-    folders = sorted((LFW / "images").iterdir())
-    sizes = {folder: len(list(folder.iterdir())) for folder in folders}
-    split, chosen = read_split(), list[Path]()
-    for half, several, singles in ((split.train, 24, 20), (split.test, 60, 120)):
-        theirs = [folder for folder in folders if folder.name in half]
-        chosen += [folder for folder in theirs if sizes[folder] >= 2][3::7][:several]
-        chosen += [folder for folder in theirs if sizes[folder] == 1][3::11][:singles]
-    for folder in chosen:
-        (tmp_path / "photos" / folder.name).mkdir(parents=True)
-        for photo in sorted(folder.iterdir())[:8]:
-            (tmp_path / "photos" / folder.name / photo.name).symlink_to(photo)
-    describe_photos([tmp_path / "photos"], tmp_path / "lfw.npz", FaceSettings())
-    check(grouping(tmp_path / "lfw.npz"))
+def test_ours_stands_beside_other_ways_and_in_other_shapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(library_shapes, "LARGE", 1000)
+    monkeypatch.setattr(module, "THRESHOLDS", np.array([0.4, 0.45, 0.5]))
+    plain = descriptor_file(tmp_path / "plain.npz", 1.0)
+    worse = descriptor_file(tmp_path / "worse.npz", 1.2)
+    kept = tmp_path / "out" / "grouping.json"
+    words = ["grouping", "--descriptors", str(plain), "--other", str(worse), "--repeats", "2"]
+    done = CliRunner().invoke(app, [*words, "--json", str(kept)])
+    assert done.exit_code == 0, done.output
+    record = read_record(kept)
+    ours = record.row(module.OURS).values
+    assert ours["f1 0"][0] > 97
+    assert ours["f1 1"][0] > 94
+    assert ours["precision 1"][0] > 98
+    assert record.row("average linkage, one threshold").facts["threshold"] in (0.4, 0.45, 0.5)
+    assert np.mean(record.row("worse: one face of each person").values["precision"]) > 98
+    assert np.mean(record.row("plain: nine of ten faces of one person").values["recall"]) > 95
+    *beside, shapes = tables_of(record)
+    assert [table.title.rsplit(": ")[1] for table in beside] == ["plain", "worse"]
+    assert shapes.columns[0] == "library"
+    assert not shapes.bold
+    page = write_markdown(kept.parent, tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "## Unknown faces grouped by person" in page

@@ -18,6 +18,7 @@ from setnet.faces import (
     write_model_entry,
 )
 from setnet.faces.registry.models import models_folder
+from setnet.library import MatchModel
 from small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -29,6 +30,22 @@ def test_every_descriptor_that_setnet_knows_has_its_threshold() -> None:
             assert entry.calibration["false_match_rate"] == 1e-4
             assert 0.2 < entry.calibration["threshold"] < 0.5
             assert entry.calibration["w"] > 0 > entry.calibration["b"]
+
+
+def test_every_descriptor_that_setnet_knows_says_what_its_similarities_mean(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found = {}
+    for entry in model_entries().values():
+        if entry.kind == "descriptor":
+            numbers = calibration_of(entry.name, "match")
+            found[entry.name] = model = MatchModel.of(numbers)
+            strangers = model.strangers_to(1)
+            # one stranger in ten thousand reaches the threshold that was fitted for that rate
+            assert abs(model.threshold(1e-4, strangers) - entry.calibration["threshold"]) < 0.03
+            assert model.threshold(1e-6, strangers) < model.genuine
+    assert caplog.text == ""
+    assert len(set(found.values())) == len(found) >= 3
 
 
 def test_a_model_without_calibration_is_judged_like_the_default_and_it_is_said(

@@ -160,6 +160,8 @@ def grouping(
         ),
     ] = None,
     json: shared.Json = None,
+    repeats: shared.Repeats = 5,
+    seed: shared.Seed = 0,
 ) -> None:
     """Unknown faces grouped by person, beside simpler ways: BCubed measures on people held out."""
 

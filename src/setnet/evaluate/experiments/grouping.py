@@ -14,17 +14,21 @@ from setnet.evaluate.data.labelled_people import LabelledPeople, divided, read_p
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.group_measures import GroupQuality, group_quality
 from setnet.evaluate.methods.grouping_peers import PEERS, Peer, hdbscan
+from setnet.evaluate.methods.library_shapes import shapes
 from setnet.evaluate.report.record import Record, Row, Run, fingerprinted
 from setnet.library import group_descriptors
 
 THRESHOLDS = np.arange(0.36, 0.641, 0.02)
 OURS = "setnet people discover"
+SHAPES = "libraries of other shapes"  # table of the rows that are not methods
 
 
 def grouping(
     descriptors: Path,
     *,
     others: Sequence[Path] | None = None,
+    repeats: int = 5,
+    seed: int = 0,
     json: Path | None = None,
     progress: OnProgress | None = None,
 ) -> Record:
@@ -38,10 +42,18 @@ def grouping(
     others
         Further descriptor files, such as of degraded copies: the half with the same names is measured with
         everything unchanged.
+    repeats, seed
+        How often libraries of other shapes are drawn from the people of each file, and where that begins.
+    json, progress
+        As in `stress`.
     """
     files = [descriptors, *(others or ())]
-    settings = {"descriptors": [fingerprinted(file) for file in files]}
-    with running("grouping", settings, json, progress, len(PEERS) + 1 + _has_hdbscan()) as run:
+    settings = {
+        "descriptors": [fingerprinted(file) for file in files],
+        "repeats": repeats,
+        "seed": seed,
+    }
+    with running("grouping", settings, json, progress, len(PEERS) + 1 + _has_hdbscan() + len(files)) as run:
         halves = divided(read_people(descriptors), descriptors.name)
         tested = [_known(halves.test)]
         tested += [_known(divided(read_people(file), file.name).test) for file in files[1:]]
@@ -60,6 +72,8 @@ def grouping(
             _measure(run, "HDBSCAN", hdbscan, None, tested)
         if not run.has(OURS):
             _measure(run, OURS, lambda faces, _: group_descriptors(faces), None, tested)
+        for number, people in enumerate(tested):
+            _shapes(run, number, people, range(seed, seed + repeats))
     return run.record()
 
 
@@ -89,6 +103,23 @@ def _measure(
             values[f"{measure} {number}"] = [value]
     seconds = (process_time() - began) / sum(len(people.labels) for people in tested) * 10_000
     run.add(Row(name, values, {"threshold": threshold, "seconds": round(seconds, 2)}))
+
+
+def _shapes(run: Run, number: int, people: LabelledPeople, seeds: Sequence[int]) -> None:
+    source = run.extra["sources"][number]
+    run.say(f"{source}: {SHAPES}")
+    values: dict[str, dict[str, list[float]]] = {}
+    for seed in seeds:
+        for name, shape in shapes(people, seed).items():
+            if run.has(f"{source}: {name}"):
+                continue
+            groups = group_descriptors(shape.people.descriptors, photos=shape.photos)
+            found = _measures(group_quality(groups, shape.people.labels))
+            found["faces"], found["people"] = len(groups), len(shape.people.groups())
+            for measure, value in found.items():
+                values.setdefault(name, {}).setdefault(measure, []).append(value)
+    for name, measured in values.items():
+        run.add(Row(f"{source}: {name}", measured, {"table": SHAPES}))
 
 
 def _measures(quality: GroupQuality) -> dict[str, float]:

@@ -96,7 +96,7 @@ def matching(
 def write_constants(path: Path, model: MatchModel) -> None:
     """Write a model's constants as a registry of models carries them."""
     lines = [f"{name} = {value:.4g}" for name, value in model.to_dict().items()]
-    path.write_text("\n".join(["[calibration]", *lines]) + "\n", encoding="utf-8")
+    path.write_text("\n".join(["[calibration.match]", *lines]) + "\n", encoding="utf-8")
 
 
 def _size(half: MatchingFaces) -> dict[str, int]:

@@ -9,6 +9,7 @@ from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.adaptation_tables import adaptation_tables
 from setnet.evaluate.report.claim_rows import leads, measure, over_seeds
+from setnet.evaluate.report.grouping_tables import grouping_tables
 from setnet.evaluate.report.matching_tables import matching_tables
 from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
@@ -180,28 +181,11 @@ def _fit(record: Record) -> list[Table]:
     return [Table("Similarities of real and of virtual people", columns, cells)]
 
 
-def _grouping(record: Record) -> list[Table]:
-    note = (
-        "BCubed, in percent. Thresholds are the best on the other half of the first file's people; "
-        "setnet takes none. Found: people of two faces or more of whom half or more are in one group of "
-        "their own. Seconds of CPU for 10,000 faces."
-    )
-    tables = []
-    sizes = zip(record.extra["sources"], record.extra["faces"], record.extra["people"], strict=True)
-    for number, (source, faces, people) in enumerate(sizes):
-        columns = [Column("threshold", "threshold", fact=True, digits=2)]
-        columns += [Column(f"{name} {number}", name, digits=2) for name in ("precision", "recall", "f1")]
-        columns += [Column(f"found {number}", "found"), Column("seconds", "seconds", fact=True)]
-        title = f"Grouping {faces:,} faces of {people:,} people: {source}"
-        tables.append(result_table(title, record.rows, columns, note))
-    return tables
-
-
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
     "adaptation": adaptation_tables,
     "claim": _claim,
     "fit": _fit,
-    "grouping": _grouping,
+    "grouping": grouping_tables,
     "identify": _identify,
     "matching": matching_tables,
     "orthogonality": _orthogonality,

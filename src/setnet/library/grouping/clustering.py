@@ -12,6 +12,7 @@ from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.progress import OnProgress
 
 NEIGHBOURS = 32  # of each cluster; what these leave out is found when the next ones are compared
+EXACT = 150_000  # clusters up to which all are compared with all
 
 Floats = NDArray[np.float32]
 
@@ -57,6 +58,12 @@ class Clustering:
     def __len__(self) -> int:
         return len(self.clusters)
 
+    def merged_since(self, before: Clustering) -> NDArray[np.int64]:
+        """Return the clusters, in ascending order, that were several before."""
+        to = np.empty(len(before), np.int64)
+        to[before.of_face] = self.of_face
+        return np.flatnonzero(np.bincount(to) > 1)
+
     def neighbours(
         self, rule: LinkageRule, say: OnProgress, some: NDArray[np.int64] | None = None
     ) -> Neighbours:
@@ -65,7 +72,9 @@ class Clustering:
         def tell(done: int, total: int) -> None:
             say("comparing faces", done, total)
 
-        near = nearest_neighbours(self._scaled(rule), NEIGHBOURS, self._floor(rule), rows=some, progress=tell)
+        near = nearest_neighbours(
+            self._scaled(rule), NEIGHBOURS, self._floor(rule), rows=some, exact=EXACT, progress=tell
+        )
         if some is None:
             return near
         counts = np.zeros(len(self), np.int64)
@@ -89,4 +98,4 @@ class Clustering:
     def _floor(self, rule: LinkageRule) -> float:
         """Return a product of scaled vectors that no pair which reaches the bar falls below."""
         fewest = min(max(2, len(self) // 50), len(self))  # clusters that may be left in the end
-        return rule.mean + 0.9 * rule.spread * float(rule.bars[fewest])
+        return rule.mean + 0.8 * rule.spread * float(rule.bars[fewest])

@@ -16,8 +16,9 @@ from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.rule import rule_for
 from setnet.sets import ELEMENT_LOGISTIC
 
-WHOLE = 100_000  # faces up to which all are compared at once; more are merged in parts before
+WHOLE = 50_000  # faces up to which all are compared at once; more are merged in parts before
 MOST_ROUNDS = 6
+FEW = 0.25  # of the clusters: if fewer have merged, only these are compared with all others
 
 Floats = NDArray[np.float32]
 
@@ -41,17 +42,20 @@ def group_faces(
     draft = begun.linked(near, rule, say)
     impostors = Impostors.between(faces.vectors, draft.of_face, expected)
     rule = rule_for(impostors, len(begun))
-    found = begun.linked(near, rule, say)
+    before, found = begun, begun.linked(near, rule, say)
     for _ in range(MOST_ROUNDS):  # clusters have other neighbours than their faces had
-        more = found.linked(found.neighbours(rule, say), rule_for(impostors, len(found)), say)
-        if len(more) == len(found):
+        if len(found) == len(before):
             break
-        found = more
+        new = found.merged_since(before)
+        near = found.neighbours(rule, say, new if len(new) < FEW * len(found) else None)
+        before, found = found, found.linked(near, rule_for(impostors, len(found)), say)
     return found.of_face, impostors
 
 
 def group_descriptors(
-    descriptors: Floats, match_threshold: float = ELEMENT_LOGISTIC.threshold
+    descriptors: Floats,
+    match_threshold: float = ELEMENT_LOGISTIC.threshold,
+    photos: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the group of each descriptor at unit length, with nothing else known about the faces."""
-    return group_faces(FacesToGroup.unknown(descriptors), Impostors.expected(match_threshold))[0]
+    """Return the group of each descriptor at unit length, with nothing known but the photo each is in."""
+    return group_faces(FacesToGroup.unknown(descriptors, photos), Impostors.expected(match_threshold))[0]

@@ -1,4 +1,4 @@
-"""How similar faces of different people are in a library: what its threshold for grouping is derived from."""
+"""What the threshold for grouping is derived from: how similar a library's faces of different people are."""
 
 from __future__ import annotations
 
@@ -15,25 +15,32 @@ Floats = NDArray[np.float32]
 # library of a few people says little about all others: these shares of the threshold speak for them.
 _MEAN, _SPREAD = 0.25, 0.225
 _PRIOR_PEOPLE = 25  # as many groups as the prior counts for
+_WIDEST = 1.25  # times the expected spread, for a first estimate
 _PAIRS = 200_000
-# Where more than this share of pairs is further above what is expected than so many standard deviations, one
-# person is in most photos.
-_MANY, _FAR = 0.2, 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Impostors:
-    """Mean and standard deviation of the similarity of faces of two different people."""
+    """How similar faces of two different people are, and how many faces have others of their own person.
+
+    Attributes
+    ----------
+    mean, spread
+        Mean and standard deviation of the similarity of faces of two different people.
+    company
+        The share of faces that are not the only one of their person, as far as it is known.
+    """
 
     mean: float
     spread: float
+    company: float = 0.0
 
     @classmethod
     def expected(cls, threshold: float) -> Impostors:
         """Return what a descriptor with this match threshold leads one to expect.
 
         >>> Impostors.expected(0.4)
-        Impostors(mean=0.1, spread=0.09)
+        Impostors(mean=0.1, spread=0.09, company=0.0)
         """
         return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
 
@@ -42,8 +49,8 @@ class Impostors:
         """Return a first estimate from faces of unknown people.
 
         Most pairs of faces are of two people. Pairs of one person are at the upper end: the median, and the
-        distance of the lower sixth from it, hardly notice them. Where one person is in most photos, the
-        lowest peak of similarities is that of impostors.
+        distance of the lower sixth from it, hardly notice them, unless most faces are of one person: then
+        the median is that of no strangers, and what was expected is the better estimate.
         """
         n = len(vectors)
         if n < 2:
@@ -54,10 +61,10 @@ class Impostors:
         similarity = np.concatenate(
             [np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts]
         )
-        if np.mean(similarity > prior.mean + _FAR * prior.spread) > _MANY:
-            return _lowest_peak(similarity, prior).shrunk(prior, n)
         low, middle = np.quantile(similarity, [0.1587, 0.5])
-        return cls(float(middle), float(middle - low)).shrunk(prior, n)
+        if middle > prior.mean + prior.spread:
+            return prior
+        return cls(float(middle), min(float(middle - low), _WIDEST * prior.spread)).shrunk(prior, n)
 
     @classmethod
     def between(cls, vectors: Floats, groups: NDArray[np.int64], prior: Impostors) -> Impostors:
@@ -79,7 +86,8 @@ class Impostors:
         inside = np.where(sizes > 1, (within - 1 / sizes) / np.maximum(1 - 1 / sizes, 0.5), 0.0)
         squares = 1 / sizes + (1 - 1 / sizes) * inside**2
         square = (float((products.astype(np.float64) ** 2).sum()) - squares.sum()) / pairs
-        found = cls(mean, float(np.sqrt(max(square - mean**2, 1e-8))))
+        company = float((sizes[groups] > 1).mean())
+        found = cls(mean, float(np.sqrt(max(square - mean**2, 1e-8))), company)
         return found.shrunk(prior, count)
 
     def shrunk(self, prior: Impostors, count: int) -> Impostors:
@@ -87,16 +95,5 @@ class Impostors:
         share = count / (count + _PRIOR_PEOPLE)
         mean = float(share * self.mean + (1 - share) * prior.mean)
         variance = share * self.spread**2 + (1 - share) * prior.spread**2
-        return Impostors(mean, float(np.sqrt(variance)))
-
-
-def _lowest_peak(similarity: NDArray[np.floating], prior: Impostors) -> Impostors:
-    """Return where similarities have their lowest peak, and how far they spread below it."""
-    counts, edges = np.histogram(similarity, np.arange(-1.0, 1.03, 0.02))
-    smooth = np.convolve(counts, [1, 2, 3, 2, 1], "same")
-    is_peak = (smooth[1:-1] >= smooth[:-2]) & (smooth[1:-1] > smooth[2:]) & (smooth[1:-1] > smooth.max() / 5)
-    peak = float(edges[1 + int(np.argmax(is_peak))]) + 0.01
-    below = similarity[similarity < peak]
-    if peak > prior.mean + _FAR * prior.spread or not len(below):  # all of them are of one person
-        return prior
-    return Impostors(peak, float(np.sqrt(np.mean((below - peak) ** 2))))
+        company = share * self.company + (1 - share) * prior.company
+        return Impostors(mean, float(np.sqrt(variance)), company)

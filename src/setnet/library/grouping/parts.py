@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setnet.index import cells_of
+from setnet.index import Apart, cells_of
 from setnet.library.grouping.clustering import Clustering
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.progress import OnProgress
@@ -24,16 +27,31 @@ def merged_in_parts(whole: Clustering, impostors: Impostors, say: OnProgress) ->
     n = len(whole)
     bar = bars(n)[n]
     to, count, done = np.empty(n, np.int64), 0, 0
-    for part in cells_of(whole.clusters.means, -(-n // PART))[0]:
+    cells = cells_of(whole.clusters.means, -(-n // PART))[0]
+    for part, apart in zip(cells, _apart_in(cells, whole.apart, n), strict=True):
         if not len(part):
             continue
-        some = whole.take(part)
+        some = replace(whole, apart=apart).take(part)
         rule = replace(rule_for(impostors, 0), bars=np.full(len(part) + 1, bar))
         found = some.linked(some.neighbours(rule, _quiet), rule, _quiet)
         to[part] = count + found.of_face
         count, done = count + len(found), done + len(part)
         say("grouping similar faces", done, n)
     return whole.merged(to)
+
+
+def _apart_in(cells: list[NDArray[np.int64]], apart: Apart, n: int) -> Iterator[Apart]:
+    """Yield the pairs apart of which both are in a cell, for each cell."""
+    cell = np.empty(n, np.int64)
+    for number, rows in enumerate(cells):
+        cell[rows] = number
+    one = cell[apart.one]
+    inside = np.flatnonzero(one == cell[apart.other])
+    inside = inside[np.argsort(one[inside], kind="stable")]
+    ends = np.searchsorted(one[inside], np.arange(len(cells) + 1))
+    for first, end in pairwise(ends.tolist()):
+        rows = inside[first:end]
+        yield Apart(apart.one[rows], apart.other[rows], apart.weight[rows])
 
 
 def _quiet(stage: str, done: int, total: int) -> None:
