@@ -85,7 +85,9 @@ def test_two_people_become_one_and_two_again(people: Page) -> None:
     page.get_by_role("button", name="Merge").click()
     page.get_by_role("dialog").get_by_role("combobox").fill("Ben")
     page.keyboard.press("Enter")
-    page.get_by_role("dialog", name="Are Anna and Ben one person?").get_by_role("button", name="Merge").click()
+    page.get_by_role("dialog", name="Are Anna and Ben one person?").get_by_role(
+        "button", name="Merge"
+    ).click()
     expect(page.locator("#person-title")).to_have_text("Ben")
     expect(page.locator("#tab-examples")).to_contain_text("4")
     people.undo()

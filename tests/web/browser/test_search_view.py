@@ -186,6 +186,25 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
     expect(page.locator(".named-person")).to_have_count(0)
 
 
+def test_a_taken_name_asks_and_mixed_examples_warn(people: Page, portraits: dict[str, Path]) -> None:
+    page = people.open()
+    for person in ("P003", "P005"):
+        people.add(portraits[person])
+        name = page.locator(".person input.name").last
+        name.fill("Zoë")
+        name.press("Enter")
+        page.get_by_label("Save Zoë in the library").click()
+        expect(page.locator(".chip")).to_have_text("Zoë")
+    question = page.get_by_role("dialog", name="Is this the same Zoë?")
+    expect(question).to_contain_text("looks different")
+    question.get_by_role("button", name="Yes, add to Zoë").click()
+    expect(page.locator(".toast.warn")).to_contain_text("do not look like the same person")
+    expect(page.locator(".person")).to_have_count(1)  # one card for one person
+    people.undo()
+    expect(page.locator(".person")).to_have_count(2)
+    people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
+
+
 def test_several_examples_make_one_person(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     surface.paste(portraits["P001"])
