@@ -106,8 +106,6 @@ def test_guesses_are_called_guesses_and_can_be_decided(people: Page) -> None:
     expect(viewer.get_by_role("button", name="Not Anna")).to_be_visible()
     page.keyboard.press("Escape")
 
-    people.open("people")
-    people.open("search")
     page.locator(".chip").click()
     expect(page.locator(".group > h2")).to_contain_text(["With Anna", "Maybe with Anna"])
     guess = page.locator('.tile:has([aria-label="Open poor.jpg, with maybe Anna"])')

@@ -132,6 +132,7 @@ def _large_view(surface: Page) -> None:
     page.keyboard.press("ArrowLeft")
     expect(viewer.locator(".title b")).to_have_text("three.jpg")
     viewer.get_by_role("button", name="Not Person 2").click()  # hides that match in this query
+    expect(viewer.locator(".title b")).to_have_text("three.jpg")  # in another group now, still looked at
     page.keyboard.press("Escape")
     expect(viewer).to_have_count(0)
     expect(page.locator(".group > h2").first).to_contain_text("2 of 3")
