@@ -31,20 +31,14 @@ def units_of(faces: LibraryFaces, known: Identities, *, anew: bool) -> Units:
     confirmed and are in no group of theirs. Units of a person have one name; a hidden group has its own, so
     that it is never a part of another.
     """
-    n, examples = len(faces), len(known.examples)
-    fixed = known.fixed
+    fixed, examples = known.fixed, len(known.examples)
     labelled = (fixed == 0) & (known.label != 0)
     kept = fixed if anew else np.where(fixed > 0, fixed, np.where(_is_loose(known), 0, known.group))
     key = np.concatenate([np.where(labelled, -known.label, kept), -known.example_person])
     values, unit = np.unique(key, return_inverse=True)
     unit = unit.astype(np.int64)
-    names = np.full(len(values), -1, np.int32)
     persons = np.unique(np.concatenate([known.person, known.label, known.example_person]))
-    names[values < 0] = np.searchsorted(persons, -values[values < 0])
-    of_person = np.flatnonzero(fixed * known.person)
-    names[unit[of_person]] = np.searchsorted(persons, known.person[of_person])
-    hidden = np.unique(unit[:n][(fixed > 0) & known.hidden & (known.person == 0)])
-    names[hidden] = len(persons) + np.arange(len(hidden))
+    names = _names(values, unit[: len(faces)], known, persons)
     is_new = np.concatenate([labelled | (kept == 0), np.ones(examples, bool)])
     photos = np.concatenate([faces.numbers // FACES, -1 - np.arange(examples)])
     return Units(
@@ -57,6 +51,17 @@ def units_of(faces: LibraryFaces, known: Identities, *, anew: bool) -> Units:
         ),
         is_new,
     )
+
+
+def _names(values: Ints, unit: Ints, known: Identities, persons: Ints) -> NDArray[np.int32]:
+    """Return the name of each unit: the place of its person among `persons`, or one of its own if hidden."""
+    fixed, names = known.fixed, np.full(len(values), -1, np.int32)
+    names[values < 0] = np.searchsorted(persons, -values[values < 0])
+    named = np.flatnonzero((fixed > 0) & (known.person > 0))
+    names[unit[named]] = np.searchsorted(persons, known.person[named])
+    hidden = np.unique(unit[(fixed > 0) & known.hidden & (known.person == 0)])
+    names[hidden] = len(persons) + np.arange(len(hidden))
+    return names
 
 
 def _is_loose(known: Identities) -> NDArray[np.bool_]:
