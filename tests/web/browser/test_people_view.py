@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,7 +56,7 @@ def test_suggestions_are_confirmed_refused_and_skipped_by_one_key(people: Page) 
         people.name_group(photo, face, name)
     panel, once = page.locator("#view-people .suggestion"), page.locator("summary", has_text="seen once")
     first = panel.locator("h2")
-    expect(first).to_have_text(re.compile("Is this (Anna|Ben) too\\?"))
+    expect(panel).to_contain_text("1 more to ask")
     skipped = first.inner_text()
     other = "Is this Ben too?" if "Anna" in skipped else "Is this Anna too?"
     expect(once).to_contain_text("3")

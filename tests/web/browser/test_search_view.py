@@ -132,6 +132,7 @@ def _large_view(surface: Page) -> None:
     page.keyboard.press("ArrowLeft")
     expect(viewer.locator(".title b")).to_have_text("three.jpg")
     viewer.get_by_role("button", name="Not Person 2").click()  # hides that match in this query
+    expect(viewer.locator(".title b")).to_have_text("three.jpg")  # in another group now, still looked at
     page.keyboard.press("Escape")
     expect(viewer).to_have_count(0)
     expect(page.locator(".group > h2").first).to_contain_text("2 of 3")
@@ -184,6 +185,25 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.locator("#people-title")).to_be_visible()
     expect(page.locator(".named-person")).to_have_count(0)
+
+
+def test_a_taken_name_asks_and_mixed_examples_warn(people: Page, portraits: dict[str, Path]) -> None:
+    page = people.open()
+    for person in ("P003", "P005"):
+        people.add(portraits[person])
+        name = page.locator(".person input.name").last
+        name.fill("Zoë")
+        name.press("Enter")
+        page.get_by_label("Save Zoë in the library").click()
+        expect(page.locator(".chip")).to_have_text("Zoë")
+    question = page.get_by_role("dialog", name="Is this the same Zoë?")
+    expect(question).to_contain_text("looks different")
+    question.get_by_role("button", name="Yes, add to Zoë").click()
+    expect(page.locator(".toast.warn")).to_contain_text("do not look like the same person")
+    expect(page.locator(".person")).to_have_count(1)  # one card for one person
+    people.undo()
+    expect(page.locator(".person")).to_have_count(2)
+    people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
 
 
 def test_several_examples_make_one_person(surface: Page, portraits: dict[str, Path]) -> None:

@@ -34,7 +34,7 @@ const search = new SearchView(section("search"));
 const views = {
   search: (now) => search.show(now),
   people: () => people.show(),
-  person: (now, id) => person.show(id),
+  person: () => person.show(),
   index: (now) => index.show(now),
 };
 const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; return refresh(); } });
@@ -64,13 +64,14 @@ function current() {
 async function show() {
   const { name, id } = current();
   document.title = TITLES[name];
+  if (name === "person") person.begin(id);
   for (const view of Object.keys(views)) section(view).hidden = view !== name;
   for (const link of document.querySelectorAll("nav [data-view]")) {
     if (link.dataset.view === name || (link.dataset.view === "people" && name === "person")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
-    await views[name](await status(), id);
+    await views[name](await status());
   } catch (error) { toast(error.message, "error"); }
 }
 

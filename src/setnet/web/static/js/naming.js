@@ -4,9 +4,9 @@ import { api, urls } from "./api.js";
 import { confirmed, decided } from "./dialogs.js";
 import { h, plural } from "./dom.js";
 import { coverOf, round } from "./face_picture.js";
-import { called } from "./saved_people.js";
-import { toast, undoable } from "./toasts.js";
 import { NameField } from "./name_field.js";
+import { called, loadSaved } from "./saved_people.js";
+import { toast, undoable } from "./toasts.js";
 
 // Saves with `save(if_exists)`; resolves to the person, or to null where the user wants another name.
 export async function savedAsking(save, name, face) {
@@ -42,14 +42,15 @@ export function askForName({ title, action, face = null, except = null }) {
 
 // Names one face of a photo; `done` is called when it is stored, and when that is undone.
 export async function nameFace(photo, number, done) {
+  const news = async () => { await loadSaved(); done(); };
   const face = () => round(urls.face({ photo: photo.id, face: number }));
   const name = await askForName({ title: "Who is this?", action: "Save", face: face() });
   if (!name) return;
   try {
     const person = await savedAsking((if_exists) => api.save({ name, if_exists, photo_faces: [{ photo: photo.id, face: number }] }), name, face);
     if (!person) return;
-    undoable(`This is ${person.name}.`, person.change, done);
-    await done();
+    undoable(`This is ${person.name}.`, person.change, news);
+    await news();
   } catch (error) { toast(error.message, "error"); }
 }
 

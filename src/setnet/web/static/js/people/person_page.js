@@ -28,8 +28,17 @@ export class PersonPage {
     section.append(this.empty, this.content);
   }
 
-  async show(id) {
-    if (id !== this.id) { this.id = id; this.tabs.choose("photos"); this.photos.clear(); scrollTo({ top: 0 }); }
+  // Nothing of the person before is left to be seen or pressed while the next one is loaded.
+  begin(id) {
+    if (id === this.id) return;
+    this.id = id;
+    this.content.hidden = true;
+    this.tabs.choose("photos");
+    this.photos.clear();
+    scrollTo({ top: 0 });
+  }
+
+  async show() {
     try {
       await this.load();
     } catch (error) {
@@ -56,7 +65,7 @@ export class PersonPage {
   }
 
   async changed() {
-    await this.show(this.id);
+    await this.show();
     this.act.changed();
   }
 

@@ -88,12 +88,13 @@ export class PeopleBar {
     const save = (if_exists) => (person.group && !person.examples.length
       ? api.nameGroup(person.group.id, { name, if_exists })
       : api.save({ name, if_exists, ...examplesOf(person) }));
-    const before = { name: person.name, saved: person.saved, group: person.group, examples: person.examples };
-    const back = async () => { Object.assign(person, before); await this.reload(); };
+    const before = { people: [...query.people], card: { ...person } };
+    const back = async () => { Object.assign(person, before.card); query.people = before.people; await this.reload(); };
     try {
       const kept = await savedAsking(save, name, () => faceOf(person, 76));
       if (!kept) { this.cards.querySelector(`[data-person="${person.key}"] .name`)?.focus(); return; }
       Object.assign(person, { name: "", saved: kept, group: null, examples: [] });
+      query.people = query.people.filter((other) => other.saved?.id !== kept.id || other === person);
       undoable(`${kept.name} is saved with ${plural(kept.examples, "example face")}.`, kept.change, back);
       await this.load();
       changed();

@@ -226,13 +226,25 @@ export class SearchView {
     await this.search();
   }
 
+  // The hits for the large view: what is said there moves photos to other groups, but none to another place in it.
+  inOrder() {
+    const shown = new Map();
+    return () => {
+      const now = new Map(this.ordered.map((hit) => [hit.photo.id, hit]));
+      for (const [id, hit] of shown) if (!now.has(id) && hit.matches.length) shown.set(id, { ...hit, matches: [] });
+      for (const [id, hit] of now) shown.set(id, hit);
+      return [...shown.values()];
+    };
+  }
+
   view(hit) {
     const source = {
-      hits: () => this.ordered,
+      hits: this.inOrder(),
       index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
       more: () => this.loadMore(),
       hasMore: () => Boolean(this.answer?.cursor),
       closed: async (last) => {
+        this.bar.redraw(); // somebody may have been named
         await this.settle();
         document.querySelector(`#view-search [data-photo="${last?.photo.id}"] .open`)?.focus({ preventScroll: false });
       },

@@ -46,7 +46,7 @@ export class ViewerFaces {
   acts(hit, number, who) {
     const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
     const find = link("find", "Find this person", () => { this.close(); this.act.find(hit.photo, number, who?.saved); });
-    if (!who) return [find, link("name", "Who is this?", () => nameFace(hit.photo, number, this.redraw))];
+    if (!who?.saved && !who?.match) return [find, link("name", "Who is this?", () => nameFace(hit.photo, number, this.redraw))];
     if (who.saved) {
       const isSaid = this.said.has(`${hit.photo.id}/${number}`);
       return [isSaid ? h("span", { class: "said" }, "Confirmed") : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
