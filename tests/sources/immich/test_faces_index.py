@@ -8,9 +8,9 @@ from typing import Any
 
 import psycopg
 import pytest
+
 from immich_database import READER, ImmichDatabase, uuid_of
 from postgres_server import PostgresServer
-
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.library import Conditions
 from setnet.sources import ImmichIndex, SyncReport
@@ -214,5 +214,5 @@ def test_wrong_databases_and_folders(immich: ImmichDatabase, server: PostgresSer
     with pytest.raises(InvalidInputError, match="holds 512-D faces, Immich has 8-D ones now"):
         sync(immich, tmp_path / "i")
     immich.run("ALTER TABLE asset DROP COLUMN visibility")
-    with pytest.raises(NotAnIndexError, match="'asset' has no column 'visibility': that this role may read"):
+    with pytest.raises(NotAnIndexError, match="'asset' has no column 'visibility' that this role may read"):
         ImmichIndex.sync(tmp_path / "j", reader(immich))

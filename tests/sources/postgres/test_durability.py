@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import psycopg
 import pytest
-from postgres_server import PostgresServer, binaries
-from sets_world import sets_world
 
+from postgres_server import PostgresServer, binaries
 from setnet.errors import OutcomeUnknownError, StorageError
 from setnet.sources import PostgresSets
+from sets_world import sets_world
 
 KILLS = 4
 BATCH = 5
@@ -77,7 +77,7 @@ from setnet.sources import PostgresSets
 uri, turn = sys.argv[1], int(sys.argv[2])
 world = sets_world(60)
 with PostgresSets.create(uri, head="sface-128", partitions=2) as sets:
-    for round in range(6):
+    for _ in range(3):
         order = range(0, 60, 12) if turn % 2 else range(48, -1, -12)
         for first in order:
             sets.add(*world.part(first, first + 12))
@@ -88,7 +88,7 @@ with PostgresSets.create(uri, head="sface-128", partitions=2) as sets:
 
 
 def test_processes_that_create_write_and_delete_the_same_items_at_once(uri: str) -> None:
-    paths = [str(Path(__file__).parents[1]), str(Path(__file__).parents[3] / "src")]
+    paths = [str(Path(__file__).parents[2]), str(Path(__file__).parents[3] / "src")]
     command = [sys.executable, "-c", WRITER, uri]
     running = [
         subprocess.Popen([*command, str(turn), *paths], stderr=subprocess.PIPE, text=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg import sql
+from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from setnet.errors import NotAnIndexError
 from setnet.sources.postgres.connection import Connection
@@ -66,24 +66,24 @@ class ImmichTables:
                 )
         return cls(schema, person, key, "isVisible" in columns["asset_face"], _dim(connection, schema, shown))
 
-    def sql(self, statement: str, **parts: sql.Composable) -> sql.Composed:
+    def sql(self, statement: str, **parts: Composable) -> Composed:
         """Return a statement in which {asset}, {face}, {search} and {person} stand for the tables.
 
         {visible} is the condition that a face may be seen: of a photo that is in the timeline, neither
         archived, locked, hidden nor in the trash.
         """
         named = {"asset": "asset", "face": "asset_face", "search": "face_search", "person": "person"}
-        tables = {key: sql.Identifier(self.schema, name) for key, name in named.items()}
+        tables = {key: Identifier(self.schema, name) for key, name in named.items()}
         seen = ' AND f."isVisible"' if self.has_hidden_faces else ""
-        visible = sql.SQL(
+        visible = SQL(
             'f."deletedAt" IS NULL' + seen + " AND a.\"deletedAt\" IS NULL AND a.status::text = 'active' "
             "AND a.visibility::text = 'timeline'"
         )
         columns = {
-            "person_of_face": sql.Identifier("f", self.person_of_face),
-            "person_key": sql.Identifier("p", self.person_key),
+            "person_of_face": Identifier("f", self.person_of_face),
+            "person_key": Identifier("p", self.person_key),
         }
-        return sql.SQL(statement).format(**tables, **columns, visible=visible, **parts)
+        return SQL(statement).format(**tables, **columns, visible=visible, **parts)
 
 
 def _columns(connection: Connection, schema: str) -> dict[str, set[str]]:

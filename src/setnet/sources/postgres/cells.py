@@ -98,7 +98,6 @@ def _sample(connection: Connection, tables: Tables, dim: int, size: int) -> Floa
 
 def _stored(connection: Connection, tables: Tables, centres: Floats) -> Cells:
     """Enter new centres; the cells of all items are unknown from now on, until they are entered."""
-    connection.execute(tables.sql("INSERT INTO {meta} VALUES ('cells', '0') ON CONFLICT (key) DO NOTHING"))
     count = tables.sql(
         "UPDATE {meta} SET value = to_jsonb(value::int + 1) WHERE key = 'cells' RETURNING value"
     )

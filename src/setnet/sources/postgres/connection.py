@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from urllib.parse import quote
 
 import psycopg
 from psycopg import errors
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from setnet.errors import InvalidInputError, NotAnIndexError, OutcomeUnknownError, StorageError
 
@@ -18,6 +19,7 @@ Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
 
 PATIENCE = 10  # seconds to wait for a server that does not answer
+_ABANDONED: list[Connection | None] = []
 
 
 def shown_uri(uri: str) -> str:
@@ -54,6 +56,7 @@ class Database:
         self.name = shown_uri(uri)
         self._uri, self._prepare, self._read_only = uri, prepare, read_only
         self._lock = threading.RLock()
+        self._process = os.getpid()
         self._connection: Connection | None = None
 
     def close(self) -> None:
@@ -103,9 +106,13 @@ class Database:
             ) from error
 
     def _open(self) -> Connection:
+        if self._process != os.getpid():  # after a fork the connection is the parent's; closing it ends that
+            _ABANDONED.append(self._connection)
+            self._process, self._connection = os.getpid(), None
         if self._connection is None or self._connection.closed:
-            given = {"connect_timeout": PATIENCE, "application_name": "setnet"} | _parts(self._uri)
-            opened = psycopg.connect(**given)
+            given: dict[str, Any] = {"connect_timeout": PATIENCE, "application_name": "setnet"}
+            given |= _parts(self._uri)
+            opened = psycopg.connect(make_conninfo("", **given))
             try:
                 # what is acknowledged has reached the disk, whatever the server's default
                 opened.execute("SET synchronous_commit = on")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psycopg import sql
 
-from setnet.errors import StorageError
+from setnet.errors import NotAnIndexError, StorageError
 from setnet.sources.postgres.connection import Connection
 
 OLDEST = (0, 7)  # the first with distances of bits
@@ -12,6 +12,7 @@ INSTALLED = (
     "SELECT n.nspname, e.extversion FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
     "WHERE e.extname = 'vector'"
 )
+AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
 
 
 def use_vectors(connection: Connection, create: bool = False) -> None:
@@ -20,16 +21,16 @@ def use_vectors(connection: Connection, create: bool = False) -> None:
     A function that somebody left in another schema is never called in place of a system's one.
     """
     found = connection.execute(INSTALLED).fetchone()
-    if found is None and create:
-        ready = connection.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").fetchone()
-        if ready is not None:
-            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-            found = connection.execute(INSTALLED).fetchone()
     if found is None:
-        raise StorageError(
-            "the extension pgvector is missing: install its package on the database server, then "
-            "`CREATE EXTENSION vector` in this database"
-        )
+        if connection.execute(AVAILABLE).fetchone() is None:
+            raise StorageError(
+                "the extension pgvector is missing: install its package on the database server"
+            )
+        if not create:
+            raise NotAnIndexError("this database has no setnet tables: `setnet pg init` makes them")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        found = connection.execute(INSTALLED).fetchone()
+        assert found is not None
     schema, version = found
     if tuple(int(n) for n in str(version).split(".")[:2]) < OLDEST:
         raise StorageError(

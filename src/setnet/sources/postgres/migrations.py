@@ -42,6 +42,7 @@ def _make_cells(tables: Tables, settings: Settings, partitions: int) -> list[sql
             dim=sql.Literal(settings.shape.dim),
         ),
         tables.sql("CREATE INDEX items_cells ON {items} USING gin (cells)"),
+        tables.sql("INSERT INTO {meta} VALUES ('cells', '0')"),
     ]
 
 

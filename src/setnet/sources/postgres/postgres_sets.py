@@ -164,6 +164,7 @@ class PostgresSets:
         """
         names = check_ids(ids)
         with self._database.writing() as connection:
+            self._known_cells(connection, "FOR SHARE")  # as `add`: never while cells are made anew
             return delete_items(connection, self._tables, names, missing_ok)
 
     def make_cells(self, count: int) -> None:

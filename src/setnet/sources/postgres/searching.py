@@ -57,7 +57,7 @@ class PostgresSearch:
         for bounds in self._bounded(max(self.options.candidates, self.options.k)):
             found = self._ranked([name for name, _ in bounds])
             # a bound comes from float32 dot products, a score from float64 ones
-            if len(found) >= self.options.k and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
+            if 0 < self.options.k <= len(found) and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
                 break
         return found.hits()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from psycopg import sql
+from psycopg.sql import SQL, Composable, Composed, Identifier
 
 from setnet.errors import InvalidInputError
 
@@ -19,18 +19,19 @@ class Tables:
 
     def __post_init__(self) -> None:
         size = len(self.schema.encode("utf-8", "replace"))
-        if not 1 <= size <= NAME_LIMIT or "\0" in self.schema or self.schema.startswith("pg_"):
+        odd = "\0" in self.schema or "%" in self.schema or self.schema.startswith("pg_")
+        if odd or not 1 <= size <= NAME_LIMIT:
             raise InvalidInputError(
-                f"schema {self.schema[:80]!r}: a name of 1 to {NAME_LIMIT} bytes is expected that does not "
-                "begin with pg_"
+                f"schema {self.schema[:80]!r}: a name of 1 to {NAME_LIMIT} bytes is expected, without % and "
+                "not beginning with pg_"
             )
 
-    def sql(self, statement: str, **parts: sql.Composable) -> sql.Composed:
+    def sql(self, statement: str, **parts: Composable) -> Composed:
         """Return a statement in which {items}, {elements}, {cells} and {meta} stand for the tables."""
         names = ("items", "elements", "cells", "meta")
-        tables = {name: sql.Identifier(self.schema, name) for name in names}
-        return sql.SQL(statement).format(**tables, schema=sql.Identifier(self.schema), **parts)
+        tables = {name: Identifier(self.schema, name) for name in names}
+        return SQL(statement).format(**tables, schema=Identifier(self.schema), **parts)
 
-    def part(self, table: str, number: int) -> sql.Identifier:
+    def part(self, table: str, number: int) -> Identifier:
         """Return the name of a partition."""
-        return sql.Identifier(self.schema, f"{table}_{number}")
+        return Identifier(self.schema, f"{table}_{number}")

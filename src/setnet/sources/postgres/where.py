@@ -67,7 +67,7 @@ def refuse_unknown(connection: Connection, tables: Tables, names: Sequence[str])
         row = connection.execute(has, [name]).fetchone()
         if row is None or not row[0]:
             every = tables.sql(
-                "SELECT DISTINCT name FROM (SELECT attributes FROM {items} LIMIT 10000) AS some, "
+                "SELECT DISTINCT name FROM (SELECT attributes FROM {items} LIMIT 10000) AS part, "
                 "jsonb_object_keys(attributes) AS name ORDER BY name"
             )
             known = [str(row[0]) for row in connection.execute(every)]

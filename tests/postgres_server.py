@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
-import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -56,8 +57,13 @@ class PostgresServer:
         self._run("pg_ctl", "-w", "-t", "200", "-l", str(self.folder / "log"), "-o", settings, "start")
 
     def kill(self) -> None:
-        """Kill the server at once, with kill -9, as a power cut would end it; its children follow."""
-        os.kill(self.pid, signal.SIGKILL)
+        """Kill the server and its children at once with kill -9, and wait until they are gone."""
+        server = psutil.Process(self.pid)
+        family = [server, *server.children(recursive=True)]
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(family)
 
     @property
     def pid(self) -> int:
@@ -66,7 +72,8 @@ class PostgresServer:
 
     def remove(self) -> None:
         """Stop the server and delete everything."""
-        self._run("pg_ctl", "-m", "immediate", "stop")
+        if (self.folder / "postmaster.pid").exists():
+            self._run("pg_ctl", "-m", "immediate", "stop")
         shutil.rmtree(self.folder)
 
     def uri(self, database: str = "postgres", user: str = "postgres", password: str = "") -> str:

@@ -23,6 +23,7 @@ class SetsWorld:
     counts: NDArray[np.int64]
     attributes: list[dict[str, Any]]
     people: Floats
+    together: list[int]  # two people who are in one item with nobody else
 
     def part(
         self, first: int, last: int
@@ -40,6 +41,7 @@ def sets_world(items: int = 60, people: int = 20, dim: int = 128, seed: int = 0)
     who = rng.integers(0, people, counts.sum())
     noise = rng.standard_normal((len(who), dim)).astype(np.float32) * 0.5 / np.sqrt(dim)
     attributes = [{"year": 2000 + i % YEARS, "place": f"p{i % 3}"} for i in range(items)]
-    return SetsWorld(
-        [f"photo-{i:04d}" for i in range(items)], unit(centres[who] + noise), counts, attributes, centres
-    )
+    first = next(at for at, n in zip(np.cumsum(counts) - counts, counts, strict=True) if n == 2)
+    ids = [f"photo-{i:04d}" for i in range(items)]
+    faces = unit(centres[who] + noise)
+    return SetsWorld(ids, faces, counts, attributes, centres, who[first : first + 2].tolist())
