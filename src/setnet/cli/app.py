@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {
     "export": "Write the library's descriptors to a file.",
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
+    "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
+    "immich": "Search the photos of an Immich server by several of its people at once.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
@@ -39,6 +41,7 @@ COMMANDS: dict[str, str] = {
 
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
+_SOURCES = ("pg", "immich")
 _ROOMS = ("demo", "people")  # folders of their own
 
 
@@ -58,7 +61,8 @@ def command(name: str) -> Any:
 def _module(name: str) -> str:
     if name in _ROOMS:
         return f"setnet.cli.{name}"
-    return f"setnet.cli.{'research' if name in _RESEARCH else 'library'}.{name}"
+    room = "research" if name in _RESEARCH else "sources" if name in _SOURCES else "library"
+    return f"setnet.cli.{room}.{name}"
 
 
 class _LazyCommands(TyperGroup):

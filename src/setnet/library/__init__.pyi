@@ -61,6 +61,8 @@ from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
 from .store.paths import shown as shown
+from .store.photo_catalog import taken_number as taken_number
+from .store.photo_catalog import taken_time as taken_time
 from .store.photo_counts import Counts as Counts
 from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto

@@ -57,7 +57,7 @@ class SearchOptions:
         How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
         million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
     where
-        Conditions on attributes, see `setnet.index.storage.attributes`.
+        Conditions on attributes, see `setnet.index.conditions`.
     at_least
         Least number of query elements that must be matched (similarity at or above its threshold).
     only

@@ -82,7 +82,7 @@ class Top:
 
 def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str = "greedy") -> Scored:
     """Score rows of segments by one-to-one matching of their elements with the query's."""
-    out = _empty(query.size, sum(len(which) for _, which in rows))
+    out = no_scores(query.size, sum(len(which) for _, which in rows))
     logistic = query.logistic
     for segment, which, part in _parts(snapshot, rows, out):
         backend.kernels.evaluate(
@@ -96,7 +96,8 @@ def score_elements(snapshot: Snapshot, rows: Rows, query: Query, matching: str =
     return _optimal(snapshot, out, query) if matching == "optimal" else out
 
 
-def _empty(size: int, n: int) -> Scored:
+def no_scores(size: int, n: int) -> Scored:
+    """Return n entries, still without scores, for a query of ``size`` elements."""
     return Scored(
         np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.zeros(n),
         np.zeros((n, size)), np.full((n, size), -1, np.int32), np.zeros(n, np.int32),
@@ -150,7 +151,7 @@ def score_sets(snapshot: Snapshot, rows: Rows, query: Query) -> Scored:
     sets = snapshot.shape.sets
     examples = int(query.first_row[-1])
     sims = np.empty((sum(len(which) for _, which in rows), examples))
-    out = _empty(query.size, len(sims))
+    out = no_scores(query.size, len(sims))
     for segment, which, part in _parts(snapshot, rows, out):
         stored, scales = segment.set_rows, segment.array("set_scales").reshape(-1)
         backend.kernels.set_similarities(

@@ -1,0 +1,1 @@
+"""Commands on other people's stores: PostgreSQL and Immich."""

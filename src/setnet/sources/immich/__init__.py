@@ -1,0 +1,1 @@
+"""The faces of an Immich server, read and never written, in an index beside it."""
