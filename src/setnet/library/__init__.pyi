@@ -5,9 +5,13 @@ from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
 from .grouping.grouping import group_descriptors as group_descriptors
 from .indexing.describe import describe_photos as describe_photos
+from .indexing.describe import main_face as main_face
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
+from .indexing.folder_scan import FolderScan as FolderScan
+from .indexing.photo_reader import PhotoReader as PhotoReader
 from .indexing.photo_result import PhotoResult as PhotoResult
+from .indexing.photo_result import PhotoTask as PhotoTask
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
 from .library import Library as Library
@@ -50,6 +54,7 @@ from .search.recogniser import Recogniser as Recogniser
 from .store.content_hash import content_hash as content_hash
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
+from .store.descriptor_file import write_descriptor_file as write_descriptor_file
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
 from .store.paths import shown as shown
