@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {
     "forget": "Delete photos' faces, or everything, for good.",
     "export": "Write the library's descriptors to a file.",
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
+    "collect": "Make a labelled data set of people together out of photos with captions.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
@@ -39,7 +40,7 @@ COMMANDS: dict[str, str] = {
 
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
-_ROOMS = ("demo", "people")  # folders of their own
+_ROOMS = ("collect", "demo", "people")  # folders of their own
 
 
 def command(name: str) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.collect.run.manifest import Row
+from setnet.collect.run.packed import unpacked
 from setnet.durable import storage_errors
 from setnet.errors import NotAnIndexError, StorageError, VersionError, one_of
 from setnet.library import read_descriptors
@@ -116,3 +117,8 @@ class CollectedSet:
     def photo_file(self, row: Row) -> Path:
         """Return the file of a photo."""
         return self.path / PHOTOS / str(row["photo"])
+
+    @staticmethod
+    def place(face: Row) -> NDArray[np.float32]:
+        """Return where a face is in its photo: four numbers of the box, then ten of the landmarks."""
+        return np.concatenate([np.array(face["box"], np.float32), unpacked(face["landmarks"])])

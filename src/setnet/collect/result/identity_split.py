@@ -34,7 +34,7 @@ def split_people(
     Examples
     --------
     >>> split_people(["a", "b", "c", "d"], {("a", "b"): 3, ("c", "d"): 1}, (0.5, 0, 0.5), seed=1)
-    {'a': 'train', 'b': 'train', 'c': 'test', 'd': 'test'}
+    {'a': 'test', 'b': 'test', 'c': 'train', 'd': 'train'}
     """
     ties: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for (first, second), photos in together.items():

@@ -58,13 +58,13 @@ class CaptionArchive:
             self.path.chmod(0o600)
             with transaction(self._db):
                 self._db.execute("CREATE TABLE photos (id INTEGER PRIMARY KEY, photo BLOB, text TEXT)")
-                self._db.execute("CREATE VIRTUAL TABLE words USING fts5(words, content='')")
+                self._db.execute("CREATE VIRTUAL TABLE words USING fts5(keys, content='')")
                 self._db.execute("CREATE TABLE made_from (checksum TEXT)")
                 for number, (photo, text) in enumerate(captions, 1):
                     stored = (number, photo.encode("utf-8", "surrogatepass"), text)
                     self._db.execute("INSERT INTO photos VALUES (?, ?, ?)", stored)
                     keys = " ".join(word.key for word in words_of(text))
-                    self._db.execute("INSERT INTO words (rowid, words) VALUES (?, ?)", (number, keys))
+                    self._db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
                 self._db.execute("INSERT INTO made_from VALUES (?)", (checksum,))
 
     def search(

@@ -53,6 +53,9 @@ export const api = {
   failures: () => call("GET", "/failures?limit=200"),
   forgetFolder: (folder) => call("POST", "/forget/folder", { json: { folder } }),
   forgetEverything: () => call("POST", "/forget/everything", { json: { confirm: "forget everything" } }),
+  nextQuestion: (annotator) => call("GET", `/collect/next?${new URLSearchParams({ annotator })}`),
+  storeAnswer: (answer) => call("POST", "/collect/answers", { json: answer }),
+  undoAnswer: (annotator) => call("POST", "/collect/undo", { json: { annotator } }),
   begin: (token) => call("POST", "/session", { json: { token } }),
   indexEvents: () => new EventSource(`${ROOT}/index/events`),
 };
@@ -62,5 +65,7 @@ export const urls = {
   file: (photo) => `${ROOT}/photos/${photo.id}/file`,
   download: (photo) => `${ROOT}/photos/${photo.id}/file?download=true`,
   face: (id) => `${ROOT}/faces/${id}/picture`,
+  questionPhoto: (question) => `${ROOT}/collect/questions/${question.id}/photo`,
+  questionFace: (question) => `${ROOT}/collect/questions/${question.id}/face`,
   person: (saved) => `${ROOT}${person(saved.name)}/picture?v=${saved.examples}`,
 };
