@@ -3,6 +3,10 @@ from .calibration.match_fitting import fit_match_model as fit_match_model
 from .calibration.match_trials import LabelledFaces as LabelledFaces
 from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
+from .duplicates.find import find_duplicates as find_duplicates
+from .duplicates.groups import DuplicateGroup as DuplicateGroup
+from .duplicates.groups import merged_groups as merged_groups
+from .duplicates.vlad import photo_vlad as photo_vlad
 from .grouping.grouping import group_descriptors as group_descriptors
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.face_arrays import faces_from as faces_from
