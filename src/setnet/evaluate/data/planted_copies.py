@@ -74,6 +74,6 @@ ALTERATIONS: dict[str, Callable[[Pixels, np.random.Generator], Pixels]] = {
 
 
 def altered(photo: Pixels, kind: str, seed: int) -> Pixels:
-    """Return a copy of an RGB photo altered in one of the ways of `ALTERATIONS`; the same for the same seed."""
+    """Return an altered copy of an RGB photo, `kind` being one of `ALTERATIONS`; one seed, one copy."""
     rng = np.random.default_rng((seed, list(ALTERATIONS).index(kind)))
     return np.ascontiguousarray(ALTERATIONS[kind](photo, rng))

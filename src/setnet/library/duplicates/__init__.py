@@ -1,1 +1,1 @@
-"""Near-duplicates: copies of one photograph that were resized, cropped, recompressed, recoloured or mirrored."""
+"""Near-duplicates: copies of one photograph, resized, cropped, recompressed, recoloured or mirrored."""

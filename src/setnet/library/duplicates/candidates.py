@@ -10,7 +10,7 @@ from setnet.index import nearest_neighbours
 from setnet.library.duplicates.dense_sift import Floats
 from setnet.library.grouping.progress import OnProgress
 
-FLOOR = 0.4  # similarity of VLADs; `setnet evaluate duplicates` shows what is lost below
+FLOOR = 0.35  # similarity of VLADs; `setnet evaluate duplicates` shows what is lost below
 _MOST = 16  # neighbours of a photo that are looked at
 _EXACT = 20_000  # vectors up to which comparing all with all takes seconds
 _PROBES = 24  # cells of a few hundred vectors that each cell is compared with
@@ -26,7 +26,7 @@ class Candidate:
     mirrored: bool
 
 
-def candidates(vlads: Floats, floor: float = FLOOR, progress: OnProgress | None = None) -> list[Candidate]:
+def candidates(vlads: Floats, progress: OnProgress | None = None, floor: float = FLOOR) -> list[Candidate]:
     """Return the pairs of photos whose (n, 2, dim) VLADs are near each other, the most similar first."""
     count = len(vlads)
     both = np.ascontiguousarray(vlads.swapaxes(0, 1).reshape(2 * count, -1))  # photos, then mirrored ones

@@ -1,7 +1,7 @@
 """SIFT descriptors on a grid over the whole photo, without looking for interest points.
 
 Every patch is upright and of one size, so the histograms of all of them are sums over the same eight maps of
-gradients: several times as fast as one patch at a time. And the descriptors of the mirrored photo are the same
+gradients: several times as fast as one patch at a time. The descriptors of the mirrored photo are the same
 numbers in another order.
 """
 

@@ -11,10 +11,12 @@ from setnet.errors import SetNetError, WorkerError
 from setnet.library.duplicates.described_photo import DescribedPhoto
 from setnet.library.duplicates.vocabulary import VLAD_DIM
 from setnet.library.store.content_hash import HASH_BYTES
+from setnet.library.store.paths import shown
 from setnet.workers import Limits, Message, Service, WorkerPool, invalid_reply, unordered_map
 
 _MOST_PIXELS = 1 << 50
 
+Pair = tuple[bytes, bytes, bool]  # two photos, the second maybe mirrored
 OnFailure = Callable[[bytes, str], None]
 
 
@@ -56,16 +58,14 @@ class PhotoPairs:
         except WorkerError as error:
             return path, str(error)
 
-    def agreements(
-        self, pairs: Iterable[tuple[bytes, bytes, bool]]
-    ) -> Iterator[tuple[tuple[bytes, bytes, bool], float]]:
-        """Yield each pair of photos (the second mirrored or not) with how much of them is the same.
+    def agreements(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, float]]:
+        """Yield each pair of photos with how much of them is the same.
 
         A pair that can no longer be compared, as when a file has gone, is not the same.
         """
         return unordered_map(self._compare, pairs, self._pool.capacity)
 
-    def _compare(self, pair: tuple[bytes, bytes, bool]) -> tuple[tuple[bytes, bytes, bool], float]:
+    def _compare(self, pair: Pair) -> tuple[Pair, float]:
         one, other, mirrored = pair
         fields = {"one": os.fsdecode(one), "other": os.fsdecode(other), "mirrored": mirrored}
         try:
@@ -73,7 +73,7 @@ class PhotoPairs:
                 Message("compare", fields), lambda reply: reply.number("agreement", 0.0, 1.0)
             )
         except SetNetError as error:
-            self._on_failure(one, f"could not be compared with {os.fsdecode(other)!r}: {error}")
+            self._on_failure(one, f"could not be compared with {shown(other)}: {error}")
             return pair, 0.0
 
 

@@ -20,8 +20,8 @@ WORDS = 64
 WORD_DIM = 64
 VLAD_DIM = 256
 SHIPPED = "vocabulary.npz"
-_MOST_PATCHES = 100_000
-_ROUNDS = 30
+_MOST_PATCHES = 50_000
+_ROUNDS = 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,12 +59,11 @@ class Vocabulary:
     def vlad(self, patches: Floats) -> Floats:
         """Return the short VLAD of (n, 128) local descriptors, at unit length; zeros if none has contrast."""
         long = self.long_vlad(patches)
-        return np.asarray(
-            _unit((long - self.vlad_mean) @ self.vlad_axes) if long.any() else np.zeros(VLAD_DIM), np.float32
-        )
+        short = _unit((long - self.vlad_mean) @ self.vlad_axes)
+        return np.asarray(short if long.any() else np.zeros_like(short), np.float32)
 
     def write(self, path: Path) -> None:
-        """Write the vocabulary as an npz file; half precision is enough for its axes."""
+        """Write the vocabulary as an npz file; half precision is enough for it."""
         buffer = io.BytesIO()
         np.savez_compressed(
             buffer, **{name: value.astype(np.float16) for name, value in asdict(self).items()}
@@ -101,9 +100,12 @@ def learn_vocabulary(photos: Sequence[Floats], seed: int = 0) -> Vocabulary:
 
 
 def _principal(rows: Floats, count: int) -> tuple[Floats, Floats]:
-    """Return the first principal axes of centred rows, (dim, count), and the standard deviation along each."""
-    values, vectors = np.linalg.eigh(rows.T @ rows / len(rows))
-    return vectors[:, : -count - 1 : -1].copy(), np.sqrt(np.maximum(values[: -count - 1 : -1], 1e-12))
+    """Return the first principal axes of centred rows, (dim, count), and the deviations along them."""
+    wide = len(rows) < rows.shape[1]  # then the matrix of rows with rows is smaller, and has the same values
+    values, vectors = np.linalg.eigh((rows @ rows.T if wide else rows.T @ rows) / len(rows))
+    values, vectors = values[: -count - 1 : -1], vectors[:, : -count - 1 : -1]
+    axes = _unit((rows.T @ vectors).T).T if wide else vectors
+    return np.asarray(axes, np.float32), np.sqrt(np.maximum(values, 1e-12))
 
 
 def _rooted(patches: Floats) -> NDArray[np.float32]:
