@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "search": "Find the photos that contain these people: all of them first, then all but one.",
     "people": "Save people by name; list, mend, merge, remove them; undo what was done.",
     "serve": "Open the library as a web page and REST API.",
+    "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
     "faces": "Show the faces found in one photo.",
     "status": "Show what is in the library and which files could not be read.",
     "check": "Verify every stored byte of the library.",

@@ -3,6 +3,11 @@ from .calibration.match_fitting import fit_match_model as fit_match_model
 from .calibration.match_trials import LabelledFaces as LabelledFaces
 from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
+from .duplicates.find import find_duplicates as find_duplicates
+from .duplicates.groups import DuplicateGroup as DuplicateGroup
+from .duplicates.groups import merged_groups as merged_groups
+from .duplicates.vlad import photo_vlad as photo_vlad
+from .duplicates.vlad import photo_vlads as photo_vlads
 from .grouping.grouping import group_descriptors as group_descriptors
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.describe import main_face as main_face
@@ -29,9 +34,11 @@ from .people.people import People as People
 from .people.person import Person as Person
 from .people.verdict import Verdict as Verdict
 from .pictures.contact_sheet import contact_sheet as contact_sheet
+from .pictures.duplicate_sheet import duplicate_sheet as duplicate_sheet
 from .pictures.example_pictures import write_pictures as write_pictures
 from .pictures.inspection import draw_faces as draw_faces
 from .pictures.inspection import seen_in as seen_in
+from .pictures.sheet import refuse_sheet as refuse_sheet
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
