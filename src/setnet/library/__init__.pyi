@@ -3,6 +3,8 @@ from .calibration.match_fitting import fit_match_model as fit_match_model
 from .calibration.match_trials import LabelledFaces as LabelledFaces
 from .calibration.match_trials import Trial as Trial
 from .calibration.match_trials import trials as trials
+from .duplicates.described_photo import DescribedPhoto as DescribedPhoto
+from .duplicates.find import duplicates_of as duplicates_of
 from .duplicates.find import find_duplicates as find_duplicates
 from .duplicates.groups import DuplicateGroup as DuplicateGroup
 from .duplicates.groups import merged_groups as merged_groups

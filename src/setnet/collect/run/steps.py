@@ -192,7 +192,7 @@ def _rows(
         "portraits": lambda: portrait_rows(run, done, workers),
         "captions": lambda: caption_rows(run, done, workers),
         "faces": lambda: face_rows(run, done, workers),
-        "duplicates": lambda: duplicate_rows(run),
+        "duplicates": lambda: duplicate_rows(run, workers),
         "labels": lambda: label_rows(run),
         "distractors": lambda: distractor_rows(run, done, workers),
     }
