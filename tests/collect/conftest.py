@@ -63,7 +63,9 @@ def archive(
         folder_name, name = photo.split("/")
         captions.setdefault(folder_name, []).append((name, text))
     for folder_name, rows in captions.items():
-        with (place / "photos" / folder_name / "captions.csv").open("w", encoding="utf-8", newline="") as file:
+        with (place / "photos" / folder_name / "captions.csv").open(
+            "w", encoding="utf-8", newline=""
+        ) as file:
             csv.writer(file).writerows([("photo", "caption"), *rows])
     return Archive(place / "portraits", place / "photos")
 

@@ -48,7 +48,7 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
 
 
 class _Comparison:
-    """Groups photos many times and reads each once: a photo of several people is compared for each of them."""
+    """Groups photos many times and reads each once: a photo of several people is compared for each."""
 
     def __init__(self, workers: int | None) -> None:
         self._workers = workers
