@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 from setnet.collect.run.manifest import Row
 from setnet.collect.run.run_folder import CollectRun
@@ -43,6 +44,8 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
         if photo in dropped:
             reason, of = dropped[photo]
             yield {"photo": photo, "kept": False, "reason": reason, "detail": of}
+        elif photo in compare.failures:
+            yield {"photo": photo, "kept": True, "detail": f"not compared: {compare.failures[photo]}"}
         else:
             yield {"photo": photo, "kept": True}
 
@@ -53,11 +56,17 @@ class _Comparison:
     def __init__(self, workers: int | None) -> None:
         self._workers = workers
         self._known: dict[bytes, DescribedPhoto] = {}
+        self.failures: dict[str, str] = {}
 
     def groups(self, photos: Sequence[str]) -> list[DuplicateGroup]:
         paths = sorted({os.fsencode(photo) for photo in photos})
         known = {path: self._known[path] for path in paths if path in self._known}
-        return duplicates_of(paths, known=known, on_described=self._keep, workers=self._workers)
+        return duplicates_of(
+            paths, known=known, on_described=self._keep, on_failure=self._failed, workers=self._workers
+        )
+
+    def _failed(self, photo: Path, reason: str) -> None:
+        self.failures[os.fspath(photo)] = reason
 
     def _keep(self, described: Sequence[DescribedPhoto]) -> None:
         self._known |= {photo.path: photo for photo in described}

@@ -21,6 +21,7 @@ Row = dict[str, Any]
 FORMAT = 1
 _MARK = "setnet collect"
 _FLUSH_SECONDS = 1.0
+_MOST_WAITING = 100  # rows, so that memory stays bounded
 _LONGEST_END = 1 << 16
 
 
@@ -131,14 +132,14 @@ class ManifestWriter:
             return len(header)
         end = len(header)
         for line in self._file:
+            if not line.endswith(b"\n"):
+                break
             try:
                 row = json.loads(line)
+                self.summary.count(row)
                 self.done.add(row[self.key])
             except (ValueError, KeyError, TypeError):
                 break
-            if not line.endswith(b"\n"):
-                break
-            self.summary.count(row)
             self._hash.update(line)
             end += len(line)
         return end
@@ -149,7 +150,7 @@ class ManifestWriter:
         self._hash.update(line)
         self._buffer.append(line)
         self.summary.count(row)
-        if monotonic() - self._flushed > _FLUSH_SECONDS:
+        if monotonic() - self._flushed > _FLUSH_SECONDS or len(self._buffer) >= _MOST_WAITING:
             self._flush()
 
     def _flush(self) -> None:
