@@ -78,7 +78,7 @@ def _print(groups: list[DuplicateGroup], json: bool) -> None:
     from setnet.library import shown
 
     if json:
-        print_json({"groups": [[shown(path) for path in group.photos] for group in groups]})
+        print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
     elif not groups:
         say("no copies found")
     else:

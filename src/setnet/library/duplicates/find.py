@@ -36,8 +36,8 @@ def find_duplicates(
 ) -> list[DuplicateGroup]:
     """Return the groups of photos that are copies of one photograph; nothing is written or changed.
 
-    Copies may be resized, cropped, recompressed, recoloured, written on or mirrored; files with the same bytes
-    are copies too, links to one file are not. The result does not depend on the order of the photos.
+    Copies may be resized, cropped, recompressed, recoloured, written on or mirrored. Files with the same
+    bytes are copies too, links to one file are not. The order of the photos does not matter.
 
     Parameters
     ----------
