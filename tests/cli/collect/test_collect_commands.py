@@ -18,7 +18,8 @@ def setnet(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def run(tmp_path: Path) -> CollectRun:
-    return invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12)])
+    made: CollectRun = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12)])
+    return made
 
 
 def test_the_way_from_labels_to_a_data_set(run: CollectRun, tmp_path: Path) -> None:

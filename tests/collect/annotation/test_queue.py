@@ -25,7 +25,8 @@ ANN = "ann"
 @pytest.fixture
 def run(tmp_path: Path) -> CollectRun:
     """Three people in the list; each photo has a stranger who is asked, as three names are the five best."""
-    return invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12, 13)])
+    made: CollectRun = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12, 13)])
+    return made
 
 
 def test_every_face_is_asked_once_and_never_again(run: CollectRun) -> None:

@@ -28,7 +28,7 @@ PHOTOS = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7, 50), (0, 3, 51, 52), (4
 
 @pytest.fixture
 def run(tmp_path: Path) -> CollectRun:
-    run = invented_run(tmp_path, 8, PHOTOS)
+    run: CollectRun = invented_run(tmp_path, 8, PHOTOS)
     for row in run.manifest("labels").rows():
         photo = Path(row["photo"])
         photo.parent.mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,6 @@ def test_a_part_made_from_something_else_is_begun_anew(tmp_path: Path) -> None:
 def test_a_full_disk_is_an_error_and_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from setnet.collect.run import manifest as module
-
     writer = ManifestWriter(tmp_path / "m.jsonl", {"from": "x"}, "photo")
     writer.add(ROWS[0])
     writer._flush()
@@ -69,7 +68,7 @@ def test_a_full_disk_is_an_error_and_keeps_what_was_written(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module.os, "fsync", full)
+        patched.setattr(os, "fsync", full)
         writer.add(ROWS[1])
         with pytest.raises(StorageError, match="No space"):
             writer.finish()

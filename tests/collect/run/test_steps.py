@@ -83,9 +83,12 @@ def test_an_interrupted_search_for_faces_goes_on_where_it_stopped(
             run_step(own_run, "faces", again=True, workers=0)
     assert {s.name: s.state for s in status_of(own_run).steps}["faces"] == "cut short"
     resumed: list[str] = []
-    monkeypatch.setattr(
-        photo_faces, "face_row", lambda photo, *rest: (resumed.append(photo), original(photo, *rest))[1]
-    )
+
+    def noted(photo: str, *rest: Any) -> Any:
+        resumed.append(photo)
+        return original(photo, *rest)
+
+    monkeypatch.setattr(photo_faces, "face_row", noted)
     run_step(own_run, "faces", workers=0)
     assert list(own_run.manifest("faces").rows()) == whole
     assert not set(seen) & set(resumed)

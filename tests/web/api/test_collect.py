@@ -18,7 +18,7 @@ API = "/api/v1/collect"
 
 @pytest.fixture
 def run(tmp_path: Path) -> CollectRun:
-    run = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11)])
+    run: CollectRun = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11)])
     for row in run.manifest("labels").rows():
         Image.new("RGB", (row["width"], row["height"]), "teal").save(row["photo"])
     return run

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("web-browser")
 
 @pytest.fixture
 def run(tmp_path: Path) -> CollectRun:
-    run = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12)])
+    run: CollectRun = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12)])
     for row in run.manifest("labels").rows():
         Image.new("RGB", (row["width"], row["height"]), "teal").save(row["photo"])
     return run
