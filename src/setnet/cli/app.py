@@ -21,6 +21,7 @@ COMMANDS: dict[str, str] = {
     "search": "Find the photos that contain these people: all of them first, then all but one.",
     "people": "Save people by name; list, mend, merge, remove them; undo what was done.",
     "serve": "Open the library as a web page and REST API.",
+    "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
     "faces": "Show the faces found in one photo.",
     "status": "Show what is in the library and which files could not be read.",
     "check": "Verify every stored byte of the library.",
@@ -30,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "forget": "Delete photos' faces, or everything, for good.",
     "export": "Write the library's descriptors to a file.",
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
+    "collect": "Make a labelled data set of people together out of photos with captions.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
     "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
     "immich": "Search the photos of an Immich server by several of its people at once.",
@@ -42,7 +44,7 @@ COMMANDS: dict[str, str] = {
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich")
-_ROOMS = ("demo", "people")  # folders of their own
+_ROOMS = ("collect", "demo", "people")  # folders of their own
 
 
 def command(name: str) -> Any:

@@ -1,3 +1,4 @@
+from .collecting.experiment import collecting as collecting
 from .data.degrade import degrade_photos as degrade_photos
 from .data.labelled_people import Halves as Halves
 from .data.labelled_people import LabelledPeople as LabelledPeople

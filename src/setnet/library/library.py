@@ -31,6 +31,7 @@ from setnet.library.store.records import LibraryPhoto, PhotoHit
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.calibration.library_calibration import CalibrationReport, Groups
+    from setnet.library.duplicates.groups import DuplicateGroup
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
@@ -318,6 +319,16 @@ class Library(LibraryGroups):
 
         folder = self.path / THUMBNAILS
         return face_thumbnail_of(folder, self.catalog, photo_id, face, side, draw or drawn_face)
+
+    @own_errors
+    def duplicates(self, **options: Any) -> list[DuplicateGroup]:
+        """Return the groups of photos that are copies of one photograph; nothing is deleted.
+
+        The options are those of `find_duplicates`. What is computed from photos is kept for the next call.
+        """
+        from setnet.library.duplicates.library_duplicates import library_duplicates
+
+        return library_duplicates(self, **options)
 
     @own_errors
     def status(self) -> LibraryStatus:

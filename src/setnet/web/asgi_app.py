@@ -22,6 +22,7 @@ from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
 from setnet.web.server.problems import install_problems
 from setnet.web.server_settings import WebSettings
+from setnet.web.state.annotation_desk import AnnotationDesk
 from setnet.web.state.server_state import ServerState
 
 _STATIC = Path(__file__).parent / "static"
@@ -33,6 +34,7 @@ def create_app(
     settings: WebSettings | None = None,
     *,
     warm_up: bool = False,
+    desk: AnnotationDesk | None = None,
 ) -> FastAPI:
     """Return the server of a library as an ASGI app.
 
@@ -46,10 +48,13 @@ def create_app(
         Address, token and limits.
     warm_up
         Start the process that finds faces at once instead of with the first upload.
+    desk
+        Questions of a run of `setnet collect`, to be answered in the page.
     """
     settings = settings or WebSettings()
     place = Path(library or default_library()).expanduser().absolute()
-    state = ServerState(place, Path(sets or default_library().parent / "sets").expanduser(), settings)
+    sets_place = Path(sets or default_library().parent / "sets").expanduser()
+    state = ServerState(place, sets_place, settings, desk)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -33,6 +33,10 @@ def serve(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin call the API; may be repeated."),
     ] = None,
+    collect: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Also ask the questions of this run of `setnet collect`."),
+    ] = None,
     behind_proxy: Annotated[
         bool,
         typer.Option(
@@ -53,6 +57,7 @@ def serve(
         open_page=open_page,
         sets=sets,
         cors=tuple(cors or ()),
+        collect=collect,
         behind_proxy=behind_proxy,
         say=say,
     )

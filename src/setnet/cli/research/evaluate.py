@@ -197,6 +197,23 @@ def photos(
 
 
 @app.command()
+@experiment("collecting")
+def collect(
+    lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
+    lists: Annotated[Path, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json.")],
+    work: Annotated[Path, typer.Option(metavar="DIR", help="The archive and the run are kept here.")],
+    json: shared.Json = None,
+    count: Annotated[int, typer.Option(min=10, help="Photos to compose.")] = 600,
+    detector: Annotated[str, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet.")] = "mtcnn",
+    seed: shared.Seed = 0,
+    workers: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Processes for photos [default: one per core].")
+    ] = None,
+) -> None:
+    """`setnet collect` on photos composed of LFW pictures, with captions: pairs, copies, labels."""
+
+
+@app.command()
 def examples(
     work: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `setnet evaluate photos`.")],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Contact sheets are written here.")],

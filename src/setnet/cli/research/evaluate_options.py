@@ -53,7 +53,8 @@ World = Annotated[
     str | None,
     typer.Option(
         metavar="KIND",
-        help="simulated, composed (of the descriptors) or press (LFW) [default: by --descriptors].",
+        help="simulated, composed (of the descriptors), press (LFW), or a folder of `setnet collect` "
+        "[default: by --descriptors].",
         show_default=False,
     ),
 ]

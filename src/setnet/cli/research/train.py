@@ -19,7 +19,9 @@ app = make_app()
 DataArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="DATA", help="Folders of identities (DATA/person/*.jpg), or a descriptor file (.npz)."
+        metavar="DATA",
+        help="Folders of identities (DATA/person/*.jpg), a descriptor file (.npz), or a data set of "
+        "`setnet collect`.",
     ),
 ]
 OutOption = Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder; made or continued.")]

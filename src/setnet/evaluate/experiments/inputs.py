@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
+from setnet.collect import CollectedSet, is_collected
 from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, divided, read_people, virtual_halves
 from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import fingerprinted
+from setnet.evaluate.worlds.collected_world import CollectedWorld, collected_halves
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
 from setnet.learn import VirtualPeople
@@ -32,6 +34,7 @@ class Inputs:
         Descriptor file of labelled faces, as `setnet describe` writes it; without one, people are virtual.
     world
         ``"simulated"``, ``"composed"`` (of the descriptors) or ``"press"`` (LFW); by ``descriptors`` if None.
+        Or the folder of a data set of `setnet collect`.
     scale
         Size of the simulated world; 1 is the paper's 549,000 items.
     items
@@ -59,8 +62,14 @@ class Inputs:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if self.collected is not None:
+            if self.descriptors is not None or self.people is not None:
+                raise InvalidInputError(
+                    f"--world {self.world} has its own descriptors: leave --descriptors and --people out"
+                )
+            return
         if self.world is not None and self.world not in WORLDS:
-            raise one_of("world", self.world, WORLDS)
+            raise one_of("world", self.world, (*WORLDS, "a folder of `setnet collect`"))
         if self.world == "simulated" and self.descriptors is not None:
             raise InvalidInputError(
                 "--world simulated draws virtual people: leave --descriptors out, or make people like these "
@@ -78,8 +87,17 @@ class Inputs:
         """Which world: simulated unless descriptors are given."""
         return self.world or ("simulated" if self.descriptors is None else "composed")
 
+    @property
+    def collected(self) -> CollectedSet | None:
+        """The data set that the world is, if it is one."""
+        if self.world is None or not is_collected(Path(self.world)):
+            return None
+        return CollectedSet(self.world)
+
     def halves(self) -> Halves:
         """Return people to fit on and people to test on."""
+        if (collected := self.collected) is not None:
+            return collected_halves(collected)
         if self.descriptors is None:
             return virtual_halves(self._model(), self.difficulty, self.seed)
         return divided(read_people(self.descriptors), self.descriptors.name, self.seed)
@@ -90,6 +108,8 @@ class Inputs:
 
     def items_of(self, halves: Halves) -> World:
         """Return the world; known people are those of the half to test on."""
+        if (collected := self.collected) is not None:
+            return CollectedWorld(collected, self.seed)
         if self.descriptors is None:
             return SimulatedWorld(self._model(), self.seed, self.scale, self.difficulty)
         if self.kind == "press":
@@ -104,6 +124,9 @@ class Inputs:
 
     def settings(self) -> dict[str, object]:
         """Return what the numbers of an experiment on items depend on."""
+        if (collected := self.collected) is not None:
+            rows = fingerprinted(collected.path / "photos.jsonl")
+            return {"world": f"{collected.path.name}, {rows}", "seed": self.seed}
         shown: dict[str, object] = {"world": self.kind, "seed": self.seed}
         if self.descriptors is None:
             shown |= {"scale": self.scale, "difficulty": self.difficulty}

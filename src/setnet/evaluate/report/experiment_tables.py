@@ -181,9 +181,34 @@ def _fit(record: Record) -> list[Table]:
     return [Table("Similarities of real and of virtual people", columns, cells)]
 
 
+def _collecting(record: Record) -> list[Table]:
+    columns = [Column(name, name, fact=True) for name in ("asked", "photos", "faces", "named")]
+    columns += [
+        Column("precision", "names right", digits=2),
+        Column("recall", "people named", digits=2),
+        Column("unknown", "unknown right", digits=2),
+        Column("accuracy", "labels right", digits=2),
+    ]
+    note = "In percent, by who stands where. Bold: best."
+    extra = record.extra
+    cells = (
+        ("pairs of people", f"{extra['pairs_found']:,} found of {extra['pairs_true']:,}"),
+        ("precision of pairs", f"{extra['pairs_precision']:.1f} %"),
+        ("recall of pairs", f"{extra['pairs_recall']:.1f} %"),
+        ("planted copies dropped", f"{extra['copies_found']:,} of {extra['copies']:,}"),
+        ("other photos dropped as copies", f"{extra['dropped_wrongly']:,}"),
+        ("Cohen's kappa of the two who answer", f"{extra['kappa']:.3f}"),
+    )
+    return [
+        Table("Collected from an archive with captions", ("", ""), cells),
+        result_table("Labels of faces", record.rows, columns, note),
+    ]
+
+
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
     "adaptation": adaptation_tables,
     "claim": _claim,
+    "collecting": _collecting,
     "fit": _fit,
     "grouping": grouping_tables,
     "identify": _identify,

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.collect import together_queries
 from setnet.errors import InvalidInputError
 from setnet.evaluate.worlds.world_plan import Plan, make_plan
 from setnet.learn import Crowd, VirtualPeople
@@ -115,21 +116,8 @@ class World:
 
     def queries(self, of_two: int, of_three: int) -> list[Ints]:
         """Return random groups of two and of three identities who are together in some item, none twice."""
-        rng = self._rng(QUERY)
-        starts = np.cumsum(self.counts) - self.counts
         known = self.owner >= 0 if self.queried is None else np.isin(self.owner, self.queried)
-        together = np.add.reduceat(known, starts) if len(starts) else np.empty(0, np.int64)
-        queries: list[Ints] = []
-        for size, wanted in ((2, of_two), (3, of_three)):
-            seen: set[tuple[int, ...]] = set()
-            for item in rng.permutation(np.flatnonzero(together >= size)):
-                if len(seen) == wanted:
-                    break
-                rows = np.arange(starts[item], starts[item] + self.counts[item])
-                people = np.unique(self.owner[rows[known[rows]]])
-                if len(people) >= size:
-                    seen.add(tuple(sorted(rng.choice(people, size, replace=False).tolist())))
-            queries += [np.array(group) for group in sorted(seen)]
+        queries = together_queries(self.counts, self.owner, known, of_two, of_three, self._rng(QUERY))
         if (of_two or of_three) and not queries:
             raise InvalidInputError(
                 "no two known people appear together in any item: nothing to query; a world needs items "

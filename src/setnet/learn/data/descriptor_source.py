@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from setnet.collect import CollectedSet, is_collected
 from setnet.errors import TrainingError
 from setnet.learn.data.source import LabelledSource
 from setnet.library import read_descriptors
@@ -34,7 +35,9 @@ class DescriptorSource(LabelledSource):
 
     @classmethod
     def open(cls, path: str | Path) -> DescriptorSource:
-        """Return the source of a descriptor file."""
+        """Return the source of a descriptor file, or of the training people of a collected data set."""
+        if is_collected(Path(path)):
+            return cls(*CollectedSet(path).labelled("train"), where=str(path))
         return cls(*read_descriptors(path), where=str(path))
 
     @property

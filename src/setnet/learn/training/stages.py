@@ -13,7 +13,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from setnet.collect import is_collected
 from setnet.errors import InvalidInputError, TrainingError, one_of
+from setnet.learn.data.collected_faces import CollectedFaces
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceFolder
 from setnet.learn.data.source import TrainingSource
@@ -156,16 +158,20 @@ def run_export(out: Path, name: str, descriptor: str = "", bits: int = 32) -> Ex
 def open_source(
     data: Path, backbone: Backbone, settings: TrainingSettings, out: Path, virtual: bool = False
 ) -> TrainingSource:
-    """Return the source in `data`: folders of identities, a descriptor file, or virtual people like it.
+    """Return the source in `data`: folders of identities, descriptors, or virtual people like them.
+
+    Descriptors are those of a file, or of the training people of a data set of `setnet collect`.
 
     Where the faces are in photos is kept in the run's folder `out`.
     """
-    if backbone.spec is not None:
+    if backbone.spec is not None and is_collected(data) and not virtual:
+        source: TrainingSource = CollectedFaces(data, backbone.spec, settings.augment)
+    elif backbone.spec is not None:
         if virtual or data.suffix == ".npz":
             raise InvalidInputError(
                 f"backbone {settings.backbone.name!r} trains on photos, not on descriptors"
             )
-        source: TrainingSource = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
+        source = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
     else:
         known = DescriptorSource.open(data)
         if known.dim != backbone.dim:

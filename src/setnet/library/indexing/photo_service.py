@@ -29,12 +29,12 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
     with suppress(SetNetError):  # a missing model is the reason of each photo that needs it
         faces_of(np.zeros((64, 64, 3), np.uint8), settings)
     return {
-        "read": partial(_with_file, partial(_read, settings)),
-        "describe": partial(_with_file, partial(_describe, settings)),
+        "read": partial(with_file, partial(_read, settings)),
+        "describe": partial(with_file, partial(_describe, settings)),
     }
 
 
-def _with_file(work: Callable[..., Message], task: Message) -> Message:
+def with_file(work: Callable[..., Message], task: Message) -> Message:
     """Read and hash one file, and do some work on it; a failure becomes a reason."""
     fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "is_known": False, "reason": None}
     arrays = {"hash": np.zeros(0, np.uint8)}

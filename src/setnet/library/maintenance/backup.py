@@ -70,6 +70,7 @@ def restore(database: Database, index: SetIndex, to: Path, *, replace: bool) -> 
     done = _copy(database, index, to)
     if (to / location.THUMBNAILS).exists():  # of the library that was replaced
         shutil.rmtree(to / location.THUMBNAILS)
+    (to / location.VLADS).unlink(missing_ok=True)
     return done
 
 

@@ -13,7 +13,7 @@ from setnet.index import SetIndex
 from setnet.library.people.erasure import erase_photos
 from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database
-from setnet.library.store.location import FILES, FOLDERS, REDESCRIBED
+from setnet.library.store.location import FILES, FOLDERS, REDESCRIBED, VLADS
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter, mark_removed
@@ -38,6 +38,7 @@ def forget(
         raise InvalidInputError(f"the library knows no photo in {', '.join(map(shown, roots))}")
     if (unfinished := thumbnails.with_name(REDESCRIBED)).exists():  # it has their faces too
         shutil.rmtree(unfinished)
+    thumbnails.with_name(VLADS).unlink(missing_ok=True)
     delete_stale(thumbnails, PhotoCatalog(database))  # a server that is making one looks at the marks again
     PhotoWriter(database, index).erase(ids)
     database.erase_traces()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import io
-import re
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from setnet.errors import InvalidInputError, PhotoError, StorageError
-from setnet.library.pictures.drawing import GREY, INK, Mark, draw_marks, font
-from setnet.library.pictures.small_pictures import jpeg, thumbnail
+from setnet.errors import PhotoError
+from setnet.library.pictures.drawing import INK, Mark, draw_marks, font
+from setnet.library.pictures.sheet import (
+    FAINT,
+    PAPER,
+    card,
+    data_address,
+    fitted,
+    gone_card,
+    page,
+    rounded,
+    write_sheet,
+)
+from setnet.library.pictures.small_pictures import thumbnail
 from setnet.library.search.answer import Answer
 from setnet.library.store.paths import shown
 from setnet.library.store.records import PhotoHit
@@ -24,23 +32,12 @@ _CELL = 360
 _CAPTION = 58
 _GAP = 18
 _HEADER = 132
-_PAPER = (250, 250, 249)
-_FAINT = (107, 114, 128)
 
 
 def contact_sheet(answer: Answer, path: Path, title: str | None = None) -> None:
     """Write the answer as a contact sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
-    title = title or _title(answer)
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".jpg", ".jpeg", ".html", ".htm"):
-        raise InvalidInputError(f"a contact sheet is a .png, .jpg or .html file, not {shown(path)!r}")
-    try:
-        if suffix in (".html", ".htm"):
-            path.write_text(_page(answer, title), encoding="utf-8")
-        else:
-            _picture(answer, title).save(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {shown(path)}: {error.strerror or error}") from error
+    name = title or _title(answer)
+    write_sheet(path, lambda: _page(answer, name), lambda: _picture(answer, name))
 
 
 def _picture(answer: Answer, title: str) -> Image:
@@ -51,41 +48,39 @@ def _picture(answer: Answer, title: str) -> Image:
     rows = max(1, -(-len(hits) // columns))
     width = _GAP + columns * (_CELL + _GAP)
     height = _HEADER + rows * (_CELL * 3 // 4 + _CAPTION + _GAP) + _GAP
-    sheet = Image.new("RGB", (width, height), _PAPER)
+    sheet = Image.new("RGB", (width, height), PAPER)
     draw = ImageDraw.Draw(sheet)
     x = _GAP
     for person in answer.people:
         if person.picture is not None:
             face = Image.open(io.BytesIO(person.picture)).convert("RGB").resize((96, 96))
-            sheet.paste(face, (x, _GAP), _rounded(face.size, 48))
+            sheet.paste(face, (x, _GAP), rounded(face.size, 48))
             x += 96 + 10
     x += 8 if x > _GAP else 0
-    draw.text((x, _GAP + 14), _fitted(title, width - x - _GAP, 30), font=font(30), fill=INK)
-    draw.text((x, _GAP + 56), _fitted(_summary(answer), width - x - _GAP, 19), font=font(19), fill=_FAINT)
+    draw.text((x, _GAP + 14), fitted(title, width - x - _GAP, 30), font=font(30), fill=INK)
+    draw.text((x, _GAP + 56), fitted(_summary(answer), width - x - _GAP, 19), font=font(19), fill=FAINT)
     for number, hit in enumerate(hits):
         x = _GAP + number % columns * (_CELL + _GAP)
         y = _HEADER + number // columns * (_CELL * 3 // 4 + _CAPTION + _GAP)
         picture = _marked(hit, (_CELL, _CELL * 3 // 4))
         left = x + (_CELL - picture.width) // 2
-        sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), _rounded(picture.size, 8))
+        sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), rounded(picture.size, 8))
         below = y + _CELL * 3 // 4 + 6
         draw.text((x, below), f"{number + 1}.  {_verdict(hit, answer)}", font=font(19), fill=INK)
-        draw.text((x, below + 25), _fitted(shown(hit.path.name), _CELL, 16), font=font(16), fill=_FAINT)
+        draw.text((x, below + 25), fitted(shown(hit.path.name), _CELL, 16), font=font(16), fill=FAINT)
     return sheet
 
 
 def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
     """Return the hit's photo in `size`, faces drawn; a photo that cannot be opened leaves a grey card."""
-    from PIL import Image, ImageDraw
+    from PIL import Image
 
     from setnet.faces import open_photo
 
     try:
         pixels = open_photo(hit.path).pixels
     except PhotoError:
-        card = Image.new("RGB", size, GREY)
-        ImageDraw.Draw(card).text((20, 20), "not there any more", font=font(20), fill=INK)
-        return card
+        return gone_card(size)
     # Drawn at twice the size and made smaller: smooth lines without a drawing library.
     small = thumbnail(pixels, 2 * max(size))
     ratio = min(2 * size[0] / small.width, 2 * size[1] / small.height, 1.0)
@@ -121,54 +116,19 @@ def _summary(answer: Answer) -> str:
     return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
-def _fitted(text: str, width: int, size: int) -> str:
-    letters = font(size)
-    if letters.getlength(text) <= width:
-        return text
-    while text and letters.getlength(text + "…") > width:
-        text = text[:-1]
-    return text + "…"
-
-
-def _rounded(size: tuple[int, int], radius: int) -> Image:
-    from PIL import Image, ImageDraw
-
-    mask = Image.new("L", (size[0] * 2, size[1] * 2), 0)
-    ImageDraw.Draw(mask).rounded_rectangle([0, 0, size[0] * 2 - 1, size[1] * 2 - 1], radius * 2, fill=255)
-    return mask.resize(size, Image.Resampling.LANCZOS)
-
-
 def _page(answer: Answer, title: str) -> str:
-    template = files("setnet.library.pictures").joinpath("contact_sheet.html").read_text(encoding="utf-8")
     faces = "".join(
-        f'<img src="{_data(p.picture)}" alt="{html.escape(p.name)}" title="{html.escape(p.name)}">'
+        f'<img src="{data_address(p.picture)}" alt="{html.escape(p.name)}" title="{html.escape(p.name)}">'
         for p in answer.people
         if p.picture is not None
     )
-    parts = {
-        "title": html.escape(title),
-        "faces": faces,
-        "summary": html.escape(_summary(answer)),
-        "cards": "\n".join(_card(n, hit, answer) for n, hit in enumerate(answer.hits, 1)),
-    }
-    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], template)
+    cards = (_card(n, hit, answer) for n, hit in enumerate(answer.hits, 1))
+    return page(title, _summary(answer), cards, faces)
 
 
 def _card(number: int, hit: PhotoHit, answer: Answer) -> str:
-    from setnet.faces import open_photo
-
-    name = html.escape(shown(hit.path.name))
-    try:
-        image = thumbnail(open_photo(hit.path).pixels, 640)
-        picture = f'<img src="{_data(jpeg(image, 82))}" alt="{name}" loading="lazy">'
-    except PhotoError:
-        picture = '<p class="gone">not there any more</p>'
     boxes = "".join(_box(mark, hit) for mark in _marks(hit))
-    link = html.escape(hit.path.absolute().as_uri()) if _is_plain(hit.path) else "#"
-    return (
-        f'<figure><a href="{link}">{picture}{boxes}</a><figcaption><b>{number}. '
-        f"{html.escape(_verdict(hit, answer))}</b><span>{name}</span></figcaption></figure>"
-    )
+    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes)
 
 
 def _box(mark: Mark, hit: PhotoHit) -> str:
@@ -185,11 +145,3 @@ def _box(mark: Mark, hit: PhotoHit) -> str:
     lines = f"{'above' if box.y1 / height > 0.88 else 'below'} {side}"
     kind = "match" if mark.sure else "match maybe"
     return f'<i class="{kind}" style="{place}"><em class="{lines}">{html.escape(mark.label)}</em></i>'
-
-
-def _is_plain(path: Path) -> bool:
-    return shown(path) == str(path)
-
-
-def _data(picture: bytes) -> str:
-    return "data:image/jpeg;base64," + base64.b64encode(picture).decode("ascii")

@@ -9,6 +9,7 @@ from setnet.errors import InvalidInputError
 from setnet.system import data_folder
 
 DATABASE, COMMITS, INDEX, THUMBNAILS = "library.db", "library.commits", "index", "thumbnails"
+VLADS = "vlads.db"  # of whole photos, to find near-duplicates; made again when it is gone
 QUARANTINE = "quarantine"  # what a repair, a restored backup or a new description replaced
 REDESCRIBED = "redescribed"  # an index with the descriptors of another model, under way
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder
@@ -18,7 +19,10 @@ NEXT_DATABASE, NEXT_INDEX = "library.db.next", "index.next"
 UNFINISHED_DATABASE, SCRATCH = "library.db.part", "repair.tmp"
 LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
 # In the order in which they are deleted: a record of commits without its database would mean a loss.
-FILES = (UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK)
+FILES = (
+    *(UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
+    *(VLADS, f"{VLADS}-journal"),
+)
 FOLDERS = (INDEX, NEXT_INDEX, REDESCRIBED, SCRATCH, THUMBNAILS, QUARANTINE)
 
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from setnet.web.api import faces, forget, groups, health, index, people, photos, search, session, sets
+from setnet.web.api import (
+    collect,
+    faces,
+    forget,
+    groups,
+    health,
+    index,
+    people,
+    photos,
+    search,
+    session,
+    sets,
+)
 from setnet.web.api.bodies.answers import ProblemAnswer
 
 __all__ = ["api"]
@@ -34,6 +46,6 @@ def api() -> APIRouter:
         },
     )
     # The first is found fastest.
-    for part in (search, health, session, faces, photos, groups, people, index, forget, sets):
+    for part in (search, health, session, faces, photos, groups, people, index, forget, sets, collect):
         routes.include_router(part.routes)
     return routes

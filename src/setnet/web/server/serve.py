@@ -20,6 +20,7 @@ from setnet.errors import StorageError
 from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.server_settings import WebSettings, is_loopback
+from setnet.web.state.annotation_desk import AnnotationDesk
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -34,12 +35,17 @@ def serve(
     sets: str | Path | None = None,
     cors: tuple[str, ...] = (),
     behind_proxy: bool = False,
+    collect: str | Path | None = None,
+    annotator: str = "somebody",
+    again: float = 0.0,
     say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
     On an address that others can reach, and behind a proxy, a token is required: `token`, else
     `SETNET_TOKEN`, else one is made and shown. `say` shows the address, by default through `logging`.
+    With `collect`, the folder of a run of `setnet collect`, the page asks its questions: `annotator` answers,
+    and a share `again` of the faces is asked of a second person too.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     open_to_others = behind_proxy or not is_loopback(host)
@@ -47,8 +53,10 @@ def serve(
         token = secrets.token_urlsafe(24)
     settings = WebSettings(host=host, port=port, token=token, cors=cors, behind_proxy=behind_proxy)
     listening = _bound(settings)
-    app = create_app(library, sets, settings, warm_up=True)
-    address = _address(host, listening.getsockname()[1], token)
+    desk = None if collect is None else AnnotationDesk(Path(collect), annotator, again)
+    app = create_app(library, sets, settings, warm_up=True, desk=desk)
+    view = "" if desk is None else "collect"
+    address = _address(host, listening.getsockname()[1], token, view)
     say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
     if open_to_others:
         say("  Others can reach this address. The token is part of it: give it to those you trust.")
@@ -100,11 +108,13 @@ def _bound(settings: WebSettings) -> socket.socket:
     return listening
 
 
-def _address(host: str, port: int, token: str | None) -> str:
+def _address(host: str, port: int, token: str | None, view: str = "") -> str:
     name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host  # noqa: S104
     name = f"[{name}]" if ":" in name else name
     # After the #, the token stays in the browser: it reaches no log and no other site.
-    return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
+    parts = ([f"token={token}"] if token else []) + ([f"view={view}"] if view else [])
+    shown = f"#{'&'.join(parts)}" if parts else ""
+    return f"http://{name}:{port}/{shown}"
 
 
 def _open_when_up(address: str, say: Callable[[str], None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
@@ -36,8 +36,12 @@ class OpenedFile:
 
 def real_path(library: Library, photo: LibraryPhoto) -> str:
     """Return where the photo really is; refuse what links lead out of the indexed folders."""
-    real = os.path.realpath(photo.path)
-    for folder in library.folders:
+    return _real_below(photo.path, library.folders)
+
+
+def _real_below(path: str | Path, folders: Iterable[Path]) -> str:
+    real = os.path.realpath(path)
+    for folder in folders:
         root = os.path.realpath(folder)
         if real == root or real.startswith(root.rstrip(os.sep) + os.sep):
             return real
@@ -46,7 +50,12 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 
 def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
     """Open a photo's file."""
-    path = real_path(library, photo)
+    return open_below(photo.path, library.folders)
+
+
+def open_below(photo: str | Path, folders: Iterable[Path]) -> OpenedFile:
+    """Open a photo's file, which must really lie below one of the folders."""
+    path = _real_below(photo, folders)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -17,6 +17,7 @@ from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings
+from setnet.web.state.annotation_desk import AnnotationDesk
 from setnet.web.state.cursors import Cursors
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
@@ -31,7 +32,10 @@ T = TypeVar("T")
 class ServerState:
     """The library, the pools, the running index and the counters."""
 
-    def __init__(self, library: Path, sets: Path, settings: WebSettings) -> None:
+    def __init__(
+        self, library: Path, sets: Path, settings: WebSettings, desk: AnnotationDesk | None = None
+    ) -> None:
+        self.desk = desk
         self.settings = settings
         self.library = OpenLibrary(library)
         with self.library.reading() as opened:
@@ -124,3 +128,5 @@ class ServerState:
             threads.close()
         self.sets.close()
         self.library.close()
+        if self.desk is not None:
+            self.desk.close()

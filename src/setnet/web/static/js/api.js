@@ -79,6 +79,11 @@ export const api = {
   forgetFolder: (folder) => post("/forget/folder", { folder }),
   forgetEverything: () => post("/forget/everything", { confirm: "forget everything" }),
   begin: (token) => post("/session", { token }),
+
+  nextQuestion: (annotator) => get("/collect/next", { annotator }),
+  storeAnswer: (answer) => post("/collect/answers", answer),
+  undoAnswer: (annotator) => post("/collect/undo", { annotator }),
+
   indexEvents: () => new EventSource(`${ROOT}/index/events`),
 };
 
@@ -90,4 +95,6 @@ export const urls = {
   face: ({ photo, face }, size = 160) => `${ROOT}/photos/${photo}/faces/${face}/picture?size=${size}`,
   person: (saved) => `${ROOT}${person(saved.id)}/picture?v=${saved.examples}-${saved.cover ?? 0}`,
   example: (id, number) => `${ROOT}${person(id)}/examples/${number}/picture`,
+  questionPhoto: (question) => `${ROOT}/collect/questions/${question.id}/photo`,
+  questionFace: (question) => `${ROOT}/collect/questions/${question.id}/face`,
 };

@@ -2,6 +2,7 @@
 
 import { api, onTokenNeeded } from "./api.js";
 import { answered } from "./dialogs.js";
+import { CollectView } from "./collect_view.js";
 import { plural } from "./dom.js";
 import { IndexView } from "./index_view.js";
 import { PeopleView } from "./people/people_view.js";
@@ -10,7 +11,7 @@ import { addPerson, query } from "./search/query.js";
 import { SearchView } from "./search/search_view.js";
 import { toast } from "./toasts.js";
 
-const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet" };
+const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet", collect: "Annotate · setnet" };
 const section = (name) => document.getElementById(`view-${name}`);
 
 let prompting = null;
@@ -36,14 +37,17 @@ const views = {
   people: () => people.show(),
   person: () => person.show(),
   index: (now) => index.show(now),
+  collect: (now) => collect.show(now),
 };
 const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; return refresh(); } });
 const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
+const collect = new CollectView(section("collect"));
 
 async function status() {
   const now = await api.status();
   document.getElementById("library-size").textContent = plural(now.photos, "photo");
+  document.querySelector("nav [data-view=collect]").hidden = now.collect === null;
   return now;
 }
 
@@ -76,9 +80,11 @@ async function show() {
 }
 
 async function begin() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  const given = new URLSearchParams(location.hash.slice(1));
+  const token = given.get("token");
+  const view = given.get("view");
+  if (token || view) history.replaceState(null, "", location.pathname + (view ? `#${view}` : ""));
   if (token) {
-    history.replaceState(null, "", location.pathname);
     try { await api.begin(token); } catch (error) { toast(error.message, "error"); }
   }
   addEventListener("hashchange", show);

@@ -1,0 +1,127 @@
+"""`setnet collect annotate`, `answers`, `calibrate`: the part of a person, and its thresholds."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from setnet.cli.collect.run_options import RunArgument
+from setnet.cli.output import print_json, print_table, say
+from setnet.cli.shared_options import JsonOption, make_app
+
+app = make_app()
+
+AnnotatorOption = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who answers [default: the name of the login].", show_default=False),
+]
+
+
+@app.command()
+def annotate(
+    run: RunArgument,
+    answers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Take answers from a .jsonl or .csv file instead.")
+    ] = None,
+    annotator: AnnotatorOption = None,
+    again: Annotated[
+        float,
+        typer.Option(min=0, max=1, help="Share of faces asked of a second person too, to measure agreement."),
+    ] = 0.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 8422,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Answer the questions: one face at a time in the web page, or from a file.
+
+    Keys of the page: 1 to 5 for a name, 0 or u for unknown, d to drop the photo, z to undo. Every answer is
+    on the disk before the next question comes.
+    """
+    from setnet.collect import AnnotationQueue, CollectRun, import_answers
+
+    opened, who = CollectRun.open(run), annotator or _login()
+    if answers is None:
+        from setnet.web import serve
+
+        serve(
+            opened.path / "library",
+            port=port,
+            open_page=open_page,
+            collect=opened.path,
+            annotator=who,
+            again=again,
+            say=say,
+        )
+        return
+    with opened.locked("answers"):
+        queue = AnnotationQueue(opened, again)
+        done = import_answers(queue, answers, who)
+        state = queue.state()
+    if done.not_asked:
+        say(f"note: {done.not_asked:,} answers are about faces that are not asked")
+    typer.echo(
+        f"{done.stored:,} answers stored, {done.known:,} were there; "
+        f"{state.answered:,} of {state.questions:,} questions answered"
+    )
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # no name for the user's number
+        return "somebody"
+
+
+@app.command()
+def answers(
+    run: RunArgument,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="A .jsonl or .csv file to write.")],
+) -> None:
+    """Export all answers with their times and who gave them; `annotate --answers` reads the file."""
+    from setnet.collect import CollectRun, export_answers
+
+    typer.echo(f"{out}: {export_answers(CollectRun.open(run), out):,} answers")
+
+
+@app.command()
+def calibrate(
+    run: RunArgument,
+    precision: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Precision to reach.")] = 0.99,
+    apply: Annotated[bool, typer.Option("--apply", help="Put them into the run's settings.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Find the thresholds of equal precision for the descriptor in use, by the portraits alone.
+
+    Each portrait is tried with its person in the list, and as a stranger with that name taken out.
+    """
+    from dataclasses import asdict
+
+    from setnet.collect import CollectRun, calibrate_rules, gallery
+
+    opened = CollectRun.open(run)
+    found = calibrate_rules(gallery(opened), opened.settings.rules, opened.settings.strangers, precision)
+    if apply:
+        values = {each.name: each.suggested for each in found.thresholds}
+        CollectRun.begin(run, **values)
+    if json:
+        print_json(asdict(found))
+        return
+    print_table(
+        ["threshold", "in use", "precision", "suggested", "precision of it"],
+        [
+            (
+                each.name,
+                f"{each.value:.2f}",
+                f"{each.precision:.4f}",
+                f"{each.suggested:.2f}",
+                f"{each.suggested_precision:.4f}",
+            )
+            for each in found.thresholds
+        ],
+        right=["in use", "precision", "suggested", "precision of it"],
+    )
+    typer.echo(f"measured on {found.portraits:,} portraits of {found.people:,} people")
+    if apply:
+        typer.echo("the run has these thresholds now: `setnet collect run` labels anew")

@@ -1,0 +1,1 @@
+"""Who each face is: scores, rules, and a person's answers."""

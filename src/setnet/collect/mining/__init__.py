@@ -1,0 +1,1 @@
+"""Pairs of people who are together, and the photos of each pair."""

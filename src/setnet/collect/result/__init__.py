@@ -1,0 +1,1 @@
+"""The data set: labels, split, statistics, queries, distractors, and how to read it."""

@@ -1,0 +1,1 @@
+"""How well `setnet collect` does: an archive of LFW pictures with captions, and what is made of it."""

@@ -1,0 +1,1 @@
+"""Near-duplicates: copies of one photograph, resized, cropped, recompressed, recoloured or mirrored."""

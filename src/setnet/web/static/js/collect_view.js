@@ -1,0 +1,101 @@
+// The questions of `setnet collect`: one face at a time with its photo, caption and best names, answered by keys.
+
+import { api, urls } from "./api.js";
+import { h, plural } from "./dom.js";
+import { toast } from "./toasts.js";
+
+const UNKNOWN_KEYS = new Set(["0", "u"]);
+
+export class CollectView {
+  constructor(section) {
+    this.section = section;
+    this.busy = false;
+    this.question = null;
+    this.progress = h("progress", { "aria-label": "Faces answered", max: 1, value: 0 });
+    this.count = h("p", { class: "muted", id: "collect-count", "aria-live": "polite" });
+    this.desk = h("div", { class: "collect-desk" });
+    section.append(
+      h("div", { class: "view-head" }, h("h1", { id: "collect-title" }, "Who is this?"), this.count),
+      this.progress, this.desk);
+    addEventListener("keydown", (event) => this.pressed(event));
+  }
+
+  async show(now) {
+    if (now.collect === null) {
+      this.desk.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "Nothing to annotate"),
+        h("p", {}, "Start the server with a run: setnet collect annotate RUN")));
+      return;
+    }
+    this.annotator ??= now.collect;
+    await this.change(() => api.nextQuestion(this.annotator));
+  }
+
+  async change(call) {
+    if (this.busy) return;
+    this.busy = true;
+    try {
+      const answer = await call();
+      this.question = answer.question;
+      this.draw(answer.state);
+    } catch (error) { toast(error.message, "error"); } finally { this.busy = false; }
+  }
+
+  draw(state) {
+    this.progress.max = Math.max(1, state.questions);
+    this.progress.value = state.answered;
+    this.count.textContent = `${state.answered.toLocaleString()} of ${plural(state.questions, "face")} answered, ${state.own.toLocaleString()} by ${this.annotator}`;
+    const question = this.question;
+    if (!question) {
+      this.desk.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "All answered"),
+        h("p", {}, "Next: setnet collect result RUN --out DIR"), this.act("z", "Undo the last answer", () => this.undo())));
+      return;
+    }
+    this.desk.replaceChildren(this.photo(question), h("div", { class: "collect-side" },
+      h("img", { class: "collect-face", src: urls.questionFace(question), alt: "The face in question", width: 160, height: 160 }),
+      h("blockquote", { class: "collect-text" }, question.text),
+      h("ol", { class: "collect-names" }, question.best.map((best, place) => this.name(best, place, question))),
+      h("div", { class: "collect-acts" },
+        this.act("u", "Unknown", () => this.answer("unknown")),
+        this.act("d", "Drop photo", () => this.answer("drop photo")),
+        this.act("z", "Undo", () => this.undo()))));
+  }
+
+  photo(question) {
+    const [x0, y0, x1, y1] = question.box;
+    const share = (part, whole) => `${(100 * part) / whole}%`;
+    return h("figure", { class: "collect-photo" },
+      h("img", { src: urls.questionPhoto(question), alt: "The photo", style: { aspectRatio: `${question.width} / ${question.height}` } }),
+      h("div", { class: "collect-box", style: { left: share(x0, question.width), top: share(y0, question.height), width: share(x1 - x0, question.width), height: share(y1 - y0, question.height) } }));
+  }
+
+  name(best, place, question) {
+    const searched = question.query.includes(best.name);
+    return h("li", {}, h("button", { type: "button", class: "button", "data-key": place + 1, onclick: () => this.answer("name", best.name) },
+      h("kbd", {}, String(place + 1)), h("span", { class: "collect-name" }, best.name),
+      searched && h("span", { class: "collect-mark" }, "in the query"),
+      h("span", { class: "muted small" }, best.score.toFixed(2))));
+  }
+
+  act(key, text, onclick) {
+    return h("button", { type: "button", class: "button", "data-key": key, onclick }, h("kbd", {}, key), text);
+  }
+
+  answer(answer, name = null) {
+    if (this.question) this.change(() => api.storeAnswer({ annotator: this.annotator, question: this.question.id, answer, name }));
+  }
+
+  undo() { this.change(() => api.undoAnswer(this.annotator)); }
+
+  pressed(event) {
+    if (this.section.hidden || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.target.closest?.("input, select, textarea, dialog")) return;
+    const key = event.key.toLowerCase();
+    const best = this.question?.best[Number(key) - 1];
+    if (best) this.answer("name", best.name);
+    else if (UNKNOWN_KEYS.has(key)) this.answer("unknown");
+    else if (key === "d") this.answer("drop photo");
+    else if (key === "z") this.undo();
+    else return;
+    event.preventDefault();
+  }
+}

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
+from setnet.library import photo_vlad, photo_vlads
+from setnet.library.duplicates.candidates import FLOOR, candidates
+from setnet.library.duplicates.dense_sift import small_grey
+from setnet.library.duplicates.find import AGREEMENT
+from setnet.library.duplicates.registration import Keypoints, agreement
+
+
+def test_a_vlad_has_unit_length_and_a_flat_photo_none(selfie: Callable[[str], Any]) -> None:
+    assert np.linalg.norm(photo_vlad(selfie("P001"))) == pytest.approx(1.0, abs=1e-5)
+    assert not photo_vlad(np.full((80, 120, 3), 128, np.uint8)).any()
+
+
+def test_the_second_vlad_is_that_of_the_mirrored_photo(selfie: Callable[[str], Any]) -> None:
+    photo = selfie("P001")
+    turned = photo_vlads(np.ascontiguousarray(photo[:, ::-1]))
+    assert np.allclose(photo_vlads(photo)[1], turned[0], atol=0.05)
+
+
+@pytest.mark.parametrize("kind", list(ALTERATIONS))
+def test_a_copy_is_a_candidate_and_agrees(kind: str, selfie: Callable[[str], Any]) -> None:
+    photo = selfie("P001")
+    copy = altered(photo, kind, seed=3)
+    vlads = np.stack([photo_vlads(p) for p in (photo, copy, selfie("P003"))])
+    found = [c for c in candidates(vlads) if (c.one, c.other) == (0, 1)]
+    assert found, f"{vlads[0] @ vlads[1].T} are below {FLOOR}"
+    best = found[0]
+    assert best.mirrored == kind.startswith("mirrored")
+    seen = copy[:, ::-1] if best.mirrored else copy
+    keypoints = [Keypoints.of(small_grey(np.ascontiguousarray(p))) for p in (photo, seen, selfie("P003"))]
+    assert agreement(keypoints[0], keypoints[1]) >= AGREEMENT
+    assert agreement(keypoints[0], keypoints[2]) < AGREEMENT / 2
+
+
+def test_many_vlads_are_compared_in_cells_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    from setnet.library.duplicates import candidates as module
+
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=(1000, 2, 256)).astype(np.float32)
+    copies = first[:100] + 0.5 * rng.normal(size=(100, 2, 256)).astype(np.float32)
+    copies[50:] = copies[50:, ::-1]  # mirrored
+    vlads = np.concatenate([first, copies])
+    vlads /= np.linalg.norm(vlads, axis=2, keepdims=True)
+    exact = candidates(vlads)
+    monkeypatch.setattr(module, "_EXACT", 500)
+    assert {(c.one, c.other, c.mirrored) for c in candidates(vlads)} == {
+        (c.one, c.other, c.mirrored) for c in exact
+    }
+    assert [(i, 1000 + i, i >= 50) in {(c.one, c.other, c.mirrored) for c in exact} for i in range(100)] == [
+        True
+    ] * 100
