@@ -5,11 +5,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from postgres_server import CAREFUL, PostgresServer
-from sets_world import sets_world
 
+from postgres_server import CAREFUL, PostgresServer
 from setnet.errors import InvalidInputError, SetNetError, StorageError
 from setnet.sources import PostgresSets, shown_uri
+from sets_world import sets_world
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from postgres_server import PostgresServer
 
+from postgres_server import PostgresServer
 from setnet.errors import InvalidInputError
 from setnet.index import SetIndex
 from setnet.sources import PostgresSets
