@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.index import greedy_matches
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
 
 Floats = NDArray[np.float32]
@@ -115,13 +114,47 @@ def element_similarities(
     vectors = change(world.descriptors)
     similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
     for size in faces:
+        best = _BestMembers(similarity, np.ascontiguousarray(world.faces[:, :size].T))
+        yield PairSimilarities(best.pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
 
-        def pair(a: int, b: int, members: NDArray[np.int64] = world.faces[:, :size]) -> Floats:
-            both = np.stack([similarity[a][members], similarity[b][members]], axis=1)
-            matched = np.take_along_axis(both, greedy_matches(both)[..., None], axis=2)
-            return np.ascontiguousarray(matched[..., 0].T)
 
-        yield PairSimilarities(pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
+class _BestMembers:
+    """Greedy matching of two query faces: each takes its best member of a set, unless both want the same one.
+
+    Parameters
+    ----------
+    similarity
+        (examples, faces).
+    members
+        (size, N) faces of each set; two or more per set.
+    """
+
+    def __init__(self, similarity: Floats, members: NDArray[np.int64]) -> None:
+        self.similarity, self.members = similarity, members
+        self._known: dict[int, tuple[NDArray[np.uint8], Floats, Floats]] = {}
+
+    def pair(self, first: int, second: int) -> Floats:
+        """Return (2, N): the similarities of two query faces with the members they are matched with."""
+        (where_a, best_a, next_a), (where_b, best_b, next_b) = self._best(first), self._best(second)
+        clash, ahead = where_a == where_b, best_a >= best_b
+        return np.stack(
+            [np.where(clash & ~ahead, next_a, best_a), np.where(clash & ahead, next_b, best_b)]
+        )
+
+    def _best(self, example: int) -> tuple[NDArray[np.uint8], Floats, Floats]:
+        """Return where the most similar member of each set is, its similarity, and that of the second."""
+        if example not in self._known:
+            row = self.similarity[example]
+            best, where = row[self.members[0]], np.zeros(self.members.shape[1], np.uint8)
+            second = np.full_like(best, -np.inf)
+            for place, column in enumerate(self.members[1:], 1):
+                value = row[column]
+                better = value > best
+                second = np.where(better, best, np.maximum(second, value))
+                where[better] = place
+                best = np.maximum(best, value)
+            self._known[example] = where, best, second
+        return self._known[example]
 
 
 @dataclass(frozen=True)
