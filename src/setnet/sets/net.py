@@ -38,7 +38,7 @@ class SetNet:
 
     def __init__(self, head: Head, fingerprint: str = "") -> None:
         self.head = head
-        # Of the file it came from: an index distinguishes heads of one name by it.
+        # Of the file as it was made: an index distinguishes heads of one name by it.
         self.fingerprint = fingerprint
         self.name, self.logistic = head.name, head.logistic
         self.element_dim: int | None = head.element_dim
@@ -62,7 +62,7 @@ class SetNet:
                 raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
             path = path_of(name_or_path)
         head = Head.load(path)
-        return cls(head, f"{zlib.crc32(path.read_bytes()):08x}")
+        return cls(head, str(head.about.get("fingerprint") or f"{zlib.crc32(path.read_bytes()):08x}"))
 
     def save(self, path: str | Path, *, half: bool = True) -> None:
         """Write the head to a file that `load` reads; weights as float16 unless ``half`` is false."""

@@ -137,9 +137,7 @@ class _BestMembers:
         """Return (2, N): the similarities of two query faces with the members they are matched with."""
         (where_a, best_a, next_a), (where_b, best_b, next_b) = self._best(first), self._best(second)
         clash, ahead = where_a == where_b, best_a >= best_b
-        return np.stack(
-            [np.where(clash & ~ahead, next_a, best_a), np.where(clash & ahead, next_b, best_b)]
-        )
+        return np.stack([np.where(clash & ~ahead, next_a, best_a), np.where(clash & ahead, next_b, best_b)])
 
     def _best(self, example: int) -> tuple[NDArray[np.uint8], Floats, Floats]:
         """Return where the most similar member of each set is, its similarity, and that of the second."""
@@ -205,12 +203,15 @@ def measured_elements(
     faces: Sequence[int] = FACES,
     depth: int = 10,
     logistic: Logistic = ELEMENT_LOGISTIC,
+    name: str = "descriptor per element",
+    bytes_per_face: int | None = None,
+    change: Callable[[Floats], Floats] = unit,
+    stored: Callable[[Floats], Floats] = lambda rows: rows,
 ) -> StressResult:
-    """Run the test with every face stored: the upper bound, faces matched greedily and never twice."""
+    """Run the test with every face stored, in floats or codes, faces matched greedily and never twice."""
     test = StressTest(world, (depth,))
-    values = [test.ndcg(one, logistic)[0] for one in element_similarities(test, faces)]
-    size = int(np.mean(faces) * codec.row_bytes(world.descriptors.shape[1], 32))
-    name = "descriptor per element"
+    values = [test.ndcg(one, logistic)[0] for one in element_similarities(test, faces, change, stored)]
+    size = int(np.mean(faces) * (bytes_per_face or codec.row_bytes(world.descriptors.shape[1], 32)))
     return StressResult(name, size, logistic, depth, tuple(faces), *_with_draws(values, test))
 
 
@@ -221,13 +222,16 @@ def _with_draws(
     return np.array(values), np.array([people_draws([one.mean(axis=0)], [queries]) for one in values])
 
 
-def gap_closed(method: StressResult, mean: StressResult, elements: StressResult) -> NDArray[np.float64]:
-    """Return the share of the gap between mean pooling and descriptor-per-element closed, in percent.
+def gap_closed(
+    method: StressResult, mean: StressResult, bounds: Sequence[StressResult]
+) -> NDArray[np.float64]:
+    """Return the share of the gap between mean pooling and the best upper bound closed, in percent.
 
     NaN where there is no gap.
     """
+    best = np.max([bound.means for bound in bounds], axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return 100.0 * (method.means - mean.means) / (elements.means - mean.means)
+        return np.asarray(100.0 * (method.means - mean.means) / (best - mean.means))
 
 
 def first_ranks(scores: NDArray[np.floating], depth: int) -> NDArray[np.int64]:
