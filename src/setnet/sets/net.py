@@ -102,6 +102,24 @@ class SetNet:
         rows = np.asarray(elements)
         return self.pool(rows, np.ones(len(rows), dtype=np.int64))
 
+    def contributions(self, elements: ArrayLike) -> Floats | None:
+        """Return (n, D) what each element adds to a set: `pool` is the sum of its members' at unit length.
+
+        None where the output layers are not linear. With it, many sets of few different elements take one
+        lift per element.
+        """
+        if not all(layer.linear for layer in self.head.output):
+            return None
+        rows, sizes = self._checked(elements, np.ones(len(np.asarray(elements)), dtype=np.int64))
+        added = np.empty((len(rows), self.dim), dtype=np.float32)
+        for start in range(0, len(rows), CHUNK):
+            piece = slice(start, start + CHUNK)
+            vectors = self._sums(rows[piece], sizes[piece])
+            for layer in self.head.output:
+                vectors = layer.mapped(vectors)
+            added[piece] = vectors
+        return added
+
     def score(self, set_vectors: ArrayLike, queries: ArrayLike) -> NDArray[np.float64]:
         """Return each set's summed score over the query elements: the sum of sigmoid(w <v, q> + b).
 

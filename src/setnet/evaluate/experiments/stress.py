@@ -116,11 +116,11 @@ def run_stress(
         for number in range(worlds)
     ]
     run.note(world=halves.name, queries=len(tests[0].world.queries), examples=len(tests[0].examples))
-    for name in methods.not_applicable:
-        run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
     for name in todo:
         run.say(name)
         run.add(_row(name, methods, tests))
+    for name in methods.not_applicable:
+        run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
 
 
 def _elements_kept(methods: Methods) -> dict[str, tuple[bool, int]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, SetNet, codec, unit
 
 Floats = NDArray[np.float32]
 FACES = (2, 3, 4, 5)
@@ -89,15 +89,28 @@ def set_similarities(
     """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
     world = test.world
     queries = aggregator.describe(world.descriptors[test.examples]).T
+    # of a few thousand faces in many sets each is lifted once, where that is enough
+    added = aggregator.contributions(world.descriptors) if isinstance(aggregator, SetNet) else None
     for size in faces:
         table = np.empty((len(test.examples), len(world.faces)), dtype=np.float32)
         for start in range(0, len(world.faces), SETS_AT_ONCE):
             members = world.faces[start : start + SETS_AT_ONCE, :size]
-            counts = np.full(len(members), size, dtype=np.int64)
-            codes = aggregator.encode(world.descriptors[members.ravel()], counts)
+            if added is not None:
+                codes = codec.encode(_summed(added, members), aggregator.bits)
+            else:
+                counts = np.full(len(members), size, dtype=np.int64)
+                codes = aggregator.encode(world.descriptors[members.ravel()], counts)
             vectors = codec.decode(codes, aggregator.dim, aggregator.bits)
             table[:, start : start + len(members)] = (vectors @ queries).T
         yield PairSimilarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
+
+
+def _summed(added: Floats, members: NDArray[np.int64]) -> Floats:
+    """Return the unit-norm sum over the members of each set."""
+    total = added[members[:, 0]]
+    for column in members.T[1:]:
+        total += added[column]
+    return unit(total)
 
 
 def element_similarities(
