@@ -28,7 +28,7 @@ from setnet.library import read_descriptors
 from setnet.sets import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
 
 Floats = NDArray[np.float32]
-CALIBRATION_SETS = 32_000
+CALIBRATION_SETS = 16_000
 REPEATS = 10
 SHIPPED = path_of("sface-128").parent
 
@@ -144,6 +144,7 @@ def evaluate_heads(
     kept = [_Kept("descriptor per element", 32), *(_Kept(code_name(bits), bits) for bits in CODE_BITS)]
     if weighted := _discriminant_of(heads):
         kept.insert(1, _Kept("descriptor per element, weighted", 32, weighted))
+        kept.append(_Kept(f"{code_name(1)}, weighted", 1, weighted))
     logistics = [one.calibrated(training) for one in kept]
     evaluations = []
     for photos, test in tests.items():

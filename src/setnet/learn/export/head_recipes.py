@@ -2,9 +2,9 @@
 
 Three shapes. *Lift*: products of pairs of discriminant directions and, with a smaller share, the directions
 themselves are summed, rotated, and stored at one bit per dimension; the directions come from a strongly
-shrunk linear discriminant analysis. *Mean*: the directions alone, summed in floats. *Vlad*: the paper's layout
-as centred mean pooling, kept for indexes made with it. Heads trained by gradient are made by `setnet train
-sets` and `setnet train export`.
+shrunk linear discriminant analysis. *Mean*: the directions alone, summed in floats. *Vlad*: the paper's
+layout as centred mean pooling, kept for indexes made with it. Heads trained by gradient are made by `setnet
+train sets` and `setnet train export`.
 """
 
 from __future__ import annotations
