@@ -220,7 +220,8 @@ class Blocks:
         """Return each group of m dimensions times its block, groups and dimensions swapped."""
         groups, inner, outer = self.blocks.shape
         grouped = rows.reshape(len(rows), groups, inner).transpose(1, 0, 2)
-        return np.matmul(grouped, self.blocks).transpose(1, 2, 0).reshape(len(rows), groups * outer)
+        mixed: Floats = np.matmul(grouped, self.blocks).transpose(1, 2, 0)
+        return mixed.reshape(len(rows), groups * outer)
 
     def apply(self, rows: Floats) -> Floats:
         """Return the same at unit length."""
