@@ -129,7 +129,7 @@ def test_files_that_are_no_heads_are_named(tmp_path: Path) -> None:
 
 def test_shipped_heads_are_listed_and_load() -> None:
     listed = setnet.sets.heads()
-    assert {"sface-128", "sface-128d", "sface-512"} <= {head.name for head in listed}
+    assert {"sface-128", "sface-128d", "sface-128w", "sface-512"} <= {head.name for head in listed}
     total = 0
     for head in listed:
         net = SetNet.load(head.name)
@@ -143,7 +143,7 @@ def test_the_promised_sizes() -> None:
     sizes = {head.name: (head.dim, head.bytes_per_item) for head in setnet.sets.heads()}
     assert sizes["sface-512"][1] == 512
     assert sizes["sface-128"][1] == 128
-    assert sizes["sface-128d"] == (128, 512)
+    assert sizes["sface-128d"] == sizes["sface-128w"] == (128, 512)
 
 
 def test_an_unknown_name_gets_the_list() -> None:

@@ -78,6 +78,16 @@ def test_a_set_of_one_before_quantisation_is_the_query_descriptor(head: Head) ->
 
 
 @pytest.mark.parametrize("head", HEADS, ids=lambda h: f"{h.name}-{h.bits}")
+def test_a_set_vector_is_the_sum_of_its_contributions(head: Head) -> None:
+    net, rows = SetNet(head), np.random.default_rng(3).standard_normal((6, head.element_dim))
+    added = net.contributions(rows)
+    if added is None:
+        assert any(isinstance(layer, Affine) and layer.bias is not None for layer in head.output)
+        return
+    np.testing.assert_allclose(unit(added[:2] + added[2:4]), net.pool(rows[[0, 2, 1, 3]], [2, 2]), atol=1e-5)
+
+
+@pytest.mark.parametrize("head", HEADS, ids=lambda h: f"{h.name}-{h.bits}")
 def test_aggregate_is_what_the_stored_bytes_say(head: Head) -> None:
     made = SetNet(head)
     elements = floats(np.random.default_rng(4), 12, 16)

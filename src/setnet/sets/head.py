@@ -33,7 +33,8 @@ Metadata: the one key ``setnet`` holds JSON::
      "about": {...}}
 
 ``descriptor`` names the face descriptors it was made for, ``about`` says how it was made and how good it is
-(free JSON). `Head.save` and `Head.load` are the only writers and readers.
+(free JSON); a ``fingerprint`` in it is that of the file before its figures were written, which indexes made
+with the head know it by. `Head.save` and `Head.load` are the only writers and readers.
 """
 
 from __future__ import annotations

@@ -175,12 +175,21 @@ class Affine:
             raise ModelError(f"affine layer does not take {dim} dimensions")
         return out
 
-    def apply(self, rows: Floats) -> Floats:
-        """Return unit(rows W + b)."""
+    @property
+    def linear(self) -> bool:
+        """Whether it adds nothing: the layer of a sum is then the sum of the layers."""
+        return self.bias is None
+
+    def mapped(self, rows: Floats) -> Floats:
+        """Return rows W + b."""
         rows = rows.copy() if self.weight is None else rows @ self.weight
         if self.bias is not None:
             rows += self.bias
-        return to_unit(rows)
+        return rows
+
+    def apply(self, rows: Floats) -> Floats:
+        """Return unit(rows W + b)."""
+        return to_unit(self.mapped(rows))
 
 
 @dataclass(frozen=True)
@@ -202,12 +211,21 @@ class Blocks:
             raise ModelError(f"blocks of shape {self.blocks.shape} do not take {dim} dimensions")
         return int(groups * outer)
 
-    def apply(self, rows: Floats) -> Floats:
-        """Return each group of m dimensions times its block, groups and dimensions swapped, unit length."""
+    @property
+    def linear(self) -> bool:
+        """Always: it only multiplies."""
+        return True
+
+    def mapped(self, rows: Floats) -> Floats:
+        """Return each group of m dimensions times its block, groups and dimensions swapped."""
         groups, inner, outer = self.blocks.shape
         grouped = rows.reshape(len(rows), groups, inner).transpose(1, 0, 2)
-        mixed = np.matmul(grouped, self.blocks).transpose(1, 2, 0)
-        return to_unit(mixed.reshape(len(rows), groups * outer))
+        mixed: Floats = np.matmul(grouped, self.blocks).transpose(1, 2, 0)
+        return mixed.reshape(len(rows), groups * outer)
+
+    def apply(self, rows: Floats) -> Floats:
+        """Return the same at unit length."""
+        return to_unit(self.mapped(rows))
 
 
 # One lift of a prepared element; a head's branches are normalised, weighted by their share and concatenated.

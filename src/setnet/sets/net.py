@@ -38,7 +38,7 @@ class SetNet:
 
     def __init__(self, head: Head, fingerprint: str = "") -> None:
         self.head = head
-        # Of the file it came from: an index distinguishes heads of one name by it.
+        # Of the file as it was made: an index distinguishes heads of one name by it.
         self.fingerprint = fingerprint
         self.name, self.logistic = head.name, head.logistic
         self.element_dim: int | None = head.element_dim
@@ -62,7 +62,7 @@ class SetNet:
                 raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
             path = path_of(name_or_path)
         head = Head.load(path)
-        return cls(head, f"{zlib.crc32(path.read_bytes()):08x}")
+        return cls(head, str(head.about.get("fingerprint") or f"{zlib.crc32(path.read_bytes()):08x}"))
 
     def save(self, path: str | Path, *, half: bool = True) -> None:
         """Write the head to a file that `load` reads; weights as float16 unless ``half`` is false."""
@@ -101,6 +101,24 @@ class SetNet:
         """Return query descriptors: each element as a set of one, never quantised; (n, D) float32."""
         rows = np.asarray(elements)
         return self.pool(rows, np.ones(len(rows), dtype=np.int64))
+
+    def contributions(self, elements: ArrayLike) -> Floats | None:
+        """Return (n, D) what each element adds to a set: `pool` is the sum of its members' at unit length.
+
+        None where the output layers are not linear. With it, many sets of few different elements take one
+        lift per element.
+        """
+        if not all(layer.linear for layer in self.head.output):
+            return None
+        rows, sizes = self._checked(elements, np.ones(len(np.asarray(elements)), dtype=np.int64))
+        added = np.empty((len(rows), self.dim), dtype=np.float32)
+        for start in range(0, len(rows), CHUNK):
+            piece = slice(start, start + CHUNK)
+            vectors = self._sums(rows[piece], sizes[piece])
+            for layer in self.head.output:
+                vectors = layer.mapped(vectors)
+            added[piece] = vectors
+        return added
 
     def score(self, set_vectors: ArrayLike, queries: ArrayLike) -> NDArray[np.float64]:
         """Return each set's summed score over the query elements: the sum of sigmoid(w <v, q> + b).

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.data.labelled_people import Halves
-from setnet.evaluate.experiments.orthogonality import gram_difference, run_orthogonality
+from setnet.evaluate.experiments.orthogonality import gram_difference, gram_draws, run_orthogonality
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run, mean_and_error
 
@@ -15,6 +15,7 @@ def test_orthogonality_of_known_directions(halves: Halves, methods: Methods) -> 
     rng = np.random.default_rng(0)
     random = rng.standard_normal((2000, 64))
     assert gram_difference(random) / (2000 / np.sqrt(64)) == pytest.approx(1.0, abs=0.03)
+    assert np.mean(gram_draws(random)) == pytest.approx(gram_difference(random), rel=0.01)
     same = (
         np.ones((20, 4)) + 0.001 * np.repeat(rng.standard_normal((1, 4)), 20, axis=0) * np.arange(20)[:, None]
     )

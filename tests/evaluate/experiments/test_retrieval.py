@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from setnet.evaluate.experiments.query_runs import QueryRunner
-from setnet.evaluate.experiments.retrieval import run_retrieval
+from setnet.evaluate.experiments.retrieval import ELEMENTS, run_retrieval
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run
 from setnet.evaluate.worlds.worlds import SimulatedWorld
@@ -17,7 +17,10 @@ def test_retrieval_rows_and_three_examples_help(model: VirtualPeople, methods: M
     run = Run("retrieval", {})
     run_retrieval(run, world, methods, ["mean"], QueryRunner(world, 20, 10, repeats=2))
     sets = ["mean", "mean, query agg.", "mean, mean of scores", "mean, max of scores"]
-    assert list(run.rows) == [*sets, *(f"element codes, {bits}" for bits in ("8 bits", "4 bits", "1 bit"))]
+    codes = [f"element codes, {bits}" for bits in ("8 bits", "4 bits", "1 bit")]
+    assert list(run.rows) == [*sets, ELEMENTS, *codes, *methods.not_applicable]
+    assert "gm" in methods.not_applicable
+    assert not run.rows["gm"].values, "a mean of |x| says nothing of descriptors with signs"
     values = run.rows["mean"].values
     assert np.mean(values["ndcg10 n3"]) > np.mean(values["ndcg10 n1"])
     assert "ndcg10 n1" not in run.rows["mean, max of scores"].values

@@ -21,7 +21,14 @@ def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_p
 
     path = tmp_path / "stress.json"
     start = partial(
-        run_stress, halves=halves, methods=methods, names=["mean", "mean +W"], sets=500, queries=10, repeats=2
+        run_stress,
+        halves=halves,
+        methods=methods,
+        names=["mean", "mean +W"],
+        sets=500,
+        queries=10,
+        repeats=2,
+        worlds=2,
     )
     with pytest.raises(KeyboardInterrupt):
         start(Run("stress", {"a": 1}, path, partial(stop_at, "mean +W")))
@@ -30,8 +37,8 @@ def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_p
     assert list(run.rows) == ["mean"]
     start(run)
     assert "mean" not in [now.doing for now in said]
-    assert said[-1].done == 3
-    assert {"mean", "mean +W", ELEMENTS} <= set(run.rows)
+    assert {"mean", "mean +W", ELEMENTS, "element codes, 1 bit"} <= set(run.rows)
+    assert len(run.rows["mean +W"].values["ndcg10@5"]) == 4, "two repeats in each of two worlds"
     assert mean_and_error(run.rows[ELEMENTS].values["ndcg10@5"]) > mean_and_error(
         run.rows["mean"].values["ndcg10@5"]
     )

@@ -43,12 +43,13 @@ def test_per_element_beats_the_mean_and_the_mean_falls_with_more_faces(world: St
     assert (elements.means >= mean.means - 0.5).all()
 
 
-def test_the_gap_is_that_between_mean_and_elements() -> None:
+def test_the_gap_is_that_between_the_mean_and_the_best_bound() -> None:
     def result(*means: float) -> StressResult:
         values = np.array(means)[:, None, None]
         return StressResult("x", 1, ELEMENT_LOGISTIC, 10, (2, 3, 4), values, values[:, 0])
 
-    closed = gap_closed(result(85, 90, 70), result(80, 60, 70), result(90, 100, 70))
+    bounds = [result(90, 80, 70), result(85, 100, 70)]
+    closed = gap_closed(result(85, 90, 70), result(80, 60, 70), bounds)
     np.testing.assert_allclose(closed, [50, 75, np.nan])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from setnet.errors import InvalidInputError, PhotoError
+from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.data.group_photos import Album, compose_album, read_album
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.measures import ndcg, ranking_measures
@@ -83,7 +84,8 @@ def _measure(
         faces_found=sum(map(len, found.values())),
         queries=len(queries),
     )
-    run.add(Row(DETECTED, _detector_values(queries, found, repeats), bound=True))
+    detected = _detector_values(queries, found, repeats)
+    run.add(Row(DETECTED, detected.values, bound=True, draws=detected.draws))
     for mode in MODES:
         if not run.has(mode):
             run.say(mode)
@@ -179,20 +181,18 @@ def _found_people(album: Album, library: Library) -> dict[str, set[str]]:
     return found
 
 
-def _detector_values(
-    queries: Sequence[_Query], found: dict[str, set[str]], repeats: int
-) -> dict[str, list[float]]:
+def _detector_values(queries: Sequence[_Query], found: dict[str, set[str]], repeats: int) -> Measured:
     """Return the measures of ranking by truly found faces: what the detector alone would cost."""
     rankings = []
     for query in queries:
         held = {name: len(who & set(query.people)) for name, who in found.items()}
         order = sorted(held, key=lambda name: (-held[name], name))
         rankings.append([name for name in order if held[name]])
-    return {key: [value] * repeats for key, value in _measures(rankings, queries).items()}
+    return _measured([rankings] * repeats, queries)
 
 
 def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Examples, repeats: int) -> Row:
-    values: dict[str, list[float]] = {}
+    repeated = []
     seconds = []
     for repeat in range(repeats):
         rankings = []
@@ -200,18 +200,23 @@ def _mode_row(mode: str, queries: Sequence[_Query], library: Library, faces: _Ex
             answer = library.find(faces.people(query, repeat), k=30, mode=mode)
             seconds.append(answer.seconds["search"])
             rankings.append([hit.path.name for hit in answer.hits])
-        for key, value in _measures(rankings, queries).items():
-            values.setdefault(key, []).append(value)
-    return Row(mode, values, {"mean_ms": 1000 * float(np.mean(seconds))})
+        repeated.append(rankings)
+    measured = _measured(repeated, queries)
+    return Row(mode, measured.values, {"mean_ms": 1000 * float(np.mean(seconds))}, draws=measured.draws)
 
 
-def _measures(rankings: Sequence[Sequence[str]], queries: Sequence[_Query]) -> dict[str, float]:
-    """Return the mean of each measure over the queries; a ranking is the names of photos, best first."""
+def _measured(repeated: Sequence[Sequence[Sequence[str]]], queries: Sequence[_Query]) -> Measured:
+    """Return each measure of the rankings of every repeat; a ranking is the names of photos, best first."""
     ones = [
-        ranking_measures(found, query.relevance, len(query.people))
-        for found, query in zip(rankings, queries, strict=True)
+        [
+            ranking_measures(found, query.relevance, len(query.people))
+            for found, query in zip(rankings, queries, strict=True)
+        ]
+        for rankings in repeated
     ]
-    return {key: float(np.mean([one[key] for one in ones])) for key in ones[0]}
+    found = {key: [[one[key] for one in repeat] for repeat in ones] for key in ones[0][0]}
+    names = sorted({name for query in queries for name in query.people})
+    return Measured.of(found, [[names.index(name) for name in query.people] for query in queries])
 
 
 def _losses(run: Run) -> dict[str, float]:

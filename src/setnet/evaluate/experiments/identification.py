@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
+from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.data.similarity import similarities
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
@@ -16,6 +17,7 @@ from setnet.evaluate.experiments.running import OnProgress
 from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
+from setnet.evaluate.verification import match_rate_draws
 from setnet.sets import unit
 
 Floats = NDArray[np.float32]
@@ -24,16 +26,17 @@ FALSE_ACCEPT_RATES = (1e-4, 1e-3, 1e-2)
 CURVE = np.logspace(-5, 0, 61).tolist()
 
 
-def identification_rates(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, float]:
-    """Return, in percent, how many probes have their person among the first so many of the gallery.
+def identified(gallery: Floats, probes: Floats, truth: NDArray[np.int64]) -> dict[int, NDArray[np.float64]]:
+    """Return for each probe 100 where its person is among the first so many of the gallery, else 0.
 
-    >>> identification_rates(np.eye(3, dtype=np.float32), np.eye(3, dtype=np.float32), np.array([0, 1, 0]))[1]
-    66.7
+    >>> eye = np.eye(3, dtype=np.float32)
+    >>> identified(eye, eye, np.array([0, 1, 0]))[1].tolist()
+    [100.0, 100.0, 0.0]
     """
     sims = probes @ gallery.T
     own = sims[np.arange(len(probes)), truth]
     place = (sims > own[:, None]).sum(axis=1)
-    return {rank: float(100.0 * (place < rank).mean()) for rank in RANKS}
+    return {rank: 100.0 * (place < rank) for rank in RANKS}
 
 
 def roc(same: Floats, different: Floats, rates: Sequence[float]) -> NDArray[np.float64]:
@@ -93,23 +96,40 @@ def run_identify(
         else:
             vectors = methods.aggregator(name).describe(test.descriptors)
         values: dict[str, list[float]] = {}
+        draws: dict[str, list[float]] = {}
         curves = []
         for repeat in range(repeats):
             rng = np.random.default_rng((seed, repeat))
-            for rank, rate in _one_repeat(vectors, groups, rng).items():
-                values.setdefault(f"tpir{rank}", []).append(rate)
+            truth, found = _one_repeat(vectors, groups, rng)
+            for rank, hits in found.items():
+                values.setdefault(f"tpir{rank}", []).append(float(hits.mean()))
+                if not repeat:
+                    drawn = people_draws([hits], [truth[:, None]])
+                    draws[f"tpir{rank}"] = drawn.round(4).tolist()
             pairs = similarities(vectors, owner, rng)
             accepted = roc(pairs.same, pairs.different, FALSE_ACCEPT_RATES)
             for far, rate in zip(FALSE_ACCEPT_RATES, accepted, strict=True):
                 values.setdefault(f"tar@{far:g}", []).append(float(rate))
             curves.append(roc(pairs.same, pairs.different, CURVE))
+        bars = np.quantile(pairs.different, 1.0 - np.asarray(FALSE_ACCEPT_RATES))
+        for far, drawn in zip(FALSE_ACCEPT_RATES, _accepted_draws(vectors, groups, bars), strict=True):
+            draws[f"tar@{far:g}"] = drawn.round(4).tolist()
         curve = {"far": CURVE, "tar": np.mean(curves, axis=0).tolist()}
-        run.add(Row(name, values, {"dim": int(vectors.shape[1]), "curve": curve}))
+        run.add(Row(name, values, {"dim": int(vectors.shape[1]), "curve": curve}, draws=draws))
+
+
+def _accepted_draws(
+    vectors: Floats, groups: Sequence[NDArray[np.int64]], bars: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Return (bars, draws): the share of genuine pairs accepted, every person counting alike."""
+    pairs = [(vectors[rows] @ vectors[rows].T)[np.triu_indices(len(rows), 1)] for rows in groups]
+    return match_rate_draws(np.array([[100.0 * (own > bar).mean() for own in pairs] for bar in bars]))
 
 
 def _one_repeat(
     vectors: Floats, groups: Sequence[NDArray[np.int64]], rng: np.random.Generator
-) -> dict[int, float]:
+) -> tuple[NDArray[np.int64], dict[int, NDArray[np.float64]]]:
+    """Return whose face each probe is, and whether it was identified within each rank."""
     gallery, probes, truth = [], [], []
     for person, group in enumerate(groups):
         rows = rng.permutation(group)
@@ -117,6 +137,5 @@ def _one_repeat(
         gallery.append(vectors[rows[:half]].mean(axis=0))
         probes.append(rows[half:])
         truth.append(np.full(len(rows) - half, person))
-    return identification_rates(
-        unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), np.concatenate(truth)
-    )
+    whose = np.concatenate(truth)
+    return whose, identified(unit(np.stack(gallery)), unit(vectors[np.concatenate(probes)]), whose)

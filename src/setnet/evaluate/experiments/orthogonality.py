@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.evaluate.bootstrap import DRAWS
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.running import OnProgress
@@ -37,12 +38,33 @@ def gram_difference(identities: NDArray[np.floating]) -> float:
     >>> round(gram_difference(np.array([[1.0, 0.0], [-1.0, 0.0]])), 3)
     1.414
     """
-    centred = np.asarray(identities, np.float64)
-    centred = centred - centred.mean(axis=0)
-    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-30)
+    centred = _centred(identities)
     # the squares of the n x n Gram matrix add up to those of the D x D one: no large matrix
     squares = float(((centred.T @ centred) ** 2).sum())
     return float(np.sqrt(max(0.0, squares - len(centred))))
+
+
+def gram_draws(identities: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Return ||G - I||_F in resamples of the people; pairs of a person drawn twice do not count.
+
+    >>> gram_draws(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])).shape
+    (200,)
+    """
+    squares = np.square(_centred(identities) @ _centred(identities).T)
+    np.fill_diagonal(squares, 0.0)
+    people = len(squares)
+    counts = np.random.default_rng(0).multinomial(people, np.full(people, 1 / people), size=DRAWS)
+    pairs = people**2 - np.square(counts).sum(axis=1)
+    totals = np.einsum("dp,dp->d", counts @ squares, counts)
+    drawn: NDArray[np.float64] = np.sqrt(totals * people * (people - 1) / np.maximum(pairs, 1))
+    return drawn
+
+
+def _centred(identities: NDArray[np.floating]) -> NDArray[np.float64]:
+    centred = np.asarray(identities, np.float64)
+    centred = centred - centred.mean(axis=0)
+    centred /= np.maximum(np.linalg.norm(centred, axis=1, keepdims=True), 1e-30)
+    return np.asarray(centred)
 
 
 def orthogonality(
@@ -96,19 +118,25 @@ def run_orthogonality(
         values: dict[str, list[float]] = {"plain": [], "plain_ratio": []}
         if whitening is not None:
             values |= {"whitened": [], "whitened_ratio": []}
+        draws: dict[str, list[float]] = {}
         for repeat in range(repeats):
-            for key, found in _both(vectors, groups, whitening, (seed, repeat)).items():
+            for key, identities in _both(vectors, groups, whitening, (seed, repeat)).items():
+                found = gram_difference(identities)
                 values[key].append(found)
                 values[f"{key}_ratio"].append(found / random)
-        run.add(Row(name, values, {"dim": dim, "random": float(random)}))
+                if key not in draws:
+                    drawn = gram_draws(identities)
+                    draws[key] = drawn.round(4).tolist()
+                    draws[f"{key}_ratio"] = (drawn / random).round(6).tolist()
+        run.add(Row(name, values, {"dim": dim, "random": float(random)}, draws=draws))
 
 
 def _both(
     vectors: Floats, groups: Sequence[NDArray[np.int64]], whitening: Whitening | None, seed: tuple[int, int]
-) -> dict[str, float]:
-    rng = np.random.default_rng(seed)
-    found = {"plain": gram_difference(identity_descriptors(vectors, groups, rng))}
+) -> dict[str, Floats]:
+    """Return one descriptor per person, as it is and whitened."""
+    found = {"plain": identity_descriptors(vectors, groups, np.random.default_rng(seed))}
     if whitening is not None:
         rng = np.random.default_rng(seed)
-        found["whitened"] = gram_difference(identity_descriptors(whitening(vectors), groups, rng))
+        found["whitened"] = identity_descriptors(whitening(vectors), groups, rng)
     return found

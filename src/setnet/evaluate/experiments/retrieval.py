@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,16 @@ from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.query_runs import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_elements, element_bytes
-from setnet.evaluate.methods.methods import Method, Methods
+from setnet.evaluate.methods.methods import NOT_APPLICABLE, Method, Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
 from setnet.index import SetIndex
-from setnet.sets import Logistic
 
 K = 30
+ELEMENTS = "descriptor per element"
+# Rows that keep every element, and the bits per dimension of each.
+KEPT = {ELEMENTS: 32} | {code_name(bits): bits for bits in CODE_BITS}
 # Suffix of a row's name, numbers of examples it makes sense for, search options.
 VARIANTS: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
     ("", (1, 3), {}),
@@ -61,7 +64,7 @@ def retrieval(
     names = fitted.chosen(methods)
     settings = inputs.settings() | {"queries": queries, "repeats": repeats} | inputs.head_settings()
     runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats)
-    rows = len(names) * (len(VARIANTS) if merging else 2) + len(CODE_BITS)
+    rows = len(names) * (len(VARIANTS) if merging else 2) + len(KEPT)
     with running("retrieval", settings, json, progress, rows) as run:
         run_retrieval(run, made, fitted, names, runner, merging=merging)
     return run.record()
@@ -79,7 +82,7 @@ def run_retrieval(
     """Fill ``run`` with rows per method: with and without query aggregation, and ways to use examples."""
     variants = VARIANTS if merging else VARIANTS[:2]
     todo = [name for name in names if not all(run.has(name + suffix) for suffix, _, _ in variants)]
-    if not todo and all(run.has(code_name(bits)) for bits in CODE_BITS):
+    if not todo and all(run.has(name) for name in KEPT):
         return
     run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries))
     raw = methods.element_logistic()
@@ -98,20 +101,24 @@ def run_retrieval(
                     run.add(_row(name + suffix, method, index, runner, examples, options))
             index.close()
             SetIndex.destroy(path)
-        _coded_rows(run, stored, raw, runner, Path(made) / "codes")
+        _kept_rows(run, stored, methods, runner, Path(made) / "codes")
+    for name in methods.not_applicable:
+        run.add(Row(name, {}, {"bytes_per_item": NOT_APPLICABLE}))
 
 
-def _coded_rows(run: Run, world: World, logistic: Logistic, runner: QueryRunner, path: Path) -> None:
-    """Measure every element kept in codes: the rival of set vectors at their number of bytes."""
-    for bits in CODE_BITS:
-        if run.has(code_name(bits)):
+def _kept_rows(run: Run, world: World, methods: Methods, runner: QueryRunner, path: Path) -> None:
+    """Measure every element kept, in floats and in codes: the rivals of set vectors at their bytes."""
+    for name, bits in KEPT.items():
+        if run.has(name):
             continue
-        run.say(code_name(bits))
+        run.say(name)
+        logistic = methods.element_logistic(bits=bits)
         with build_index(path, world, None, logistic, change=coded_elements(bits)) as index:
             search = partial(index.search_many, k=K, mode="exact", threads=2)
             size = round(element_bytes(world.dim, bits) * world.faces / world.size)
-            facts = {"bytes_per_item": size, "dim": world.dim, "note": "every element, in codes"}
-            run.add(_measured_row(code_name(bits), search, runner, (1, 3), facts))
+            facts = {"bytes_per_item": size, "dim": world.dim, "note": "every element kept"}
+            row = _measured_row(name, search, runner, (1, 3), facts | {"w": logistic.w, "b": logistic.b})
+            run.add(replace(row, bound=bits == 32))
         SetIndex.destroy(path)
 
 

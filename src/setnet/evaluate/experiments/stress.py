@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.data.labelled_people import Halves
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.running import OnProgress, running
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.methods.stress_measure import FACES, StressTest, element_similarities, set_similarities
+from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_elements, element_bytes
+from setnet.evaluate.methods.methods import NOT_APPLICABLE, Methods
+from setnet.evaluate.methods.stress_measure import (
+    FACES,
+    PairSimilarities,
+    StressTest,
+    element_similarities,
+    set_similarities,
+)
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import stress_world
-from setnet.sets import codec, unit
+from setnet.sets import unit
 
 ELEMENTS = "descriptor per element"
 ELEMENTS_WHITENED = "descriptor per element +W"
 DEPTHS = (10, 30)
+WORLD_STEP = 1000  # between the seeds of worlds
 
 
 def stress(
@@ -31,7 +42,8 @@ def stress(
     heads: Sequence[str] | None = None,
     sets: int = 64_000,
     queries: int = 100,
-    repeats: int = 10,
+    repeats: int = 4,
+    worlds: int = 3,
     seed: int = 0,
     json: Path | None = None,
     progress: OnProgress | None = None,
@@ -50,6 +62,8 @@ def stress(
         Size of the test; queries are of two people.
     repeats
         How often, with other query faces each time.
+    worlds
+        How many times sets and queries are drawn; errors are over people and worlds.
     seed
         Everything random follows from it.
     json
@@ -61,9 +75,11 @@ def stress(
     halves = inputs.halves()
     fitted = inputs.methods(halves, fitting_sets=min(6000, sets))
     names = fitted.chosen(methods)
-    settings = inputs.people_settings() | {"sets": sets, "queries": queries, "repeats": repeats}
-    with running("stress", settings | inputs.head_settings(), json, progress, len(names) + 2) as run:
-        run_stress(run, halves, fitted, names, sets=sets, queries=queries, repeats=repeats, seed=seed)
+    size = {"sets": sets, "queries": queries, "repeats": repeats, "worlds": worlds}
+    settings = inputs.people_settings() | size | inputs.head_settings()
+    rows = len(names) + len(_elements_kept(fitted))
+    with running("stress", settings, json, progress, rows) as run:
+        run_stress(run, halves, fitted, names, **size, seed=seed)
     return run.record()
 
 
@@ -75,47 +91,70 @@ def run_stress(
     *,
     sets: int = 64_000,
     queries: int = 100,
-    repeats: int = 10,
+    repeats: int = 4,
+    worlds: int = 3,
     seed: int = 0,
 ) -> None:
     """Fill ``run`` with a row per method: nDCG@10 and @30 at 2 to 5 faces per set."""
-    bounds = [ELEMENTS, ELEMENTS_WHITENED] if methods.whitens else [ELEMENTS]
-    todo = [name for name in [*names, *bounds] if not run.has(name)]
+    todo = [name for name in [*names, *_elements_kept(methods)] if not run.has(name)]
     if not todo:
         return
     run.say("making the sets")
     people = halves.test
-    world = stress_world(
-        people.descriptors, people.labels, sets=sets, queries=queries, repeats=repeats, seed=seed
-    )
-    test = StressTest(world, DEPTHS)
-    run.note(world=halves.name, queries=len(world.queries), examples=len(test.examples))
+    tests = [
+        StressTest(
+            stress_world(
+                people.descriptors,
+                people.labels,
+                sets=sets,
+                queries=queries,
+                repeats=repeats,
+                seed=seed + WORLD_STEP * number,
+            ),
+            DEPTHS,
+        )
+        for number in range(worlds)
+    ]
+    run.note(world=halves.name, queries=len(tests[0].world.queries), examples=len(tests[0].examples))
     for name in todo:
         run.say(name)
-        run.add(_row(name, methods, test))
+        run.add(_row(name, methods, tests))
+    for name in methods.not_applicable:
+        run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
 
 
-def _row(name: str, methods: Methods, test: StressTest) -> Row:
+def _elements_kept(methods: Methods) -> dict[str, tuple[bool, int]]:
+    """Return the rows that keep every face: whether descriptors are whitened, and bits per dimension."""
+    rows = {ELEMENTS: (False, 32)} | {code_name(bits): (False, bits) for bits in CODE_BITS}
+    return rows | ({ELEMENTS_WHITENED: (True, 32)} if methods.whitens else {})
+
+
+def _row(name: str, methods: Methods, tests: Sequence[StressTest]) -> Row:
     started = time.monotonic()
     facts: dict[str, Any]
-    bound = name in (ELEMENTS, ELEMENTS_WHITENED)
-    if bound:
-        whitened = name == ELEMENTS_WHITENED
-        logistic = methods.element_logistic(whitened)
-        similarities = element_similarities(test, FACES, methods.whitening if whitened else unit)
-        size = codec.row_bytes(test.world.descriptors.shape[1], 32)
+    similarities: Callable[[StressTest], Iterator[PairSimilarities]]
+    kept = _elements_kept(methods).get(name)
+    if kept:
+        whitened, bits = kept
+        logistic = methods.element_logistic(whitened, bits)
+        change = methods.whitening if whitened else unit
+        similarities = partial(element_similarities, change=change, stored=coded_elements(bits))
+        size = element_bytes(methods.train.dim, bits)
         facts = {"bytes": f"{size} per face", "bytes_per_item": None, "note": "every face stored"}
     else:
         method = methods.make(name)
         logistic = method.logistic
-        similarities = set_similarities(method.aggregator, test)
+        similarities = partial(set_similarities, method.aggregator)
         size = method.aggregator.bytes_per_item
         facts = {"bytes": size, "bytes_per_item": size, "note": method.note}
+    found = [[test.ndcg(one, logistic) for one in similarities(test)] for test in tests]
+    queries = [test.world.queries for test in tests]
     values, draws = {}, {}
-    for count, one in zip(FACES, similarities, strict=True):
-        for depth, numbers in zip(DEPTHS, test.ndcg(one, logistic), strict=True):
-            values[f"ndcg{depth}@{count}"] = numbers.mean(axis=1).tolist()
-            drawn = people_draws([numbers.mean(axis=0)], [test.world.queries])
+    for at, count in enumerate(FACES):
+        for place, depth in enumerate(DEPTHS):
+            numbers = [one[at][place] for one in found]
+            values[f"ndcg{depth}@{count}"] = np.concatenate([one.mean(axis=1) for one in numbers]).tolist()
+            drawn = people_draws([one.mean(axis=0) for one in numbers], queries)
             draws[f"ndcg{depth}@{count}"] = drawn.round(4).tolist()
     facts |= {"w": logistic.w, "b": logistic.b, "seconds": round(time.monotonic() - started, 1)}
-    return Row(name, values, facts, bound, draws)
+    return Row(name, values, facts, kept is not None and kept[1] == 32, draws)

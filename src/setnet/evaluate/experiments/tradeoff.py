@@ -237,7 +237,8 @@ class _Rows:
             name = code_name(bits)
             if self._done([name]):
                 continue
-            with self._built("c", name, self.logistic, change=coded_elements(bits)) as index:
+            logistic = self.methods.element_logistic(bits=bits)
+            with self._built("c", name, logistic, change=coded_elements(bits)) as index:
                 self.run.say(name)
                 measured = self.runner.quality(
                     partial(index.search_many, k=DEPTH, threads=2, mode="exact"), by_faces

@@ -15,7 +15,7 @@ CODE_BITS = (8, 4, 1)
 
 
 def coded_elements(bits: int) -> Callable[[Floats], Floats]:
-    """Return what turns unit descriptors into what is left of them at 8, 4 or 1 bit per dimension.
+    """Return what turns unit descriptors into what is left of them at 32, 8, 4 or 1 bit per dimension.
 
     A query in floats has the same product with the result as with the codes. One bit is RaBitQ's, around the
     mean of the descriptors; rows of zeros stand for none.

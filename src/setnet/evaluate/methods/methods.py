@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
+from setnet.evaluate.methods.element_codes import coded_elements
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
 from setnet.evaluate.report.record import fingerprinted
@@ -39,6 +40,9 @@ IN_TORCH: dict[str, str] = {
     "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
 }
 WHITEN_UP_TO = 512
+# Generalised means of |x|: of descriptors with signs they keep the sizes only, and are no fair baseline.
+UNSIGNED = ("gm", "gm +W after", "gm per dim", "gm per dim +W after")
+NOT_APPLICABLE = "not applicable: the descriptors have signs"
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Methods:
 
     def names(self) -> list[str]:
         """Return all names: baselines, then heads, whitened ones where there are enough faces for that."""
-        names = [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
+        names = [name for name in self._baselines() if name not in self.not_applicable]
         if not self.whitens:
             names = [name for name in names if "+W" not in name]
         for head in self.head_names():
@@ -70,6 +74,15 @@ class Methods:
             if load_head(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
                 names.append(f"{head} +W after")
         return names
+
+    @property
+    def not_applicable(self) -> list[str]:
+        """The baselines that make no sense of these descriptors."""
+        return [name for name in UNSIGNED if name in self._baselines() and self.train.descriptors.min() < 0]
+
+    @staticmethod
+    def _baselines() -> list[str]:
+        return [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
 
     def head_names(self) -> list[str]:
         """Return the heads that take these descriptors."""
@@ -83,7 +96,7 @@ class Methods:
 
     def chosen(self, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted names and the given heads, all names by default; an unknown one is an error."""
-        valid = self.names()
+        valid = [*self.names(), *self.not_applicable]
         for head in self.heads:
             self._fits(load_head(head))
         for name in wanted or []:
@@ -94,7 +107,7 @@ class Methods:
                 if name in BASELINES | IN_TORCH and not self.whitens:
                     fit_whitening(self.train.descriptors)  # says how many are missing
                 raise one_of("method", name, valid)
-        return list(dict.fromkeys([*wanted, *self.heads])) if wanted else valid
+        return list(dict.fromkeys([*wanted, *self.heads])) if wanted else self.names()
 
     def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
         """Return the wanted heads: of one face, the baselines are the descriptor itself."""
@@ -112,9 +125,10 @@ class Methods:
         """Whitening of single descriptors."""
         return fit_whitening(self.train.descriptors)
 
-    def element_logistic(self, whitened: bool = False) -> Logistic:
-        """Return the (w, b) fitted to single descriptors, as they are or whitened."""
-        return calibrated_elements(self._fitting_world, change=self.whitening if whitened else unit)
+    def element_logistic(self, whitened: bool = False, bits: int = 32) -> Logistic:
+        """Return the (w, b) fitted to single descriptors, as they are or whitened, at so many bits."""
+        change = self.whitening if whitened else unit
+        return calibrated_elements(self._fitting_world, change=change, stored=coded_elements(bits))
 
     @cached_property
     def _fitting_world(self) -> StressWorld:

@@ -40,35 +40,21 @@ def calibrated(
     world: StressWorld,
     *,
     faces: Sequence[int] = FACES,
-    relative: bool = False,
 ) -> Logistic:
-    """Return the (w, b) with which set vectors rank ``world`` best on average over the numbers of faces.
-
-    ``relative`` averages the logarithm of what is missing to 100 instead: where little is missing, at two
-    faces, a tenth of a point then counts as much as a point where a lot is.
-    """
+    """Return the (w, b) with which set vectors rank ``world`` best on average over the numbers of faces."""
     test = StressTest(world)
-    return _fitted(set_similarities(aggregator, test, faces), test, relative)
+    return _fitted(set_similarities(aggregator, test, faces), test)
 
 
 def calibrated_elements(
     world: StressWorld,
     *,
-    relative: bool = False,
     change: Callable[[Floats], Floats] = unit,
     stored: Callable[[Floats], Floats] = lambda rows: rows,
 ) -> Logistic:
     """Return the same with every face stored: an upper bound is calibrated with the care of its methods."""
     test = StressTest(world)
-    return _fitted(element_similarities(test, FACES, change, stored), test, relative)
-
-
-def best_logistic(net: SetNet, world: StressWorld) -> Logistic:
-    """Return the (w, b) with which a head ranks ``world`` best.
-
-    One-bit heads miss so little at two faces that a logarithm of it would look at nothing else.
-    """
-    return calibrated(net, world, relative=net.bits == 32)
+    return _fitted(element_similarities(test, FACES, change, stored), test)
 
 
 @dataclass(frozen=True)
@@ -91,14 +77,14 @@ def calibrate_head(
     world = stress_world(
         descriptors, _with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
     )
-    logistic = best_logistic(net, world)
+    logistic = calibrated(net, world)
     before, after = (
         float(measured_sets(net, world, logistic=one).means.mean()) for one in (net.logistic, logistic)
     )
     return HeadCalibration(logistic, before, after)
 
 
-def _fitted(similarities: Iterable[PairSimilarities], test: StressTest, relative: bool) -> Logistic:
+def _fitted(similarities: Iterable[PairSimilarities], test: StressTest) -> Logistic:
     """Search a grid over threshold and slope, then twice the neighbourhood of the best."""
     tables, samples = [], []
     for one in similarities:
@@ -113,8 +99,7 @@ def _fitted(similarities: Iterable[PairSimilarities], test: StressTest, relative
 
     @cache
     def quality(candidate: tuple[float, float]) -> float:
-        values = np.array([table.ndcg(logistic(*candidate), test.depths[0]) for table in tables])
-        return float(-np.log(100.1 - values).mean() if relative else values.mean())
+        return float(np.mean([table.ndcg(logistic(*candidate), test.depths[0]) for table in tables]))
 
     best = max(((threshold, slope) for threshold in THRESHOLDS for slope in SLOPES), key=quality)
     for step, factor in REFINEMENTS:

@@ -15,8 +15,8 @@ from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
 
 CAPTION = (
-    "Mean ± standard error over repeats. Bold: best by more than the standard error of its lead; upper "
-    "bounds excluded."
+    "Mean ± standard error over people and worlds. Bold: best by more than the standard error of its lead; "
+    "upper bounds excluded."
 )
 
 FIRST = "Rank of first: of the first item with all query people, 1,000 when it is not among the {} hits."
@@ -119,8 +119,8 @@ def _tradeoff(record: Record) -> list[Table]:
     note = (
         CAPTION
         + f" {FIRST.format(100)}"
-        + " Time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every face "
-        "in the same run. Bytes per item: set vector, plus float32 elements and their codes "
+        + " Processor time of one query on one thread, 100 hits; speed-up over the plain NumPy scan of every "
+        "face in the same run. Bytes per item: set vector, plus float32 elements and their codes "
         "of 8 and 4 bits where the search reads them."
     )
     return [result_table("Quality against time and bytes", record.rows, columns, note)]

@@ -95,7 +95,7 @@ def _shown(value: float | None) -> str:
 
 def _has(key: str, row: Row) -> bool:
     # rows with query aggregation stand beside their method in the paper's trade-off table
-    return not (key == "tradeoff" and row.name.endswith(", query agg."))
+    return bool(row.values) and not (key == "tradeoff" and row.name.endswith(", query agg."))
 
 
 def _ours(key: str, record: Record, row: Row) -> Sequence[str]:
@@ -113,11 +113,11 @@ def _ours(key: str, record: Record, row: Row) -> Sequence[str]:
 
 
 def _trade(row: Row) -> list[str]:
-    speedup = row.facts.get("speedup")
+    speedup, milliseconds = row.facts.get("speedup"), row.facts.get("mean_ms")
     return [
         _mean(row, "ndcg10"),
         _mean(row, "ndcg30"),
-        f"{row.facts['mean_ms'] / 1000:.4f}",
+        "" if milliseconds is None else f"{milliseconds / 1000:.4f}",
         "" if speedup is None else f"{speedup:.1f}",
     ]
 

@@ -88,7 +88,7 @@ def _claim(record: Record, plt: Any) -> list[tuple[str, Any]]:
 
 def _by_faces(rows: Sequence[Row], depth: int, plt: Any, elements: str = "faces") -> Any:
     figure, axes = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
-    for number, row in enumerate(rows):
+    for number, row in enumerate(row for row in rows if row.values):
         pairs = [row.estimate(f"ndcg{depth}@{count}") for count in FACES]
         means, errors = zip(*pairs, strict=True)
         look = _look(number, row)
@@ -133,16 +133,18 @@ def _tradeoff(record: Record, plt: Any) -> list[tuple[str, Any]]:
 
 
 def _retrieval(record: Record, plt: Any) -> list[tuple[str, Any]]:
-    figure, axes = plt.subplots(figsize=(8.2, 0.6 + 0.34 * len(record.rows)), layout="constrained")
-    places = np.arange(len(record.rows))
+    rows = [row for row in record.rows if row.values]
+    figure, axes = plt.subplots(figsize=(8.2, 0.6 + 0.34 * len(rows)), layout="constrained")
+    places = np.arange(len(rows))
     for number, each in enumerate((1, 3)):
-        pairs = [mean_and_error(row.values.get(f"ndcg10 n{each}") or [np.nan]) for row in record.rows]
+        key = f"ndcg10 n{each}"
+        pairs = [row.estimate(key) if row.values.get(key) else (np.nan, np.nan) for row in rows]
         means, errors = zip(*pairs, strict=True)
         axes.errorbar(
             means, places + (number - 0.5) * 0.3, xerr=np.nan_to_num(errors), ls="", capsize=2, ms=6,
             color=COLOURS[number], marker=MARKERS[number], label=f"{each} example{'s' * (each > 1)}",
         )  # fmt: skip
-    names = [row.name for row in record.rows]
+    names = [row.name for row in rows]
     _label_axes(axes, yticks=places, yticklabels=names, xlabel="nDCG@10 (%)")
     axes.invert_yaxis()
     return [("retrieval", figure)]

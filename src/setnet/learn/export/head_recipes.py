@@ -1,9 +1,10 @@
 """Recipes of the heads that come with the package: computed in closed form from labelled descriptors.
 
-Two shapes. *Lift*: products of pairs of discriminant directions and, with a smaller share, the directions
+Three shapes. *Lift*: products of pairs of discriminant directions and, with a smaller share, the directions
 themselves are summed, rotated, and stored at one bit per dimension; the directions come from a strongly
-shrunk linear discriminant analysis. *Vlad*: the paper's NetVLAD and fully connected layer, in float, started
-as centred mean pooling. Heads trained by gradient are made by `setnet train sets` and `setnet train export`.
+shrunk linear discriminant analysis. *Mean*: the directions alone, summed in floats. *Vlad*: the paper's
+layout as centred mean pooling, kept for indexes made with it. Heads trained by gradient are made by `setnet
+train sets` and `setnet train export`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ RECIPES = {
             linear_share=0.15,
         ),
         Recipe("sface-128", "lift", 1024, 1, "products of directions, 1024 dimensions at one bit"),
-        Recipe("sface-128d", "vlad", 128, 32, "NetVLAD and a fully connected layer, 128 floats"),
+        Recipe("sface-128w", "mean", 128, 32, "mean of discriminant directions, 128 floats"),
+        Recipe("sface-128d", "vlad", 128, 32, "centred mean pooling in NetVLAD's layout, 128 floats"),
     )
 }
 
@@ -79,7 +81,7 @@ def fit_head(recipe: Recipe, descriptors: Floats, labels: NDArray[np.str_]) -> H
         "recipe": asdict(recipe) | NO_TRAINING,
         "final_loss": None,
     }
-    layers = _lift if recipe.shape == "lift" else _vlad
+    layers = {"lift": _lift, "mean": _mean, "vlad": _vlad}[recipe.shape]
     return Head(
         name=recipe.name,
         element_dim=descriptors.shape[1],
@@ -131,6 +133,15 @@ def _lift(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
             Product((axes,), share=math.sqrt(recipe.linear_share)),
         ),
         "output": tuple(Blocks(blocks) for blocks in rotations),
+    }
+
+
+def _mean(moments: _Moments, recipe: Recipe) -> dict[str, Any]:
+    """Return centred mean pooling in which reliable directions weigh more."""
+    axes, _ = _discriminant(moments, recipe)
+    return {
+        "input": Input(moments.mean.astype(np.float32)),
+        "branches": (Product((np.ascontiguousarray(axes[:, : recipe.dim]),)),),
     }
 
 
