@@ -64,3 +64,10 @@ def test_refinement_gains(one_repeat: StressWorld, monkeypatch: pytest.MonkeyPat
     coarse = calibrated(Mean(128), one_repeat)
     assert quality(one_repeat, refined, bound=False) >= quality(one_repeat, coarse, bound=False)
     assert refined != coarse, "the average has room to gain in this world"
+
+
+@pytest.mark.parametrize("values", [3, 10_000])
+def test_the_first_of_each_row_are_those_of_a_stable_sort(values: int) -> None:
+    scores = np.random.default_rng(values).integers(values, size=(50, 40)).astype(float)
+    wanted = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+    np.testing.assert_array_equal(ranking_calibration._first_in_rows(scores, 10), wanted)

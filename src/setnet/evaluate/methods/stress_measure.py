@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -43,6 +43,13 @@ class StressTest:
 
     world: StressWorld
     depths: tuple[int, ...] = (10,)
+
+    def described(self, descriptors: Floats) -> StressTest:
+        """Return the same test of other descriptors, with what is known of the ground truth."""
+        other = replace(self, world=replace(self.world, descriptors=descriptors))
+        for known in ("examples", "places", "relevance", "ideal"):
+            other.__dict__[known] = getattr(self, known)
+        return other
 
     @cached_property
     def examples(self) -> NDArray[np.int64]:
@@ -87,22 +94,45 @@ def set_similarities(
     aggregator: Aggregator, test: StressTest, faces: Sequence[int] = FACES
 ) -> Iterator[PairSimilarities]:
     """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
-    world = test.world
-    queries = aggregator.describe(world.descriptors[test.examples]).T
-    # of a few thousand faces in many sets each is lifted once, where that is enough
-    added = aggregator.contributions(world.descriptors) if isinstance(aggregator, SetNet) else None
+    queries = aggregator.describe(test.world.descriptors[test.examples])
+    encode = _encoder(aggregator, test.world)
     for size in faces:
-        table = np.empty((len(test.examples), len(world.faces)), dtype=np.float32)
-        for start in range(0, len(world.faces), SETS_AT_ONCE):
-            members = world.faces[start : start + SETS_AT_ONCE, :size]
-            if added is not None:
-                codes = codec.encode(_summed(added, members), aggregator.bits)
-            else:
-                counts = np.full(len(members), size, dtype=np.int64)
-                codes = aggregator.encode(world.descriptors[members.ravel()], counts)
-            vectors = codec.decode(codes, aggregator.dim, aggregator.bits)
-            table[:, start : start + len(members)] = (vectors @ queries).T
-        yield PairSimilarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
+        yield vector_similarities(queries, _set_vectors(aggregator, test.world, size, encode))
+
+
+def set_vectors(aggregator: Aggregator, world: StressWorld, size: int) -> Floats:
+    """Return the vectors of sets of so many faces, as an index stores them, (N, dim)."""
+    return _set_vectors(aggregator, world, size, _encoder(aggregator, world))
+
+
+def vector_similarities(queries: Floats, sets: Floats) -> PairSimilarities:
+    """Return the similarities of the vectors of `StressTest.examples` with those of sets."""
+    table = queries @ sets.T
+    return PairSimilarities(lambda a, b: table[[a, b]], table[:, ::SAMPLED].T.ravel())
+
+
+Encode = Callable[[NDArray[np.int64]], NDArray[np.uint8]]  # (sets, size) faces to stored codes
+
+
+def _set_vectors(aggregator: Aggregator, world: StressWorld, size: int, encode: Encode) -> Floats:
+    out = np.empty((len(world.faces), aggregator.dim), dtype=np.float32)
+    for start in range(0, len(world.faces), SETS_AT_ONCE):
+        codes = encode(world.faces[start : start + SETS_AT_ONCE, :size])
+        out[start : start + len(codes)] = codec.decode(codes, aggregator.dim, aggregator.bits)
+    return out
+
+
+def _encoder(aggregator: Aggregator, world: StressWorld) -> Encode:
+    """Return what encodes sets; of a few thousand faces in many sets each is lifted once, where it can be."""
+    added = aggregator.contributions(world.descriptors) if isinstance(aggregator, SetNet) else None
+    if added is not None:
+        return lambda members: codec.encode(_summed(added, members), aggregator.bits)
+
+    def encode(members: NDArray[np.int64]) -> NDArray[np.uint8]:
+        counts = np.full(len(members), members.shape[1], dtype=np.int64)
+        return aggregator.encode(world.descriptors[members.ravel()], counts)
+
+    return encode
 
 
 def _summed(added: Floats, members: NDArray[np.int64]) -> Floats:
