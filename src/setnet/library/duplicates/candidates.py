@@ -36,7 +36,7 @@ def candidates(vlads: Floats, progress: OnProgress | None = None, floor: float =
             progress("comparing", done, total)
 
     near = nearest_neighbours(both, _MOST, floor, exact=_EXACT, probes=_PROBES, progress=told)
-    found = {}
+    found: dict[tuple[int, int, bool], float] = {}
     entries = zip(near.row.tolist(), near.other.tolist(), near.similarity.tolist(), strict=True)
     for row, other, similarity in entries:
         one, two = sorted((row % count, other % count))
