@@ -153,4 +153,5 @@ def server() -> Iterator[PostgresServer]:
 def uri(server: PostgresServer, request: pytest.FixtureRequest) -> str:
     """The address of an empty database."""
     name: str = request.node.name
-    return server.new_database(f"test {name}"[:60])
+    address: str = server.new_database(f"test {name}"[:60])
+    return address

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from setnet.evaluate.data.splits import read_split
@@ -33,7 +34,7 @@ def test_people_of_lfws_test_half_are_found(tmp_path: Path) -> None:
             (tmp_path / "photos" / folder.name / photo.name).symlink_to(photo)
     describe_photos([tmp_path / "photos"], tmp_path / "lfw.npz", FaceSettings())
     record = grouping(tmp_path / "lfw.npz")
-    found = {name: value[0] for name, value in record.row(OURS).values.items()}
+    found = {name: float(np.mean(value)) for name, value in record.row(OURS).values.items()}
     assert found["precision 0"] >= 98
     assert found["recall 0"] >= 92
     assert found["f1 0"] >= 95

@@ -34,7 +34,8 @@ def immich(server: PostgresServer, request: pytest.FixtureRequest) -> ImmichData
 
 
 def reader(immich: ImmichDatabase) -> str:
-    return immich.uri.replace("postgres@", f"{READER}@")
+    uri: str = immich.uri
+    return uri.replace("postgres@", f"{READER}@")
 
 
 def sync(immich: ImmichDatabase, place: Path) -> SyncReport:

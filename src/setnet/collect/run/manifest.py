@@ -21,7 +21,6 @@ Row = dict[str, Any]
 FORMAT = 1
 _MARK = "setnet collect"
 _FLUSH_SECONDS = 1.0
-_MOST_WAITING = 100  # rows, so that memory stays bounded
 _LONGEST_END = 1 << 16
 
 
@@ -108,7 +107,6 @@ class ManifestWriter:
         self.summary = Summary()
         self._part = path.with_name(f"{path.name}.part")
         self._hash = blake2b(digest_size=8)
-        self._buffer: list[bytes] = []
         self._flushed = monotonic()
         header = json.dumps({_MARK: FORMAT, "made from": made_from}, sort_keys=True).encode() + b"\n"
         with storage_errors(self._part, "cannot write "):
@@ -147,18 +145,17 @@ class ManifestWriter:
     def add(self, row: Row) -> None:
         """Append a row; it is on the disk within a second or so."""
         line = json.dumps(row).encode() + b"\n"
+        with storage_errors(self._part, "cannot write "):
+            self._file.write(line)
         self._hash.update(line)
-        self._buffer.append(line)
         self.summary.count(row)
-        if monotonic() - self._flushed > _FLUSH_SECONDS or len(self._buffer) >= _MOST_WAITING:
+        if monotonic() - self._flushed > _FLUSH_SECONDS:
             self._flush()
 
     def _flush(self) -> None:
         with storage_errors(self._part, "cannot write "):
-            self._file.write(b"".join(self._buffer))
             self._file.flush()
             os.fsync(self._file.fileno())
-        self._buffer.clear()
         self._flushed = monotonic()
 
     def finish(self) -> Summary:
@@ -172,7 +169,8 @@ class ManifestWriter:
             "reasons": dict(shown.reasons.most_common()),
             "checksum": shown.checksum,
         }
-        self._buffer.append(json.dumps(end).encode() + b"\n")
+        with storage_errors(self._part, "cannot write "):
+            self._file.write(json.dumps(end).encode() + b"\n")
         self._flush()
         self._file.close()
         with storage_errors(self.path, "cannot write "):

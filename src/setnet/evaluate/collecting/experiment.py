@@ -63,7 +63,7 @@ def collecting(
         How many photos to compose; copies of some are planted among them.
     """
     settings = {"count": count, "detector": detector, "seed": seed}
-    with running("collecting", settings, json, progress, 8) as run:
+    with running("collect", settings, json, progress, 8) as run:
         run.say("composing an archive")
         archive = compose_archive(lfw, lists, work / "archive", count, CaptionNoise(), seed)
         collected = CollectRun.begin(

@@ -208,7 +208,7 @@ def _collecting(record: Record) -> list[Table]:
 _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
     "adaptation": adaptation_tables,
     "claim": _claim,
-    "collecting": _collecting,
+    "collect": _collecting,
     "fit": _fit,
     "grouping": grouping_tables,
     "identify": _identify,

@@ -24,6 +24,7 @@ TITLES = {  # in the order of the page
     "identify": "Identification of single faces",
     "photos": "End-to-end search, detector included",
     "matching": "Matches in figures",
+    "collect": "How good collected labels are",
     "grouping": "Unknown faces grouped by person",
 }
 INTRODUCTION = """# Result tables
