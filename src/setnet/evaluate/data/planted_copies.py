@@ -56,7 +56,9 @@ def _combined(photo: Pixels, rng: np.random.Generator) -> Pixels:
 
 def _jpeg(photo: Pixels, quality: int) -> Pixels:
     _, data = cv2.imencode(".jpg", photo[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-    return np.asarray(cv2.imdecode(data, cv2.IMREAD_COLOR)[..., ::-1], np.uint8)
+    decoded = cv2.imdecode(data, cv2.IMREAD_COLOR)
+    assert decoded is not None  # it was encoded a line above
+    return np.asarray(decoded[..., ::-1], np.uint8)
 
 
 ALTERATIONS: dict[str, Callable[[Pixels, np.random.Generator], Pixels]] = {
