@@ -34,8 +34,8 @@ from .maintenance.creation import roots_from as roots_from
 from .maintenance.repair import LibraryRepair as LibraryRepair
 from .maintenance.status import LibraryStatus as LibraryStatus
 from .people.example import Example as Example
-from .people.exporting import PeopleExport as PeopleExport
-from .people.importing import PeopleImport as PeopleImport
+from .people.exchange.exporting import PeopleExport as PeopleExport
+from .people.exchange.importing import PeopleImport as PeopleImport
 from .people.journal import Change as Change
 from .people.likeness import outsiders as outsiders
 from .people.people import People as People
@@ -77,10 +77,10 @@ from .store.paths import existing as existing
 from .store.paths import shown as shown
 from .store.photo_catalog import taken_number as taken_number
 from .store.photo_catalog import taken_time as taken_time
-from .store.photo_counts import Counts as Counts
 from .store.photo_writer import PhotoWriter as PhotoWriter
 from .store.records import FailedPhoto as FailedPhoto
 from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch
 from .store.records import PhotoHit as PhotoHit
 from .store.records import StoredFace as StoredFace
+from .store.tables.photo_counts import Counts as Counts

@@ -15,9 +15,9 @@ from setnet.library.search.photo_faces import face_at, picture_of
 from setnet.library.search.query_person import examples_from
 
 if TYPE_CHECKING:
-    from setnet.library.people.exchange_format import PeopleFile
-    from setnet.library.people.exporting import PeopleExport
-    from setnet.library.people.importing import PeopleImport
+    from setnet.library.people.exchange.exchange_format import PeopleFile
+    from setnet.library.people.exchange.exporting import PeopleExport
+    from setnet.library.people.exchange.importing import PeopleImport
 
 
 class LibraryPeople(LibraryFiles):
@@ -60,7 +60,7 @@ class LibraryPeople(LibraryFiles):
     @own_errors
     def exported_people(self, *, descriptors: bool = True) -> PeopleFile:
         """Return all saved people as a file that another library can read, as of one moment."""
-        from setnet.library.people.exporting import exported
+        from setnet.library.people.exchange.exporting import exported
 
         model = self.catalog.meta("model") or ""
         with self._database.reading() as db, transaction(db, "BEGIN"):
@@ -69,7 +69,7 @@ class LibraryPeople(LibraryFiles):
     @own_errors
     def export_people(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
         """Write all saved people to a JSON file, with their descriptors or without."""
-        from setnet.library.people.exporting import write_people
+        from setnet.library.people.exchange.exporting import write_people
 
         return write_people(self.exported_people(descriptors=descriptors), Path(file))
 
@@ -79,6 +79,6 @@ class LibraryPeople(LibraryFiles):
 
         Without its `descriptors`, faces are found again in the photos of this library.
         """
-        from setnet.library.people.importing import import_file
+        from setnet.library.people.exchange.importing import import_file
 
         return import_file(self.people, file, self.catalog.meta("model") or "", use_descriptors=descriptors)

@@ -15,9 +15,9 @@ import pytest
 
 from setnet.errors import SetNetError, StorageError
 from setnet.library import Example, Library
-from setnet.library.store import row_sums
 from setnet.library.store.database import Database
-from setnet.library.store.schema import MIGRATIONS
+from setnet.library.store.tables import row_sums
+from setnet.library.store.tables.schema import MIGRATIONS
 
 
 def rows_of(database: Path, columns: dict[str, str] = row_sums.FIRST_COLUMNS) -> Any:

@@ -16,7 +16,7 @@ import pytest
 from setnet.library import Example, Library
 from setnet.library.maintenance import salvage
 from setnet.library.store.database import Database
-from setnet.library.store.row_sums import COLUMNS
+from setnet.library.store.tables.row_sums import COLUMNS
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

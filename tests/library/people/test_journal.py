@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
 from setnet.library import Example, People
-from setnet.library.store import row_sums
 from setnet.library.store.database import Database
+from setnet.library.store.tables import row_sums
 
 NAMES = ("Anna", "Ben", "Cleo", "Dan")
 FACES = np.eye(6, 4, dtype=np.float32) + 0.1 * np.arange(24, dtype=np.float32).reshape(6, 4)

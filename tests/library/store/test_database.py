@@ -134,7 +134,7 @@ def test_an_interrupt_while_sqlite_has_a_row_hashed_is_an_interrupt(
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("setnet.library.store.row_sums.blake2b", interrupted)
+        patch.setattr("setnet.library.store.tables.row_sums.blake2b", interrupted)
         with pytest.raises(KeyboardInterrupt), database.writing() as db:
             db.execute("INSERT INTO meta VALUES ('a', 'b')")
     with database.writing() as db:  # nothing was stored, and the next change is

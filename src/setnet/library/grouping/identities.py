@@ -12,7 +12,7 @@ from setnet.faces import Box
 from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.people.example import descriptor_from
 from setnet.library.store.face_references import FaceReference, resolve_all
-from setnet.library.store.group_tables import face_number
+from setnet.library.store.tables.group_tables import face_number
 
 Ints = NDArray[np.int64]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from setnet.index import SetIndex
 from setnet.library.search.probability import MatchModel
-from setnet.library.store.group_tables import FACES
+from setnet.library.store.tables.group_tables import FACES
 
 _LEAST_WEIGHT = 0.05
 _CHUNK = 20_000  # rows read at once

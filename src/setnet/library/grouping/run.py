@@ -22,8 +22,8 @@ from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.units import Units, units_of
 from setnet.library.search.probability import MatchModel
-from setnet.library.store import group_tables
 from setnet.library.store.database import Database
+from setnet.library.store.tables import group_tables
 
 # Early decisions weigh too much once there are so many times more faces than when all were grouped anew.
 GROWTH = 1.5

@@ -11,7 +11,7 @@ from setnet.index import Apart
 from setnet.library.grouping.faces_to_group import FacesToGroup, in_one_photo
 from setnet.library.grouping.identities import Identities
 from setnet.library.grouping.library_faces import LibraryFaces
-from setnet.library.store.group_tables import FACES
+from setnet.library.store.tables.group_tables import FACES
 
 Ints = NDArray[np.int64]
 

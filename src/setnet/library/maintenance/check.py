@@ -7,9 +7,9 @@ from collections.abc import Callable
 from setnet.durable import transaction
 from setnet.errors import SetNetError
 from setnet.index import Item, SetIndex
-from setnet.library.store import group_tables, photo_counts, row_sums
 from setnet.library.store.database import Database
-from setnet.library.store.schema import schema_problems
+from setnet.library.store.tables import group_tables, photo_counts, row_sums
+from setnet.library.store.tables.schema import schema_problems
 
 _MOST = 20
 _ATTEMPTS = 5

@@ -6,7 +6,7 @@ import sqlite3
 
 from setnet.library.maintenance.people_repair import count_on, save
 from setnet.library.maintenance.salvage import Salvage
-from setnet.library.store.group_tables import FACES, refresh
+from setnet.library.store.tables.group_tables import FACES, refresh
 
 
 def save_groups(db: sqlite3.Connection, old: Salvage) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from setnet.library.maintenance.salvage import Row, Salvage
 from setnet.library.people.example import ORIGINS
 from setnet.library.people.names import is_id, key_of
-from setnet.library.store.row_sums import COLUMNS
+from setnet.library.store.tables.row_sums import COLUMNS
 
 _LARGEST_NORM_ERROR = 1e-3
 _JOURNAL = ("changes", "changed_rows", "removed_examples", "removed_verdicts")

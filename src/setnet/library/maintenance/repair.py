@@ -24,14 +24,14 @@ from setnet.library.maintenance.check import damage_of, disagreements
 from setnet.library.maintenance.group_repair import save_groups
 from setnet.library.maintenance.people_repair import save, save_people
 from setnet.library.maintenance.salvage import Salvage, copy_database, salvage
-from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX, SCRATCH
 from setnet.library.store.paths import shown
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.photo_writer import mark_unread
-from setnet.library.store.schema import migrate
+from setnet.library.store.tables import row_sums
+from setnet.library.store.tables.schema import migrate
 from setnet.system import FileLock
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from setnet.library.store import row_sums
 from setnet.library.store.location import COMMITS, DATABASE, LOGS
-from setnet.library.store.row_sums import COLUMNS, FIRST_COLUMNS, KEYS, row_hash
-from setnet.library.store.schema import migrate
+from setnet.library.store.tables import row_sums
+from setnet.library.store.tables.row_sums import COLUMNS, FIRST_COLUMNS, KEYS, row_hash
+from setnet.library.store.tables.schema import migrate
 
 _MAGIC = b"SQLite format 3\0"
 _DISK_ERRORS = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto
+from setnet.library.store.tables.photo_counts import Counts
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

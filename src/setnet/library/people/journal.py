@@ -10,7 +10,7 @@ from typing import Any
 
 from setnet.errors import InvalidInputError
 from setnet.library.people.recorder import OutdatedError, Recorder, RowChange
-from setnet.library.store import group_tables
+from setnet.library.store.tables import group_tables
 
 _UNDID, _REDID = "undid: ", "redid: "
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
-from setnet.library.store.row_sums import COLUMNS
+from setnet.library.store.tables.row_sums import COLUMNS
 
 # Tables whose rows belong to a person, in `person`.
 OWNED = ("aliases", "examples", "verdicts")

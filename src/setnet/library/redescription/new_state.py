@@ -14,10 +14,10 @@ from setnet.durable import transaction
 from setnet.library.maintenance import replacement
 from setnet.library.redescription.new_index import NewIndex
 from setnet.library.redescription.people_faces import FaceRow, NewDescriptor, PeopleFaces, face_rows
-from setnet.library.store import row_sums
-from setnet.library.store.group_tables import refresh
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX
 from setnet.library.store.photo_writer import mark_unread
+from setnet.library.store.tables import row_sums
+from setnet.library.store.tables.group_tables import refresh
 
 
 class NewRows(NamedTuple):

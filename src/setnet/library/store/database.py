@@ -14,10 +14,10 @@ from pathlib import Path
 from setnet.durable import transaction
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.index import ReadAccess
-from setnet.library.store import row_sums
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.location import QUARANTINE
-from setnet.library.store.schema import migrate, stand_in
+from setnet.library.store.tables import row_sums
+from setnet.library.store.tables.schema import migrate, stand_in
 
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from setnet.errors import InvalidInputError
-from setnet.library.store import photo_counts
 from setnet.library.store.commit_record import stored_commits
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, shown
-from setnet.library.store.photo_counts import Counts
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
+from setnet.library.store.tables import photo_counts
+from setnet.library.store.tables.photo_counts import Counts
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
 _EPOCH = datetime(1970, 1, 1)

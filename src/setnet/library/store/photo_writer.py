@@ -19,9 +19,9 @@ from setnet.index import SetIndex
 from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database
 from setnet.library.store.face_references import follow_change
-from setnet.library.store.group_tables import members_in, refresh, rejoin
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
+from setnet.library.store.tables.group_tables import members_in, refresh, rejoin
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library.store.group_tables import FACES, face_number
 from setnet.library.store.paths import as_path, shown
 from setnet.library.store.photo_catalog import taken_number, taken_time
 from setnet.library.store.records import corners
+from setnet.library.store.tables.group_tables import FACES, face_number
 
 UNDATED = -1e300  # when a photo of no known time was taken, for the order
 _ID = re.compile(r"g([1-9]\d{0,17})")

@@ -23,8 +23,8 @@ from setnet.library.grouping.groups.group import (
 from setnet.library.grouping.last_grouping import LastGrouping
 from setnet.library.people.recorder import Recorder
 from setnet.library.store.database import Database
-from setnet.library.store.group_tables import FACES
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_time
+from setnet.library.store.tables.group_tables import FACES
 
 STATES = {
     "unnamed": "g.person IS NULL AND NOT g.hidden",

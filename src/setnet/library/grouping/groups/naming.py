@@ -18,9 +18,9 @@ from setnet.library.people.example import Example
 from setnet.library.people.people import People
 from setnet.library.people.person import Person
 from setnet.library.people.recorder import Recorder
-from setnet.library.store import group_tables
-from setnet.library.store.group_tables import FACES
 from setnet.library.store.paths import shown
+from setnet.library.store.tables import group_tables
+from setnet.library.store.tables.group_tables import FACES
 
 Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
 IsSure = Callable[[NDArray[np.float32]], NDArray[np.bool_]]

@@ -18,7 +18,7 @@ from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.people.person import Person
 from setnet.library.search.face_identity import NamedPeople
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.store.group_tables import face_number
+from setnet.library.store.tables.group_tables import face_number
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.faces import Box
-from setnet.library.store import row_sums
 from setnet.library.store.face_references import is_same_face
+from setnet.library.store.tables import row_sums
 
 TABLES = ("face_groups", "group_members")
 FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.library import Library
-from setnet.library.store import photo_counts
 from setnet.library.store.database import Database
+from setnet.library.store.tables import photo_counts
 
 STATES = ("ready", "adding", "removing", "failed")
 CHANGES = st.lists(
@@ -98,7 +98,7 @@ def test_counts_follow_indexing_failing_forgetting_and_people(
 @pytest.fixture
 def earlier(tmp_path: Path) -> Path:
     """A library of four photos as version 3 of the database had it."""
-    shutil.unpack_archive(Path(__file__).parents[1] / "fixtures" / "library_v4.zip", tmp_path)
+    shutil.unpack_archive(Path(__file__).parents[2] / "fixtures" / "library_v4.zip", tmp_path)
     with sqlite3.connect(tmp_path / "library" / "library.db") as db:
         for name in ("in", "out", "again"):
             db.execute(f"DROP TRIGGER photos_counted_{name}")

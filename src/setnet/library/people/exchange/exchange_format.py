@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.people.example import ORIGINS
-from setnet.library.people.exchange_fields import Fields, refuse
+from setnet.library.people.exchange.exchange_fields import Fields, refuse
 from setnet.library.people.names import checked_name, is_id, key_of
 from setnet.library.store.content_hash import HASH_BYTES
 

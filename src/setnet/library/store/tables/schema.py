@@ -7,7 +7,7 @@ from contextlib import closing
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
-from setnet.library.store import group_tables, people_tables, photo_counts, row_sums
+from setnet.library.store.tables import group_tables, people_tables, photo_counts, row_sums
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 _FIRST_WITH_SUMS = 3

@@ -13,9 +13,9 @@ import pytest
 
 from setnet.errors import StorageError
 from setnet.library import Library
-from setnet.library.store import row_sums, schema
+from setnet.library.store.tables import row_sums, schema
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 BEFORE = {
     table: columns
     for table, columns in row_sums.COLUMNS.items()

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.library.people import lookup, mending
 from setnet.library.people.example import Example
-from setnet.library.people.exchange_format import (
+from setnet.library.people.exchange.exchange_format import (
     LARGEST_FILE,
     ExampleRecord,
     PeopleFile,

@@ -7,7 +7,7 @@ four tables and nowhere else, and are found there when they must be forgotten.
 
 from __future__ import annotations
 
-from setnet.library.store import row_sums
+from setnet.library.store.tables import row_sums
 
 _NEW = ("aliases", "verdicts", "changes", "changed_rows", "removed_examples", "removed_verdicts")
 _CHANGED = ("people", "examples")

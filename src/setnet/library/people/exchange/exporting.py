@@ -7,7 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from setnet.errors import InvalidInputError
-from setnet.library.people.exchange_format import ExampleRecord, PeopleFile, PersonRecord, VerdictRecord
+from setnet.library.people.exchange.exchange_format import (
+    ExampleRecord,
+    PeopleFile,
+    PersonRecord,
+    VerdictRecord,
+)
 from setnet.library.people.people import People
 from setnet.library.people.person import Person
 from setnet.library.store.paths import shown

@@ -15,9 +15,9 @@ import pytest
 
 from setnet.errors import StorageError
 from setnet.library import Example, Library
-from setnet.library.store import row_sums, schema
+from setnet.library.store.tables import row_sums, schema
 
-FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 NOBODY, ALI, ZOE, FORGOTTEN = "Nobody", "علی\u200cرضا", "Zoë", "Forgotten"  # noqa: RUF001
 
 

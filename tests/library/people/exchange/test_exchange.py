@@ -256,7 +256,7 @@ def test_a_file_that_is_not_there_or_too_large_is_an_error(
         other.import_people(tmp_path / "nothing.json")
     with pytest.raises(InvalidInputError, match="make it first"):
         other.export_people(tmp_path / "nowhere" / "people.json")
-    monkeypatch.setattr("setnet.library.people.importing.LARGEST_FILE", 10)
+    monkeypatch.setattr("setnet.library.people.exchange.importing.LARGEST_FILE", 10)
     (tmp_path / "large.json").write_bytes(b" " * 11)
     with pytest.raises(InvalidInputError, match="at most"):
         other.import_people(tmp_path / "large.json")

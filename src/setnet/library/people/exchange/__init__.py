@@ -1,0 +1,1 @@
+"""People as a file: written by one library, read by another."""
