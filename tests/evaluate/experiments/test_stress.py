@@ -24,7 +24,7 @@ def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_p
         run_stress,
         halves=halves,
         methods=methods,
-        names=["mean", "mean +W"],
+        names=["mean", "mean +W", "gm"],
         sets=500,
         queries=10,
         repeats=2,
@@ -38,6 +38,8 @@ def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_p
     start(run)
     assert "mean" not in [now.doing for now in said]
     assert {"mean", "mean +W", ELEMENTS, "element codes, 1 bit"} <= set(run.rows)
+    assert run.rows["gm"].values, "measured because it was named"
+    assert not run.rows["gm +W after"].values
     assert len(run.rows["mean +W"].values["ndcg10@5"]) == 4, "two repeats in each of two worlds"
     assert mean_and_error(run.rows[ELEMENTS].values["ndcg10@5"]) > mean_and_error(
         run.rows["mean"].values["ndcg10@5"]

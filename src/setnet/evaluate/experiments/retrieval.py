@@ -103,7 +103,8 @@ def run_retrieval(
             SetIndex.destroy(path)
         _kept_rows(run, stored, methods, runner, Path(made) / "codes")
     for name in methods.not_applicable:
-        run.add(Row(name, {}, {"bytes_per_item": NOT_APPLICABLE}))
+        if not run.has(name):
+            run.add(Row(name, {}, {"bytes_per_item": NOT_APPLICABLE}))
 
 
 def _kept_rows(run: Run, world: World, methods: Methods, runner: QueryRunner, path: Path) -> None:

@@ -28,7 +28,7 @@ from setnet.library import read_descriptors
 from setnet.sets import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
 
 Floats = NDArray[np.float32]
-CALIBRATION_SETS = 16_000
+CALIBRATION_SETS = 32_000
 REPEATS = 10
 SHIPPED = path_of("sface-128").parent
 
@@ -135,12 +135,12 @@ def evaluate_heads(
 ) -> list[HeadEvaluation]:
     """Return the stress test on each of `tests` (kind of photos: test people).
 
-    Everything is calibrated on the training people in the same way. Lifts weight directions by their
-    reliability, so that an upper bound with these weights stands beside the descriptors as they are.
+    Everything is calibrated on the training people in the same way, heads too. Lifts weight directions by
+    their reliability, so that an upper bound with these weights stands beside the descriptors as they are.
     """
     training = _calibration_world(train)
-    mean = Mean(train.dim)
-    mean_logistic = calibrated(mean, training)
+    pooled: list[Aggregator] = [Mean(train.dim), *heads]
+    set_logistics = [calibrated(one, training) for one in pooled]
     kept = [_Kept("descriptor per element", 32), *(_Kept(code_name(bits), bits) for bits in CODE_BITS)]
     if weighted := _discriminant_of(heads):
         kept.insert(1, _Kept("descriptor per element, weighted", 32, weighted))
@@ -153,9 +153,11 @@ def evaluate_heads(
         elements = [one.measured(world, score) for one, score in zip(kept, logistics, strict=True)]
         bounds = [result for one, result in zip(kept, elements, strict=True) if one.bits == 32]
         others = [result for one, result in zip(kept, elements, strict=True) if one.bits < 32]
-        others += [measured_sets(head, world) for head in heads]
-        pooled = measured_sets(mean, world, logistic=mean_logistic)
-        evaluations.append(HeadEvaluation(photos, sets, pooled, tuple(bounds), tuple(others)))
+        mean, *of_heads = (
+            measured_sets(one, world, logistic=score)
+            for one, score in zip(pooled, set_logistics, strict=True)
+        )
+        evaluations.append(HeadEvaluation(photos, sets, mean, tuple(bounds), (*others, *of_heads)))
     return evaluations
 
 

@@ -120,7 +120,8 @@ def run_stress(
         run.say(name)
         run.add(_row(name, methods, tests))
     for name in methods.not_applicable:
-        run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
+        if not run.has(name):
+            run.add(Row(name, {}, {"bytes": NOT_APPLICABLE}))
 
 
 def _elements_kept(methods: Methods) -> dict[str, tuple[bool, int]]:
