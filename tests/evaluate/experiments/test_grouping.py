@@ -38,10 +38,10 @@ def test_ours_stands_beside_other_ways_and_in_other_shapes(
     done = CliRunner().invoke(app, [*words, "--json", str(kept)])
     assert done.exit_code == 0, done.output
     record = read_record(kept)
-    ours = record.row(module.OURS).values
-    assert ours["f1 0"][0] > 97
-    assert ours["f1 1"][0] > 94
-    assert ours["precision 1"][0] > 98
+    ours = {name: np.mean(values) for name, values in record.row(module.OURS).values.items()}
+    assert ours["f1 0"] > 97
+    assert ours["f1 1"] > 94
+    assert ours["precision 1"] > 98
     assert record.row("average linkage, one threshold").facts["threshold"] in (0.4, 0.45, 0.5)
     assert np.mean(record.row("worse: one face of each person").values["precision"]) > 98
     assert np.mean(record.row("plain: nine of ten faces of one person").values["recall"]) > 95
