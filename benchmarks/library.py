@@ -234,12 +234,13 @@ def grouping(faces: int) -> dict[str, Any]:
 
 def _told() -> Callable[[str, int, int], None]:
     """Return what prints a line when a stage of the grouping begins."""
-    began, last = time.process_time(), ["", 0]
+    began, last = time.process_time(), ("", 0)
 
     def tell(stage: str, done: int, total: int) -> None:
+        nonlocal last
         if stage != last[0] or done < last[1]:
             print(f"{time.process_time() - began:8.1f} s of CPU: {stage}, {total:,}", file=sys.stderr)
-        last[:] = stage, done
+        last = stage, done
 
     return tell
 

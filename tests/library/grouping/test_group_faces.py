@@ -70,7 +70,7 @@ def test_more_faces_alone_ask_for_more_similarity() -> None:
 
 
 def test_parts_and_cells_find_what_one_comparison_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    faces, who = album(*[1] * 300, *[4] * 150, *[30] * 20)
+    faces, who = album(*[1] * 300, *[4] * 150, *[30] * 10, 500)
     whole = group_descriptors(faces)
     monkeypatch.setattr(grouping, "WHOLE", 500)
     monkeypatch.setattr(parts, "PART", 150)

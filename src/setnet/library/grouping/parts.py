@@ -15,7 +15,7 @@ from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.rule import bars, rule_for
 
-PART = 4000  # faces that are compared with each other, on average
+PART = 4000  # faces that are compared with each other, on average; at most twice as many
 
 
 def merged_in_parts(whole: Clustering, impostors: Impostors, say: OnProgress) -> Clustering:
@@ -27,10 +27,8 @@ def merged_in_parts(whole: Clustering, impostors: Impostors, say: OnProgress) ->
     n = len(whole)
     bar = bars(n)[n]
     to, count, done = np.empty(n, np.int64), 0, 0
-    cells = cells_of(whole.clusters.means, -(-n // PART))[0]
-    for part, apart in zip(cells, _apart_in(cells, whole.apart, n), strict=True):
-        if not len(part):
-            continue
+    parts = _parts(whole)
+    for part, apart in zip(parts, _apart_in(parts, whole.apart, n), strict=True):
         some = replace(whole, apart=apart).take(part)
         rule = replace(rule_for(impostors, 0), bars=np.full(len(part) + 1, bar))
         found = some.linked(some.neighbours(rule, _quiet), rule, _quiet)
@@ -40,15 +38,21 @@ def merged_in_parts(whole: Clustering, impostors: Impostors, say: OnProgress) ->
     return whole.merged(to)
 
 
-def _apart_in(cells: list[NDArray[np.int64]], apart: Apart, n: int) -> Iterator[Apart]:
-    """Yield the pairs apart of which both are in a cell, for each cell."""
-    cell = np.empty(n, np.int64)
-    for number, rows in enumerate(cells):
-        cell[rows] = number
-    one = cell[apart.one]
-    inside = np.flatnonzero(one == cell[apart.other])
+def _parts(whole: Clustering) -> list[NDArray[np.int64]]:
+    """Return the rows of each part: a cell, or a piece of one with thousands of faces of one person."""
+    cells = cells_of(whole.clusters.means, -(-len(whole) // PART))[0]
+    return [part for cell in cells if len(cell) for part in np.array_split(cell, -(-len(cell) // (2 * PART)))]
+
+
+def _apart_in(parts: list[NDArray[np.int64]], apart: Apart, n: int) -> Iterator[Apart]:
+    """Yield the pairs apart of which both are in a part, for each part."""
+    part_of = np.empty(n, np.int64)
+    for number, rows in enumerate(parts):
+        part_of[rows] = number
+    one = part_of[apart.one]
+    inside = np.flatnonzero(one == part_of[apart.other])
     inside = inside[np.argsort(one[inside], kind="stable")]
-    ends = np.searchsorted(one[inside], np.arange(len(cells) + 1))
+    ends = np.searchsorted(one[inside], np.arange(len(parts) + 1))
     for first, end in pairwise(ends.tolist()):
         rows = inside[first:end]
         yield Apart(apart.one[rows], apart.other[rows], apart.weight[rows])
