@@ -17,23 +17,20 @@ import argparse
 import json
 import os
 import tempfile
-import zlib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the command line does
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from perceptual_hashes import HASHES
 from performance_page import machine, write_section
-from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
-from setnet.evaluate.data.splits import read_press_photos, read_split
+from planted_collections import Collection, names_of, of_lfw, of_synthetic_people, without_faces
+from setnet.evaluate.data.planted_copies import ALTERATIONS, Pixels
 from setnet.faces import open_photo
 from setnet.library.duplicates.candidates import candidates
 from setnet.library.duplicates.dense_sift import DIM, dense_sift, small_grey
@@ -47,79 +44,6 @@ LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw"
 DUPLICATES = Path(__file__).parents[1] / "src" / "setnet" / "library" / "duplicates"
 PRECISIONS = (0.99, 0.999)
 VLAD, OURS = "VLAD alone", "setnet duplicates"
-
-
-@dataclass(frozen=True, eq=False)
-class Collection:
-    """Photos of one half, and copies of the first `planted` of them, as files.
-
-    `source` is the number of the photo that a file shows, `kind` the alteration of a copy (-1: an original).
-    `same` has pairs of originals that are one photograph.
-    """
-
-    files: list[Path]
-    names: list[str]
-    source: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    same: set[tuple[int, int]]
-
-    @property
-    def originals(self) -> NDArray[np.int64]:
-        return np.flatnonzero(self.kind < 0)
-
-    def counts(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which pairs of files are to be judged: not those of photos that are the same anyway."""
-        a, b = self.source[one], self.source[other]
-        neutral = [
-            (x, y) in self.same or (y, x) in self.same for x, y in zip(a.tolist(), b.tolist(), strict=True)
-        ]
-        return ~np.array(neutral, bool)
-
-
-def names_of(photos: Path, half: str) -> list[str]:
-    people = getattr(read_split(), half)
-    found = (
-        f"{path.parent.name}/{path.name}" for path in photos.glob("*/*.jpg") if path.parent.name in people
-    )
-    return sorted(found)
-
-
-def collected(lfw: Path, half: str, planted: int, others: int, folder: Path) -> Collection:
-    every = names_of(lfw / "images", half)
-    names = np.random.default_rng(1).permutation(every)[:planted].tolist()
-    photos = Counter(name.split("/")[0] for name in every)
-    rest = sorted(set(every) - set(names), key=lambda name: (-photos[name.split("/")[0]], name))
-    names += rest[:others]
-    files, source, kind = (
-        [lfw / "images" / name for name in names],
-        list(range(len(names))),
-        [-1] * len(names),
-    )
-    for number, name in enumerate(names[:planted]):
-        pixels = open_photo(files[number]).pixels
-        for way, alteration in enumerate(ALTERATIONS):
-            copy = altered(pixels, alteration, zlib.crc32(name.encode()))
-            quality = 30 if alteration == "JPEG quality 30" else 90
-            file = folder / f"{half}-{number:05}-{way}.jpg"
-            cv2.imwrite(str(file), copy[..., ::-1], [cv2.IMWRITE_JPEG_QUALITY, quality])
-            files.append(file)
-            source.append(number)
-            kind.append(way)
-    same = known_pairs(lfw, {name: number for number, name in enumerate(names)})
-    return Collection(files, names, np.array(source), np.array(kind), same)
-
-
-def known_pairs(lfw: Path, numbers: dict[str, int]) -> set[tuple[int, int]]:
-    """Return pairs of photos that are parts of one press photo, or one photograph twice (seen by eye)."""
-    press = read_press_photos(lfw / "lists" / "multi_person_photos.json")
-    groups = [[face["image"] for face in faces] for faces in press.values()]
-    seen = DUPLICATES.parents[1] / "evaluate" / "data" / "lfw_duplicates.json"
-    groups += json.loads(seen.read_text(encoding="utf-8")) if seen.is_file() else []
-    found = set()
-    for group in groups:
-        known = [numbers[name] for name in group if name in numbers]
-        found |= {(a, b) for a in known for b in known if a < b}
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +144,7 @@ def measured(photos: Collection) -> tuple[dict[str, Scores], dict[str, float]]:
     return scores, times | {OURS: times[VLAD], "a pair": 1000 * comparing}
 
 
-def both_ways(function):  # type: ignore[no-untyped-def]
+def both_ways(function: Callable[[Pixels], NDArray[np.float32]]) -> Callable[[Pixels], NDArray[np.float32]]:
     return lambda pixels: np.stack([function(pixels), function(np.ascontiguousarray(pixels[:, ::-1]))])
 
 
@@ -228,13 +152,17 @@ def quality(options: argparse.Namespace) -> None:
     results: dict[str, tuple[dict[str, Scores], dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for half in ("train", "test"):
-            photos = collected(options.lfw, half, options.planted, options.others, Path(folder))
+            photos = of_lfw(options.lfw, half, options.planted, options.others, Path(folder))
             results[half] = measured(photos)
             print(f"{half}: {len(photos.files)} files", flush=True)
             if options.pairs:
                 write_pairs(
                     photos, results[half][0][OURS], options.pairs.with_name(f"{half}-{options.pairs.name}")
                 )
+        elsewhere = [
+            shipped_row("synthetic people", of_synthetic_people(20, Path(folder)), 20),
+            shipped_row("no faces", without_faces(20, Path(folder)), 20),
+        ]
     train, (test, times) = results["train"][0], results["test"]
     rows, kept = [], {}
     for name in test:
@@ -249,15 +177,14 @@ def quality(options: argparse.Namespace) -> None:
         name: test[name].recalls(train[name].threshold(PRECISIONS[-1]), options.planted) for name in test
     }
     kinds = [[kind, *(f"{strict[name][way]:.2f}" for name in test)] for way, kind in enumerate(ALTERATIONS)]
-    shipped = test[OURS]
+    shipped = [row_of("LFW, test half", test[OURS], options.planted), *elsewhere]
     heads = [
         f"{head} {p}" for p in PRECISIONS for head in ("threshold for", "recall at", "precision reached,")
     ]
     parts = [
         table(["method", *heads, "ms"], rows),
         table([f"recall at {PRECISIONS[-1]} by alteration", *test], kinds),
-        f"With the threshold that is shipped ({AGREEMENT}): recall {recall_of(shipped, AGREEMENT, options):.3f}, "
-        f"{shipped.wrong(AGREEMENT)} wrong pairs of {int((shipped.score >= AGREEMENT).sum())} found. "
+        table([f"with the shipped threshold, {AGREEMENT}", "copies", "found", "wrong pairs"], shipped),
         f"{options.planted} photos with {len(ALTERATIONS)} copies each among {options.others} of the most "
         f"photographed people, each half; ms of CPU per photo without decoding, and {times['a pair']:.0f} ms of wall "
         "time to compare two photos. Made by `python benchmarks/duplicates.py quality` on "
@@ -265,6 +192,16 @@ def quality(options: argparse.Namespace) -> None:
     ]
     text = "\n\n".join(parts)
     finish(text, "duplicates quality", kept, options)
+
+
+def shipped_row(name: str, photos: Collection, planted: int) -> list[str]:
+    vlads = np.stack([photo_vlads(open_photo(file).pixels) for file in photos.files])
+    return row_of(name, verified(photos, vlads)[0], planted)
+
+
+def row_of(name: str, scores: Scores, planted: int) -> list[str]:
+    recall, copies = float(np.mean(scores.recalls(AGREEMENT, planted))), planted * len(ALTERATIONS)
+    return [name, f"{copies:,}", f"{recall:.3f}", str(scores.wrong(AGREEMENT))]
 
 
 def recall_of(scores: Scores, threshold: float, options: argparse.Namespace) -> float:

@@ -19,7 +19,7 @@ from setnet.library.store.paths import absolute, as_path
 from setnet.system import usable_cores
 from setnet.workers import Limits
 
-AGREEMENT = 0.5  # share of a photo that must be the same; chosen on LFW's training half
+AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
 _BATCH = 256  # photos that are given to `on_described` together
 
 OnFailure = Callable[[Path, str], None]

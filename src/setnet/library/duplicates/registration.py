@@ -17,10 +17,10 @@ _RATIO = 0.8  # Lowe's: the second best match must be this much worse
 _LEAST_MATCHES = 6
 _FAR = 3.0  # pixels between a keypoint and where the transform puts its match
 _LARGEST_SCALE = 1.8  # a copy shows at least 1 / 1.8 of the other's width, at the size of the description
-_BLOCK = 16  # pixels of a piece
+_BLOCK = 8  # pixels of a piece
 _LEAST_SHARE = 0.3  # of each photo that the other must cover
-_SMOOTH = 1.2
-_SAME = 0.7  # correlation from which two pieces are the same
+_SMOOTH = 0.8
+_SAME = 0.95  # correlation from which two pieces are the same
 _FLAT = 4.0  # standard deviation of a piece below which it says nothing
 
 
