@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -52,7 +52,7 @@ def duplicates(
         refuse_sheet(sheet)  # now, and not after an hour of work
     failed: list[tuple[Path, str]] = []
     with StageProgressBar(silent=json) as bar:
-        options = {
+        options: dict[str, Any] = {
             "workers": workers,
             "progress": bar.show,
             "on_failure": lambda path, reason: failed.append((path, reason)),

@@ -92,8 +92,7 @@ def duplicates_of(
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
     with PhotoPairs(count, failed, limits) as pairs:
-        for photo in _described(pairs, unread, say, on_described):
-            described[photo.path] = photo
+        _describe(pairs, unread, described, say, on_described)
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
         _link(sets, pairs, [*_near(photos, say), *_both_ways(alike, described)], say)
@@ -112,22 +111,27 @@ def _files(paths: Iterable[bytes]) -> list[bytes]:
     return sorted(found.values())
 
 
-def _described(
-    pairs: PhotoPairs, paths: Sequence[bytes], say: OnProgress, on_described: OnDescribed | None
-) -> Iterator[DescribedPhoto]:
+def _describe(
+    pairs: PhotoPairs,
+    paths: Sequence[bytes],
+    described: dict[bytes, DescribedPhoto],
+    say: OnProgress,
+    on_described: OnDescribed | None,
+) -> None:
+    """Add the photos of these paths to those `described`."""
+    keep = on_described or (lambda photos: None)
     batch: list[DescribedPhoto] = []
     try:
         for done, photo in enumerate(pairs.described(paths), 1):
-            say("reading", done, len(paths))
             if photo is not None:
+                described[photo.path] = photo
                 batch.append(photo)
-                yield photo
-            if on_described is not None and len(batch) >= _BATCH:
-                on_described(batch)
+            if len(batch) >= _BATCH:
+                keep(batch)
                 batch = []
+            say("reading", done, len(paths))
     finally:  # also after Ctrl-C: what was read is kept
-        if on_described is not None and batch:
-            on_described(batch)
+        keep(batch)
 
 
 def _same_content(photos: Iterable[DescribedPhoto]) -> DisjointSets[bytes]:

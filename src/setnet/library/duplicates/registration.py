@@ -79,7 +79,7 @@ def _transform(one: Keypoints, other: Keypoints) -> Any:
     return found if 1 / _LARGEST_SCALE < scale < _LARGEST_SCALE else None
 
 
-def _agreeing(one: Grey, other: Grey, inside: Grey) -> float:
+def _agreeing(one: NDArray[Any], other: NDArray[Any], inside: NDArray[Any]) -> float:
     smooth = [cv2.GaussianBlur(grey.astype(np.float32), (0, 0), _SMOOTH) for grey in (one, other)]
     a, b = (_pieces(grey) for grey in smooth)
     whole = _pieces(inside).min(axis=1) > 0
@@ -102,4 +102,4 @@ def _pieces(grey: NDArray[Any]) -> NDArray[Any]:
 
 @cache
 def _sift() -> Any:
-    return cv2.SIFT_create(nfeatures=_KEYPOINTS)
+    return cv2.SIFT.create(nfeatures=_KEYPOINTS)

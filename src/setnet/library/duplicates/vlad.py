@@ -11,7 +11,8 @@ from setnet.library.duplicates.vocabulary import shipped_vocabulary
 
 def photo_vlad(pixels: NDArray[np.uint8]) -> Floats:
     """Return the VLAD of an RGB photo: 256 numbers at unit length, zeros for a photo without contrast."""
-    return photo_vlads(pixels)[0]
+    plain, _ = photo_vlads(pixels)
+    return np.asarray(plain, np.float32)
 
 
 def photo_vlads(pixels: NDArray[np.uint8]) -> Floats:

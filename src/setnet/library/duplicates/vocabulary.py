@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -90,13 +91,14 @@ def learn_vocabulary(photos: Sequence[Floats], seed: int = 0) -> Vocabulary:
     axes = _principal(patches - mean, WORD_DIM)[0]
     short = np.ascontiguousarray((patches - mean) @ axes)
     cv2.setRNGSeed(seed)
+    labels = np.zeros((len(short), 1), np.int32)
     until = (cv2.TERM_CRITERIA_MAX_ITER, _ROUNDS, 0)
-    words = np.asarray(cv2.kmeans(short, WORDS, None, until, 1, cv2.KMEANS_PP_CENTERS)[2], np.float32)
+    words = np.asarray(cv2.kmeans(short, WORDS, labels, until, 1, cv2.KMEANS_PP_CENTERS)[2], np.float32)
     begun = Vocabulary(mean, axes, words, np.zeros(0, np.float32), np.zeros((0, 0), np.float32))
     long = np.stack([begun.long_vlad(p) for p in photos])
     vlad_mean = long.mean(axis=0)
     vlad_axes, spread = _principal(long - vlad_mean, VLAD_DIM)
-    return Vocabulary(mean, axes, words, vlad_mean, vlad_axes / np.sqrt(spread))
+    return Vocabulary(mean, axes, words, vlad_mean, (vlad_axes / np.sqrt(spread)).astype(np.float32))
 
 
 def _principal(rows: Floats, count: int) -> tuple[Floats, Floats]:
@@ -113,5 +115,5 @@ def _rooted(patches: Floats) -> NDArray[np.float32]:
     return np.asarray(np.sqrt(patches / np.maximum(patches.sum(axis=1, keepdims=True), 1e-6)), np.float32)
 
 
-def _unit(vectors: Floats) -> Floats:
+def _unit(vectors: NDArray[Any]) -> Floats:
     return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-6))
