@@ -206,8 +206,9 @@ def _collecting(record: Record) -> list[Table]:
         Column("accuracy", "labels right", digits=2),
     ]
     note = (
-        "Asked: faces left to a person. Percent, by who stands where: names right, of faces with a name; people "
-        "named, of faces of people in the list; unknown right, of faces called unknown; labels right, of all."
+        "Asked: faces left to a person. Percent, by who stands where: names right, of faces with a name; "
+        "people named, of faces of people in the list; unknown right, of faces called unknown; labels "
+        "right, of all."
     )
     extra = record.extra
     cells = (
