@@ -63,7 +63,7 @@ def test_the_other_faces_of_a_dropped_photo_are_not_asked(run: CollectRun) -> No
 
 
 def test_a_share_is_asked_of_a_second_person_and_agreement_is_reported(run: CollectRun) -> None:
-    queue = AnnotationQueue(run, again=1.0)
+    queue = AnnotationQueue(run, twice=1.0)
     for number in range(4):
         queue.answer(ANN, number, Answer("unknown"))
     for number in range(4):

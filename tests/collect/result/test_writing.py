@@ -87,7 +87,7 @@ def test_answers_count_and_photos_people_disagree_about_are_dropped(tmp_path: Pa
     run = invented_run(tmp_path, 3, [(0, 1, 10), (1, 2, 11), (0, 2, 12)])
     with pytest.raises(InvalidInputError, match="3 of 3 faces wait"):
         write_result(run, tmp_path / "set")
-    queue = AnnotationQueue(run, again=1.0)
+    queue = AnnotationQueue(run, twice=1.0)
     for number, answer in enumerate((Answer("name", name_of(2)), Answer("unknown"), Answer("drop photo"))):
         queue.answer("ann", number, answer)
     queue.answer("ben", 1, Answer("name", name_of(0)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +26,7 @@ def annotate(
         Path | None, typer.Option(metavar="FILE", help="Take answers from a .jsonl or .csv file instead.")
     ] = None,
     annotator: AnnotatorOption = None,
-    again: Annotated[
+    twice: Annotated[
         float,
         typer.Option(min=0, max=1, help="Share of faces asked of a second person too, to measure agreement."),
     ] = 0.0,
@@ -40,8 +39,9 @@ def annotate(
     on the disk before the next question comes.
     """
     from setnet.collect import AnnotationQueue, CollectRun, import_answers
+    from setnet.system import login_name
 
-    opened, who = CollectRun.open(run), annotator or _login()
+    opened, who = CollectRun.open(run), annotator or login_name()
     if answers is None:
         from setnet.web import serve
 
@@ -51,12 +51,12 @@ def annotate(
             open_page=open_page,
             collect=opened.path,
             annotator=who,
-            again=again,
+            twice=twice,
             say=say,
         )
         return
     with opened.locked("answers"):
-        queue = AnnotationQueue(opened, again)
+        queue = AnnotationQueue(opened, twice)
         done = import_answers(queue, answers, who)
         state = queue.state()
     if done.not_asked:
@@ -65,13 +65,6 @@ def annotate(
         f"{done.stored:,} answers stored, {done.known:,} were there; "
         f"{state.answered:,} of {state.questions:,} questions answered"
     )
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # no name for the user's number
-        return "somebody"
 
 
 @app.command()

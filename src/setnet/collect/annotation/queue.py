@@ -30,16 +30,16 @@ class AnnotationQueue:
 
     Parameters
     ----------
-    again
+    twice
         Share of the faces that are asked of a second person too, so that agreement can be measured.
     """
 
-    def __init__(self, run: CollectRun, again: float = 0.0) -> None:
+    def __init__(self, run: CollectRun, twice: float = 0.0) -> None:
         if not run.manifest("labels").exists:
             raise InvalidInputError(
                 f"the faces of {run.path} are not labelled yet: `setnet collect run {run.path}`"
             )
-        self.run, self.again = run, again
+        self.run, self.twice = run, twice
         self.questions = questions(run)
         self.names = tuple(known_names(run))
         self._by_face = {question.face: number for number, question in enumerate(self.questions)}
@@ -76,7 +76,7 @@ class AnnotationQueue:
         answers = self._answers.get(question.face)
         if not answers:
             return True
-        return annotator not in answers and len(answers) == 1 and _share_of(question.face) < self.again
+        return annotator not in answers and len(answers) == 1 and _share_of(question.face) < self.twice
 
     def answer(self, annotator: str, number: int, answer: Answer) -> Decision:
         """Store what a person says of a question."""

@@ -20,34 +20,36 @@ def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> It
     nothing new in it.
     """
     names = known_names(run)
-    matcher = NameMatcher(names)
-    limit = run.settings.answers_per_search
+    search = _Companions(names, source, run.settings.answers_per_search)
     for seed in names:
         if seed in done:
             continue
-        unclear: dict[str, None] = {}
-
-        def companions(
-            without: Sequence[str], seed: str = seed, unclear: dict[str, None] = unclear
-        ) -> list[str]:
-            found: dict[str, None] = {}
-            words = f"{quoted(seed, names[seed])} and"
-            for photo in source.search(words, without=without, limit=limit):
-                seen = matcher.find(photo.text)
-                unclear.update(dict.fromkeys(seen.ambiguous))
-                if seed in seen.names:
-                    found.update(dict.fromkeys(name for name in seen.names if name != seed))
-            return list(found)
-
-        first = companions(())
+        search.ambiguous.clear()
+        first = search.found(seed, ())
         excluded = [written for friend in first for written in (friend, *names[friend])]
-        second = companions(excluded) if first else []
+        second = search.found(seed, excluded) if first else []
         row: Row = {"seed": seed, "first": first, "second": [name for name in second if name not in first]}
-        row["ambiguous"] = list(unclear)
-        if first or second:
-            yield row | {"kept": True}
-        else:
-            yield row | {"kept": False, "reason": "no companions"}
+        row["ambiguous"] = list(search.ambiguous)
+        yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
+
+
+class _Companions:
+    """Searches for a person and reads the other names in the texts; ambiguous ones are kept apart."""
+
+    def __init__(self, names: Mapping[str, Sequence[str]], source: PhotoSource, limit: int) -> None:
+        self._names, self._source, self._limit = names, source, limit
+        self._matcher = NameMatcher(names)
+        self.ambiguous: dict[str, None] = {}
+
+    def found(self, seed: str, without: Sequence[str]) -> list[str]:
+        words = f"{quoted(seed, self._names[seed])} and"
+        names: dict[str, None] = {}
+        for photo in self._source.search(words, without=without, limit=self._limit):
+            seen = self._matcher.find(photo.text)
+            self.ambiguous.update(dict.fromkeys(seen.ambiguous))
+            if seed in seen.names:
+                names.update(dict.fromkeys(name for name in seen.names if name != seed))
+        return list(names)
 
 
 def pairs_of(run: CollectRun) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Collection, Iterator
 from itertools import islice
 
@@ -39,13 +38,13 @@ def caption_rows(run: CollectRun, done: Collection[str], workers: int | None = N
                 )  # of all, so that what tables list is told from what is there
                 if photo in found:
                     yield _row(photo, beside, found[photo])
-            yield from _problems(files, done)
+            yield from _problems(files)
     finally:
         pool.close()
     files.close_folder()
-    yield from _problems(files, done)
+    yield from _problems(files)
     for path, why in scan.unreadable:
-        yield _problem(os.fsdecode(path), why, done)
+        yield _problem(os.fsdecode(path), why)
 
 
 def _row(photo: str, beside: str, inside: str) -> Row:
@@ -66,14 +65,10 @@ def _embedded(pool: WorkerPool, photo: str) -> str:
     return reply.decode("utf-8", "replace")
 
 
-def _problems(files: CaptionFiles, done: Collection[str]) -> Iterator[Row]:
-    waiting = deque(files.problems)
+def _problems(files: CaptionFiles) -> Iterator[Row]:
+    yield from (_problem(file, why) for file, why in files.problems)
     files.problems.clear()
-    while waiting:
-        file, why = waiting.popleft()
-        if (row := _problem(file, why, done)) is not None:
-            yield row
 
 
-def _problem(file: str, why: str, done: Collection[str]) -> Row:
+def _problem(file: str, why: str) -> Row:
     return {"photo": f"{file}: {why}", "kept": False, "reason": "caption file", "detail": f"{file}: {why}"}

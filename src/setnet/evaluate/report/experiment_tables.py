@@ -189,7 +189,11 @@ def _collecting(record: Record) -> list[Table]:
         Column("unknown", "unknown right", digits=2),
         Column("accuracy", "labels right", digits=2),
     ]
-    note = "In percent, by who stands where. Bold: best."
+    note = (
+        "Asked: faces left to a person. Percent, by who stands where: names right, of faces with a name; "
+        "people named, of faces of people in the list; unknown right, of faces called unknown; labels "
+        "right, of all."
+    )
     extra = record.extra
     cells = (
         ("pairs of people", f"{extra['pairs_found']:,} found of {extra['pairs_true']:,}"),

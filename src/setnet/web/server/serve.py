@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from setnet.errors import StorageError
+from setnet.system import login_name
 from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.server_settings import WebSettings, is_loopback
@@ -36,8 +37,8 @@ def serve(
     cors: tuple[str, ...] = (),
     behind_proxy: bool = False,
     collect: str | Path | None = None,
-    annotator: str = "somebody",
-    again: float = 0.0,
+    annotator: str | None = None,
+    twice: float = 0.0,
     say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
@@ -45,7 +46,7 @@ def serve(
     On an address that others can reach, and behind a proxy, a token is required: `token`, else
     `SETNET_TOKEN`, else one is made and shown. `say` shows the address, by default through `logging`.
     With `collect`, the folder of a run of `setnet collect`, the page asks its questions: `annotator` answers,
-    and a share `again` of the faces is asked of a second person too.
+    and a share `twice` of the faces is asked of a second person too.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     open_to_others = behind_proxy or not is_loopback(host)
@@ -53,7 +54,7 @@ def serve(
         token = secrets.token_urlsafe(24)
     settings = WebSettings(host=host, port=port, token=token, cors=cors, behind_proxy=behind_proxy)
     listening = _bound(settings)
-    desk = None if collect is None else AnnotationDesk(Path(collect), annotator, again)
+    desk = None if collect is None else AnnotationDesk(Path(collect), annotator or login_name(), twice)
     app = create_app(library, sets, settings, warm_up=True, desk=desk)
     view = "" if desk is None else "collect"
     address = _address(host, listening.getsockname()[1], token, view)

@@ -21,16 +21,16 @@ class AnnotationDesk:
         The run's folder.
     annotator
         Who answers unless a request says otherwise.
-    again
+    twice
         Share of the faces that are asked of a second person too.
     """
 
-    def __init__(self, run: Path, annotator: str, again: float = 0.0) -> None:
+    def __init__(self, run: Path, annotator: str, twice: float = 0.0) -> None:
         self.annotator = annotator
         self._open = ExitStack()
         opened = CollectRun.open(run)
         self._open.enter_context(opened.locked("answers"))
-        self._queue = AnnotationQueue(opened, again)
+        self._queue = AnnotationQueue(opened, twice)
         self._lock = threading.Lock()
         self.folders = [Path(folder) for folder in opened.settings.photos]
 
