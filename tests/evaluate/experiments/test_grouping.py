@@ -18,7 +18,7 @@ LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "
 
 
 def check(record: Record) -> None:
-    found = {name: value for name, (value,) in record.row(OURS).values.items()}
+    found = {name: float(np.mean(values)) for name, values in record.row(OURS).values.items()}
     assert found["precision 0"] >= 98
     assert found["recall 0"] >= 92
     assert found["f1 0"] >= 95
