@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -157,45 +157,34 @@ def element_similarities(
     vectors = change(world.descriptors)
     similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
     for size in faces:
-        best = _BestMembers(similarity, np.ascontiguousarray(world.faces[:, :size].T))
-        yield PairSimilarities(best.pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
+        members = np.ascontiguousarray(world.faces[:, :size].T)
+        sample = similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel()
+        yield PairSimilarities(partial(_greedy_pair, similarity, members), sample)
 
 
-class _BestMembers:
-    """Greedy matching of two query faces: each takes its best member of a set, unless both want the same one.
+def _greedy_pair(similarity: Floats, members: NDArray[np.int64], a: int, b: int) -> Floats:
+    """Return the similarities that two query faces are matched with in every set, (2, N).
 
-    Parameters
-    ----------
-    similarity
-        (examples, faces).
-    members
-        (size, N) faces of each set; two or more per set.
+    The matches are those of `greedy_matches`: of two query faces the less similar one gives way to the other
+    and takes its second best. ``members`` are the rows of each set, (size, N).
     """
+    first, second_of_first, which = _two_best(similarity[a][members])
+    other, second_of_other, same = _two_best(similarity[b][members])
+    both, a_wins = which == same, first >= other
+    return np.stack(
+        [np.where(both & ~a_wins, second_of_first, first), np.where(both & a_wins, second_of_other, other)]
+    )
 
-    def __init__(self, similarity: Floats, members: NDArray[np.int64]) -> None:
-        self.similarity, self.members = similarity, members
-        self._known: dict[int, tuple[NDArray[np.uint8], Floats, Floats]] = {}
 
-    def pair(self, first: int, second: int) -> Floats:
-        """Return (2, N): the similarities of two query faces with the members they are matched with."""
-        (where_a, best_a, next_a), (where_b, best_b, next_b) = self._best(first), self._best(second)
-        clash, ahead = where_a == where_b, best_a >= best_b
-        return np.stack([np.where(clash & ~ahead, next_a, best_a), np.where(clash & ahead, next_b, best_b)])
-
-    def _best(self, example: int) -> tuple[NDArray[np.uint8], Floats, Floats]:
-        """Return where the most similar member of each set is, its similarity, and that of the second."""
-        if example not in self._known:
-            row = self.similarity[example]
-            best, where = row[self.members[0]], np.zeros(self.members.shape[1], np.uint8)
-            second = np.full_like(best, -np.inf)
-            for place, column in enumerate(self.members[1:], 1):
-                value = row[column]
-                better = value > best
-                second = np.where(better, best, np.maximum(second, value))
-                where[better] = place
-                best = np.maximum(best, value)
-            self._known[example] = where, best, second
-        return self._known[example]
+def _two_best(rows: Floats) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Return the two highest values of each column, and the row of the highest."""
+    best, which = rows[0], np.zeros(rows.shape[1], np.int8)
+    second = np.full_like(best, -np.inf)
+    for number, row in enumerate(rows[1:], start=1):
+        second = np.maximum(second, np.minimum(best, row))
+        which[row > best] = number
+        best = np.maximum(best, row)
+    return best, second, which
 
 
 @dataclass(frozen=True)
