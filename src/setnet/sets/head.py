@@ -179,7 +179,7 @@ class Head:
                 input=Input(tensors.get("input.mean"), tensors.get("input.weight"), **meta["input"]),
                 output=tuple(_layer(tensors, j, spec) for j, spec in enumerate(meta["output"])),
                 descriptor=meta["descriptor"],
-                about=meta["about"],
+                about=dict(meta["about"].items()),
             )
             if head.dim != meta["dim"]:
                 raise ModelError(

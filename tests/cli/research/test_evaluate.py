@@ -103,7 +103,8 @@ def test_few_faces_are_compared_without_whitening(tmp_path: Path) -> None:
     for more in (["stress", "--sets", "100", "--method", "mean"], ["identify"], ["orthogonality"]):
         done = CliRunner().invoke(app, [*more, *words], catch_exceptions=False)
         assert done.exit_code == 0
-        assert "+W" not in done.stdout
+        rows = [line for line in done.stdout.splitlines() if "not applicable" not in line]
+        assert "+W" not in "".join(rows)
     with pytest.raises(InvalidInputError, match="whitening 32 dimensions needs more than 32 descriptors"):
         CliRunner().invoke(app, ["stress", *words, "--method", "mean +W"], catch_exceptions=False)
 

@@ -145,7 +145,7 @@ def test_wrong_vectors_and_names_are_refused_before_anything_is_stored(uri: str)
 def test_tables_are_made_once_and_opened_with_the_head_that_made_them(uri: str) -> None:
     with pytest.raises(NotAnIndexError, match="no setnet tables: `setnet pg init` makes them"):
         PostgresSets(uri)
-    with pytest.raises(ModelError, match="sface-9000"):
+    with pytest.raises(InvalidInputError, match="unknown head 'sface-9000': valid are 'sface-128'"):
         PostgresSets.create(uri, head="sface-9000")
     with pytest.raises(InvalidInputError, match="'sface-128d' makes no set vectors of one bit per dimension"):
         PostgresSets.create(uri, head="sface-128d")

@@ -94,7 +94,7 @@ def read_layout(connection: Connection, tables: Tables, shown: str, *, old_ok: b
             "with the options they were made with brings them up to date"
         )
     row = connection.execute(tables.sql("SELECT value FROM {meta} WHERE key = 'layout'")).fetchone()
-    stored = row[0] if row else None
+    stored: Any = row[0] if row else {}
     return Layout(Settings.of_json(stored), int(stored["partitions"]))
 
 

@@ -33,8 +33,8 @@ def write_batch(connection: Connection, tables: Tables, batch: Batch, bits: int,
     near = cells.of_items(elements, batch.counts)
     rows = [
         (name, count, text or "{}", code if count else None, cell)
-        for name, count, text, code, cell in zip(
-            batch.ids, batch.counts.tolist(), texts, codes, near, strict=True
+        for name, count, text, code, cell in sorted(
+            zip(batch.ids, batch.counts.tolist(), texts, codes, near, strict=True), key=lambda item: item[0]
         )
     ]
     upsert = tables.sql(
@@ -44,7 +44,7 @@ def write_batch(connection: Connection, tables: Tables, batch: Batch, bits: int,
         "set_vector = excluded.set_vector, cells = excluded.cells"
     )
     with connection.cursor() as cursor:
-        cursor.executemany(upsert, sorted(rows, key=lambda row: row[0]))
+        cursor.executemany(upsert, rows)
         cursor.execute(tables.sql("DELETE FROM {elements} WHERE item = ANY(%s)"), [list(batch.ids)])
         with cursor.copy(tables.sql("COPY {elements} FROM STDIN (FORMAT binary)")) as copy:
             for piece in copied_elements(batch.ids, batch.counts, elements):

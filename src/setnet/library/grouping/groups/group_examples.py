@@ -17,8 +17,8 @@ def example_faces(vectors: NDArray[np.float32], quality: NDArray[np.float64], mo
     views and ages that the others do not show.
 
     >>> views = np.array([[1, 0], [0.9, 0.436], [0.8, 0.6], [0.99, 0.141]], np.float32)
-    >>> example_faces(views, np.array([1.0, 1.0, 1.0, 0.3]), most=2)
-    [1, 0]
+    >>> example_faces(views, np.array([1.0, 1.0, 1.0, 0.3]), most=3)
+    [1, 0, 2]
     """
     mean = quality @ vectors
     central = vectors @ (mean / max(float(np.linalg.norm(mean)), 1e-12))
