@@ -71,3 +71,10 @@ def test_refinement_gains_by_the_criterion_it_is_given(
     coarse = calibrated(Mean(128), one_repeat, relative=relative)
     assert value(refined) >= value(coarse)
     assert relative or refined != coarse, "at least the plain average has room to gain in this world"
+
+
+@pytest.mark.parametrize("values", [3, 10_000])
+def test_the_first_of_each_row_are_those_of_a_stable_sort(values: int) -> None:
+    scores = np.random.default_rng(values).integers(values, size=(50, 40)).astype(float)
+    wanted = np.argsort(-scores, axis=1, kind="stable")[:, :10]
+    np.testing.assert_array_equal(ranking_calibration._first_in_rows(scores, 10), wanted)

@@ -12,12 +12,15 @@ from setnet.evaluate.measures import ndcg
 from setnet.evaluate.methods.ranking_calibration import calibrated
 from setnet.evaluate.methods.stress_measure import (
     StressResult,
+    StressTest,
+    element_similarities,
     first_ranks,
     gap_closed,
     measured_elements,
     measured_sets,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.index import greedy_matches
 from setnet.index.kernels.reference import greedy_pairs
 from setnet.sets import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
 
@@ -112,6 +115,28 @@ def test_greedy_never_matches_one_face_twice() -> None:
     )
     result = measured_elements(alone, faces=(2,), depth=1, logistic=Logistic(5.0, -1.0))
     assert result.values.item() == pytest.approx(100.0)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_matches_of_a_pair_are_greedy_ones_also_where_similarities_are_equal(size: int) -> None:
+    rng = np.random.default_rng(size)
+    directions = np.eye(4, dtype=np.float32)[rng.integers(4, size=60)]
+    faces = rng.integers(40, size=(300, size))
+    examples = np.arange(40, 60).reshape(1, 10, 2)
+    sets = StressWorld(directions, faces, faces[:, :2], np.zeros((10, 2), np.int64), examples)
+    (found,) = element_similarities(StressTest(sets), (size,))
+    similarity = directions[40:] @ directions.T
+    for a, b in ((0, 1), (3, 3), (7, 2)):
+        both = similarity[[a, b]][:, faces].transpose(1, 0, 2)
+        wanted = np.take_along_axis(both, greedy_matches(both)[..., None], axis=2)[..., 0].T
+        np.testing.assert_array_equal(found.pair(a, b), wanted)
+
+
+def test_a_test_of_other_descriptors_keeps_its_ground_truth(world: StressWorld) -> None:
+    test = StressTest(world)
+    other = test.described(world.descriptors[:, ::-1].copy())
+    assert other.relevance is test.relevance
+    assert other.world.descriptors[0, 0] == world.descriptors[0, -1]
 
 
 def test_a_shipped_head_beats_the_mean_on_crowded_sets(world: StressWorld) -> None:

@@ -48,7 +48,7 @@ def calibrated(
     faces, a tenth of a point then counts as much as a point where a lot is.
     """
     test = StressTest(world)
-    return _fitted(set_similarities(aggregator, test, faces), test, relative)
+    return best_ranking(set_similarities(aggregator, test, faces), test, relative)
 
 
 def calibrated_elements(
@@ -60,7 +60,7 @@ def calibrated_elements(
 ) -> Logistic:
     """Return the same with every face stored: an upper bound is calibrated with the care of its methods."""
     test = StressTest(world)
-    return _fitted(element_similarities(test, FACES, change, stored), test, relative)
+    return best_ranking(element_similarities(test, FACES, change, stored), test, relative)
 
 
 def best_logistic(net: SetNet, world: StressWorld) -> Logistic:
@@ -98,8 +98,10 @@ def calibrate_head(
     return HeadCalibration(logistic, before, after)
 
 
-def _fitted(similarities: Iterable[PairSimilarities], test: StressTest, relative: bool) -> Logistic:
-    """Search a grid over threshold and slope, then twice the neighbourhood of the best."""
+def best_ranking(
+    similarities: Iterable[PairSimilarities], test: StressTest, relative: bool = False
+) -> Logistic:
+    """Return the (w, b) of similarities by number of faces: the best of a grid and of its neighbourhood."""
     tables, samples = [], []
     for one in similarities:
         tables.append(_contenders(one, test))
@@ -133,7 +135,7 @@ class _Contenders:
 
     def ndcg(self, score: Logistic, depth: int) -> float:
         total = score.probability(self.similarity).sum(axis=1)
-        order = np.argsort(-total, axis=1, kind="stable")[:, :depth]
+        order = _first_in_rows(total, depth)
         ranked = np.take_along_axis(self.relevance, order, axis=1)
         return float((100.0 * dcg(ranked, depth) / self.ideal).mean())
 
@@ -159,6 +161,18 @@ def _contenders(similarities: PairSimilarities, test: StressTest) -> _Contenders
             rows.append((pair[:, chosen], relevance[chosen], float(test.ideal[query, 0])))
     kept, relevances, ideals = zip(*rows, strict=True)
     return _Contenders(np.stack(kept), np.stack(relevances), np.array(ideals))
+
+
+def _first_in_rows(scores: NDArray[np.float64], depth: int) -> NDArray[np.int64]:
+    """Return, per row, the positions of the ``depth`` highest scores, best first, ties to the lower."""
+    depth = min(depth, scores.shape[1])
+    bar = np.partition(scores, scores.shape[1] - depth, axis=1)[:, [scores.shape[1] - depth]]
+    reached = scores >= bar
+    if int(reached.sum()) > depth * len(scores):  # ties at the bar
+        return np.argsort(-scores, axis=1, kind="stable")[:, :depth]
+    first = np.nonzero(reached)[1].reshape(-1, depth)
+    order = np.argsort(-np.take_along_axis(scores, first, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(first, order, axis=1)
 
 
 def _with_distractors(labels: NDArray[np.str_], seed: int) -> NDArray[np.str_]:

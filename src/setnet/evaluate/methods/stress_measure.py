@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.index import greedy_matches
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, codec, unit
 
 Floats = NDArray[np.float32]
@@ -44,6 +43,13 @@ class StressTest:
 
     world: StressWorld
     depths: tuple[int, ...] = (10,)
+
+    def described(self, descriptors: Floats) -> StressTest:
+        """Return the same test of other descriptors, with what is known of the ground truth."""
+        other = replace(self, world=replace(self.world, descriptors=descriptors))
+        for known in ("examples", "places", "relevance", "ideal"):
+            other.__dict__[known] = getattr(self, known)
+        return other
 
     @cached_property
     def examples(self) -> NDArray[np.int64]:
@@ -88,17 +94,26 @@ def set_similarities(
     aggregator: Aggregator, test: StressTest, faces: Sequence[int] = FACES
 ) -> Iterator[PairSimilarities]:
     """Yield, per number of faces, the similarities with one set vector per set, as an index stores it."""
-    world = test.world
-    queries = aggregator.describe(world.descriptors[test.examples]).T
+    queries = aggregator.describe(test.world.descriptors[test.examples])
     for size in faces:
-        table = np.empty((len(test.examples), len(world.faces)), dtype=np.float32)
-        for start in range(0, len(world.faces), SETS_AT_ONCE):
-            members = world.faces[start : start + SETS_AT_ONCE, :size]
-            counts = np.full(len(members), size, dtype=np.int64)
-            codes = aggregator.encode(world.descriptors[members.ravel()], counts)
-            vectors = codec.decode(codes, aggregator.dim, aggregator.bits)
-            table[:, start : start + len(members)] = (vectors @ queries).T
-        yield PairSimilarities(lambda a, b, table=table: table[[a, b]], table[:, ::SAMPLED].T.ravel())  # type: ignore[misc]
+        yield vector_similarities(queries, set_vectors(aggregator, test.world, size))
+
+
+def set_vectors(aggregator: Aggregator, world: StressWorld, size: int) -> Floats:
+    """Return the vectors of sets of so many faces, as an index stores them, (N, dim)."""
+    out = np.empty((len(world.faces), aggregator.dim), dtype=np.float32)
+    for start in range(0, len(world.faces), SETS_AT_ONCE):
+        members = world.faces[start : start + SETS_AT_ONCE, :size]
+        counts = np.full(len(members), size, dtype=np.int64)
+        codes = aggregator.encode(world.descriptors[members.ravel()], counts)
+        out[start : start + len(members)] = codec.decode(codes, aggregator.dim, aggregator.bits)
+    return out
+
+
+def vector_similarities(queries: Floats, sets: Floats) -> PairSimilarities:
+    """Return the similarities of the vectors of `StressTest.examples` with those of sets."""
+    table = queries @ sets.T
+    return PairSimilarities(lambda a, b: table[[a, b]], table[:, ::SAMPLED].T.ravel())
 
 
 def element_similarities(
@@ -115,13 +130,49 @@ def element_similarities(
     vectors = change(world.descriptors)
     similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
     for size in faces:
+        matches = _GreedyPairs(similarity, np.ascontiguousarray(world.faces[:, :size].T))
+        sample = similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel()
+        yield PairSimilarities(matches.pair, sample)
 
-        def pair(a: int, b: int, members: NDArray[np.int64] = world.faces[:, :size]) -> Floats:
-            both = np.stack([similarity[a][members], similarity[b][members]], axis=1)
-            matched = np.take_along_axis(both, greedy_matches(both)[..., None], axis=2)
-            return np.ascontiguousarray(matched[..., 0].T)
 
-        yield PairSimilarities(pair, similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel())
+class _GreedyPairs:
+    """Greedy matches of two query faces with the faces of every set, as `greedy_matches` finds them.
+
+    Of two faces only the best and the second best face of a set can be matched, and these are found once per
+    query face, not once per pair.
+
+    Parameters
+    ----------
+    similarity
+        (examples, rows) of query faces with all faces.
+    members
+        (size, N) the rows of each set.
+    """
+
+    def __init__(self, similarity: Floats, members: NDArray[np.int64]) -> None:
+        self._similarity, self._members = similarity, members
+        self._known: dict[int, tuple[Floats, Floats, NDArray[np.int8]]] = {}
+
+    def pair(self, a: int, b: int) -> Floats:
+        """Return the similarities that two query faces are matched with, (2, N)."""
+        (first, next_first, which), (second, next_second, other) = self._best(a), self._best(b)
+        both, a_wins = which == other, first >= second
+        return np.stack(
+            [np.where(both & ~a_wins, next_first, first), np.where(both & a_wins, next_second, second)]
+        )
+
+    def _best(self, face: int) -> tuple[Floats, Floats, NDArray[np.int8]]:
+        """Return a query face's two highest similarities in each set, and which face has the highest."""
+        if face not in self._known:
+            rows = self._similarity[face][self._members]
+            best, which = rows[0], np.zeros(rows.shape[1], np.int8)
+            second = np.full_like(best, -np.inf)
+            for number, row in enumerate(rows[1:], start=1):
+                second = np.maximum(second, np.minimum(best, row))
+                which[row > best] = number
+                best = np.maximum(best, row)
+            self._known[face] = best, second, which
+        return self._known[face]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -130,8 +130,8 @@ class Record:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the record as plain values."""
-        return {"format": FORMAT, **asdict(self)}
+        """Return the record as plain values; not as copies, since rows hold thousands of numbers."""
+        return {"format": FORMAT, **vars(self), "rows": [vars(row) for row in self.rows]}
 
 
 @dataclass(frozen=True)
