@@ -4,10 +4,10 @@ from .data.labelled_people import LabelledPeople as LabelledPeople
 from .data.labelled_people import divided as divided
 from .data.labelled_people import read_people as read_people
 from .experiments.adaptation import adaptation as adaptation
-from .experiments.claim import claim as claim
-from .experiments.claim_domains import Domain as Domain
-from .experiments.claim_domains import faces_domain as faces_domain
-from .experiments.claim_domains import glyphs_domain as glyphs_domain
+from .experiments.claim.comparison import claim as claim
+from .experiments.claim.domains import Domain as Domain
+from .experiments.claim.domains import faces_domain as faces_domain
+from .experiments.claim.domains import glyphs_domain as glyphs_domain
 from .experiments.end_to_end import end_to_end as end_to_end
 from .experiments.end_to_end import write_examples as write_examples
 from .experiments.fit import fit as fit

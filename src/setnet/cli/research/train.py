@@ -204,11 +204,13 @@ def claim(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train everything so often.")] = 1,
-    worlds: Annotated[int, typer.Option(min=1, help="Test in so many worlds.")] = 3,
+    worlds: Annotated[
+        int | None, typer.Option(min=1, help="Test in so many worlds [default: 3, --quick 1].")
+    ] = None,
     without: Annotated[
         bool, typer.Option("--without", help="Also train SetNet-2 without one of its parts each.")
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A quarter of the steps, one world.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A quarter of the steps.")] = False,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.md", help="Also put the tables and the figure into this page."),
@@ -242,7 +244,7 @@ def claim(
         out,
         settings,
         seeds=seeds,
-        worlds=1 if quick else worlds,
+        worlds=worlds or (1 if quick else 3),
         losses=loss or ("contrastive",),
         without=without,
         say=say,

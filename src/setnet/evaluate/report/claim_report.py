@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setnet.evaluate.experiments.claim_domains import REPEATS
+from setnet.evaluate.experiments.claim.domains import REPEATS
 from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.page import with_block
@@ -82,9 +82,24 @@ def _done(record: Record, rows: list[Row]) -> str:
         f"{extra['size'][1]:,} sets and {extra['size'][0]:,} labelled identities, 100 queries of two, "
         f"{REPEATS} pictures of each. (w, b) of each method was calibrated, in the same way, on identities "
         f"that no network was trained on. NetVLAD starts with alpha {extra['alpha']:g}, chosen untrained on "
-        f"these ({tried}). {record.machine['seconds'] / 60:.0f} minutes in all, "
-        f"{record.machine['processor']}, "
+        f"these ({tried}).{_rates(record)} {record.machine['seconds'] / 60:.0f} minutes in all "
+        f"({record.machine['cpu_seconds'] / 60:.0f} of processor time), {record.machine['processor']}, "
         f"{record.machine['date']}."
+    )
+
+
+def _rates(record: Record) -> str:
+    """Return which rates of set training were tried on validation identities, and chosen."""
+    said = []
+    for loss, families in record.extra.get("rates", {}).items():
+        for family, one in families.items():
+            tried = ", ".join(f"{rate}: {quality}" for rate, quality in one["tried"].items())
+            said.append(f"{loss}, {family}: {one['rate']:g} ({tried})")
+    if not said:
+        return ""
+    return (
+        " Each family chose its rate of set training on the same identities from the same three, each tried "
+        f"with the whole budget in the first seed ({'; '.join(said)})."
     )
 
 

@@ -13,15 +13,23 @@ import pytest
 from learn_people import pattern
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments.claim import claim
-from setnet.evaluate.experiments.claim_domains import faces_domain
+from setnet.evaluate.experiments.claim.choices import RATES
+from setnet.evaluate.experiments.claim.comparison import claim
+from setnet.evaluate.experiments.claim.domains import faces_domain
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.claim_report import write_claim
 from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.record import Record, Row
 from setnet.learn.training.training_settings import load_settings
-from setnet.learn.training.variants import VARIANTS
+
+FAMILY_OF_ROW = {
+    "Baseline-GM-": "gem",
+    "Baseline-2": "average",
+    "Baseline-3": "average",
+    "SetNet-2": "netvlad",
+    "SetNet-3": "netvlad",
+}
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -79,9 +87,13 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(tmp_path: Path
         measured_in = np.array(list(row.values.values()))
         assert measured_in.shape == (8, 2)
         assert ((measured_in >= 0) & (measured_in <= 100)).all()
-    assert {p.name for p in (out / "seed-0" / "contrastive").iterdir()} == {
-        v.folder for v in VARIANTS if v.size is not None
-    }
+    tried = first.extra["rates"]["contrastive"]
+    grid = {f"{times * settings.sets.rate:g}" for times in RATES}
+    assert sorted(tried) == ["average", "gem", "netvlad"]
+    assert all(set(one["tried"]) == grid for one in tried.values()), "the same trials for every family"
+    for row in first.rows:
+        family = next((name for start, name in FAMILY_OF_ROW.items() if row.name.startswith(start)), None)
+        assert row.facts.get("rate") == (tried[family]["rate"] if family else None)
     assert measured().rows == first.rows, "nothing is done twice"
 
     both = measured(seeds=2, losses=["contrastive", "logistic"], without=True)

@@ -29,8 +29,8 @@ from setnet.learn import (
 TRAINED, VALIDATED = 3000, 500  # characters; the others are tested
 HELD_OUT = 100  # people of LFW's training half that scores are calibrated on
 HELD_OUT_TYPEFACES = 0.15  # share of the families
-REPEATS = 4  # query pictures of a person; errors are over people, so that few will do
-MEASURED = 24  # pictures of a character that calibration and tests use, at most
+REPEATS = 2  # query pictures of a person; errors are over people, so that few will do
+MEASURED = 12  # pictures of a character that calibration and tests use, at most
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""The paper's claim: SetNet against baselines trained alike, on identities never seen."""

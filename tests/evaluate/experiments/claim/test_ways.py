@@ -1,0 +1,31 @@
+"""How sets are kept in the claim's comparison."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from setnet.evaluate.experiments.claim.ways import Pooled, SetVectors
+from setnet.evaluate.methods.stress_measure import StressTest
+from setnet.evaluate.worlds.stress_world import StressWorld
+from setnet.learn import NetworkAggregator, SetNetwork
+from setnet.learn.models.backbones.backbone import Descriptors
+from setnet.learn.models.network import make_aggregator
+from setnet.learn.models.whitening import fit_whitening
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+def test_vectors_pooled_once_are_those_of_each_whitening(world: StressWorld) -> None:
+    backbone = Descriptors(128)
+    torch.manual_seed(0)
+    network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 16, 2)).eval()
+    pooled, test = Pooled(network), StressTest(world)
+    some = torch.from_numpy(world.descriptors[:200])
+    for whitening in (None, fit_whitening(network.describe(some).detach())):
+        network.after = whitening
+        plain = SetVectors(NetworkAggregator(network, "plain"))
+        for one, other in zip(pooled.similarities(test), plain.similarities(test), strict=True):
+            np.testing.assert_allclose(one.pair(0, 3), other.pair(0, 3), atol=1e-5)
+        assert network.after is whitening
