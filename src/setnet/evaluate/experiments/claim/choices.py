@@ -17,7 +17,7 @@ from setnet.learn import SetNetwork, TrainingSettings, Variant
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
 RATES = (0.25, 0.5, 1.0)  # of set training, times that of the settings
-# What a family is tried with; the first is trained alike afterwards, and need not be trained again.
+# What a family tries rates with: rows of the table themselves, so that the best trial is already one of them.
 FAMILIES = {
     "average": Variant("Baseline-2", "average", 2),
     "gem": Variant("Baseline-GM-2", "gem", 2),
