@@ -184,7 +184,7 @@ def glyphs(
         )
 
 
-# In minutes instead of an hour; the order of the methods is the same.
+# A quarter of the steps.
 _QUICK = ["pretrain.steps=1000", "pretrain.rate=0.05", "sets.steps=250", "sets.save_every=250"]
 
 

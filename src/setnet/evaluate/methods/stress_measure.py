@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,49 +130,34 @@ def element_similarities(
     vectors = change(world.descriptors)
     similarity = np.ascontiguousarray(vectors[test.examples] @ stored(vectors).T)
     for size in faces:
-        matches = _GreedyPairs(similarity, np.ascontiguousarray(world.faces[:, :size].T))
+        members = np.ascontiguousarray(world.faces[:, :size].T)
         sample = similarity[:, world.faces[::SAMPLED, :size]].max(axis=2).T.ravel()
-        yield PairSimilarities(matches.pair, sample)
+        yield PairSimilarities(partial(_greedy_pair, similarity, members), sample)
 
 
-class _GreedyPairs:
-    """Greedy matches of two query faces with the faces of every set, as `greedy_matches` finds them.
+def _greedy_pair(similarity: Floats, members: NDArray[np.int64], a: int, b: int) -> Floats:
+    """Return the similarities that two query faces are matched with in every set, (2, N).
 
-    Of two faces only the best and the second best face of a set can be matched, and these are found once per
-    query face, not once per pair.
-
-    Parameters
-    ----------
-    similarity
-        (examples, rows) of query faces with all faces.
-    members
-        (size, N) the rows of each set.
+    The matches are those of `greedy_matches`: of two query faces the less similar one gives way to the other
+    and takes its second best. ``members`` are the rows of each set, (size, N).
     """
+    first, second_of_first, which = _two_best(similarity[a][members])
+    other, second_of_other, same = _two_best(similarity[b][members])
+    both, a_wins = which == same, first >= other
+    return np.stack(
+        [np.where(both & ~a_wins, second_of_first, first), np.where(both & a_wins, second_of_other, other)]
+    )
 
-    def __init__(self, similarity: Floats, members: NDArray[np.int64]) -> None:
-        self._similarity, self._members = similarity, members
-        self._known: dict[int, tuple[Floats, Floats, NDArray[np.int8]]] = {}
 
-    def pair(self, a: int, b: int) -> Floats:
-        """Return the similarities that two query faces are matched with, (2, N)."""
-        (first, next_first, which), (second, next_second, other) = self._best(a), self._best(b)
-        both, a_wins = which == other, first >= second
-        return np.stack(
-            [np.where(both & ~a_wins, next_first, first), np.where(both & a_wins, next_second, second)]
-        )
-
-    def _best(self, face: int) -> tuple[Floats, Floats, NDArray[np.int8]]:
-        """Return a query face's two highest similarities in each set, and which face has the highest."""
-        if face not in self._known:
-            rows = self._similarity[face][self._members]
-            best, which = rows[0], np.zeros(rows.shape[1], np.int8)
-            second = np.full_like(best, -np.inf)
-            for number, row in enumerate(rows[1:], start=1):
-                second = np.maximum(second, np.minimum(best, row))
-                which[row > best] = number
-                best = np.maximum(best, row)
-            self._known[face] = best, second, which
-        return self._known[face]
+def _two_best(rows: Floats) -> tuple[Floats, Floats, NDArray[np.int8]]:
+    """Return the two highest values of each column, and the row of the highest."""
+    best, which = rows[0], np.zeros(rows.shape[1], np.int8)
+    second = np.full_like(best, -np.inf)
+    for number, row in enumerate(rows[1:], start=1):
+        second = np.maximum(second, np.minimum(best, row))
+        which[row > best] = number
+        best = np.maximum(best, row)
+    return best, second, which
 
 
 @dataclass(frozen=True)
