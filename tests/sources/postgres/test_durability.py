@@ -15,6 +15,7 @@ import pytest
 from postgres_server import PostgresServer, binaries
 from setnet.errors import OutcomeUnknownError, StorageError
 from setnet.sources import PostgresSets
+from setnet.sources.postgres.extension import use_vectors
 from sets_world import sets_world
 
 KILLS = 4
@@ -69,11 +70,33 @@ def test_a_commit_whose_answer_was_lost_is_reported_as_unknown(
     assert len(sets) == 10
 
 
+def test_two_processes_that_create_the_extension_at_once(uri: str) -> None:
+    failed: list[StorageError] = []
+
+    def create() -> None:
+        try:
+            PostgresSets.create(uri, head="sface-128").close()
+        except StorageError as error:
+            failed.append(error)
+
+    second = threading.Thread(target=create)
+    with psycopg.connect(uri) as first, psycopg.connect(uri, autocommit=True) as watcher:
+        use_vectors(first, create=True)
+        second.start()
+        waiting = "SELECT pg_sleep(0.01), count(*) FROM pg_locks WHERE NOT granted"
+        while second.is_alive() and not (watcher.execute(waiting).fetchone() or (0, 0))[1]:
+            pass
+        first.commit()
+    second.join()
+    assert not failed
+
+
 WRITER = """
 import sys
 sys.path[:0] = sys.argv[3:]
 from sets_world import sets_world
 from setnet.sources import PostgresSets
+from setnet.sources.postgres.extension import use_vectors
 uri, turn = sys.argv[1], int(sys.argv[2])
 world = sets_world(60)
 with PostgresSets.create(uri, head="sface-128", partitions=2) as sets:

@@ -28,6 +28,8 @@ def use_vectors(connection: Connection, create: bool = False) -> None:
             )
         if not create:
             raise NotAnIndexError("this database has no setnet tables: `setnet pg init` makes them")
+        # IF NOT EXISTS alone fails when two processes create it at once
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('setnet extension', 7))")
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         found = connection.execute(INSTALLED).fetchone()
         assert found is not None
