@@ -37,7 +37,7 @@ from setnet.learn import VirtualPeople
 from setnet.sets import SetNet
 from setnet.sources import PostgresSets
 from setnet.sources.postgres.binary import Bits
-from setnet.sources.postgres.cells import fetched_elements
+from setnet.sources.postgres.inverted_lists import fetched_elements
 
 Floats = NDArray[np.float32]
 K = 10

@@ -4,8 +4,6 @@ from .annotation.agreement import cohens_kappa as cohens_kappa
 from .annotation.answers_file import Imported as Imported
 from .annotation.answers_file import export_answers as export_answers
 from .annotation.answers_file import import_answers as import_answers
-from .annotation.calibration import RuleCalibration as RuleCalibration
-from .annotation.calibration import calibrate_rules as calibrate_rules
 from .annotation.classifier import FaceClassifier as FaceClassifier
 from .annotation.decisions import Answer as Answer
 from .annotation.decisions import Decision as Decision
@@ -14,6 +12,8 @@ from .annotation.queue import AnnotationQueue as AnnotationQueue
 from .annotation.queue import QueueState as QueueState
 from .annotation.rules import AnnotationRules as AnnotationRules
 from .annotation.rules import Outcome as Outcome
+from .annotation.threshold_calibration import RuleCalibration as RuleCalibration
+from .annotation.threshold_calibration import calibrate_rules as calibrate_rules
 from .mining.pairs import pairs_of as pairs_of
 from .names.name_matcher import NameMatcher as NameMatcher
 from .names.portraits import gallery as gallery
@@ -27,8 +27,8 @@ from .run.manifest import ManifestWriter as ManifestWriter
 from .run.manifest import Summary as Summary
 from .run.run_folder import CollectRun as CollectRun
 from .run.run_settings import CollectSettings as CollectSettings
-from .run.status import RunStatus as RunStatus
-from .run.status import status_of as status_of
+from .run.run_status import RunStatus as RunStatus
+from .run.run_status import status_of as status_of
 from .run.steps import STEPS as STEPS
 from .run.steps import StepReport as StepReport
 from .run.steps import run_all as run_all

@@ -21,13 +21,13 @@ from .registry.added.known_files import KnownFile as KnownFile
 from .registry.added.known_files import kind_in_name as kind_in_name
 from .registry.added.known_files import model_kinds as model_kinds
 from .registry.added.known_files import recognised as recognised
-from .registry.calibration import calibration_of as calibration_of
-from .registry.calibration import store_calibration as store_calibration
 from .registry.download import download_model as download_model
 from .registry.entry import ModelEntry as ModelEntry
 from .registry.entry import ModelFile as ModelFile
-from .registry.loading import load_descriptor as load_descriptor
-from .registry.loading import load_detector as load_detector
+from .registry.model_calibration import calibration_of as calibration_of
+from .registry.model_calibration import store_calibration as store_calibration
+from .registry.model_loading import load_descriptor as load_descriptor
+from .registry.model_loading import load_detector as load_detector
 from .registry.models import ModelStatus as ModelStatus
 from .registry.models import model_entries as model_entries
 from .registry.models import model_entry as model_entry

@@ -18,7 +18,7 @@ from setnet.faces.detect.detector import Detections, Detector
 from setnet.faces.face import Box, Face, Quality
 from setnet.faces.face_settings import FaceSettings
 from setnet.faces.photo.photo import Photo, open_photo
-from setnet.faces.registry.loading import load_descriptor, load_detector
+from setnet.faces.registry.model_loading import load_descriptor, load_detector
 
 Image = Photo | npt.NDArray[np.uint8] | str | Path | bytes
 

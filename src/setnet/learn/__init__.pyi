@@ -17,12 +17,12 @@ from .data.source import TrainingSource as TrainingSource
 from .data.virtual_people import Crowd as Crowd
 from .data.virtual_people import VirtualPeople as VirtualPeople
 from .data.virtual_source import VirtualSource as VirtualSource
-from .export.calibration import Calibration as Calibration
-from .export.calibration import calibrate_elements as calibrate_elements
-from .export.calibration import fit_logistic as fit_logistic
 from .export.head_recipes import RECIPES as RECIPES
 from .export.head_recipes import Recipe as Recipe
 from .export.head_recipes import fit_head as fit_head
+from .export.logistic_fit import Calibration as Calibration
+from .export.logistic_fit import calibrate_elements as calibrate_elements
+from .export.logistic_fit import fit_logistic as fit_logistic
 from .export.model_calibration import MatchRates as MatchRates
 from .export.model_calibration import fit_model_calibration as fit_model_calibration
 from .export.model_calibration import match_rates as match_rates

@@ -23,7 +23,7 @@ from setnet.library.people.person import PersonDetails
 from setnet.library.search.answer import Answer
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, person_from
-from setnet.library.search.ranking import Ranking
+from setnet.library.search.ranked_pages import Ranking
 from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.records import LibraryPhoto, PhotoHit
@@ -31,13 +31,13 @@ from setnet.library.store.records import LibraryPhoto, PhotoHit
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.calibration.library_calibration import CalibrationReport, Groups
-    from setnet.library.duplicates.groups import DuplicateGroup
+    from setnet.library.duplicates.copy_groups import DuplicateGroup
     from setnet.library.indexing.report import IndexReport
     from setnet.library.indexing.run import Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw, DrawFace
-    from setnet.library.redescription.report import RedescribeReport
+    from setnet.library.redescription.redescription_report import RedescribeReport
     from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
@@ -217,7 +217,7 @@ class Library(LibraryGroups):
         `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
         are gone: without it they are an error.
         """
-        from setnet.library.redescription.run import redescribe
+        from setnet.library.redescription.redescribe import redescribe
 
         with Library.open(path) as library:
             return redescribe(library, descriptor, **options)

@@ -27,9 +27,9 @@ from setnet.library.search.photo_faces import picture_of
 from setnet.library.search.query_person import QueryPerson, judged_faces
 
 if TYPE_CHECKING:
+    from setnet.library.grouping.grouping_run import GroupingReport
     from setnet.library.grouping.groups.suggestions import GroupMeans, Suggestion
     from setnet.library.grouping.progress import OnProgress
-    from setnet.library.grouping.run import GroupingReport
     from setnet.library.library import Library
     from setnet.library.search.person_photos import PersonPhotos
 
@@ -75,7 +75,7 @@ class LibraryGroups(LibraryPeople):
         progress: OnProgress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
-        from setnet.library.grouping.run import GroupingReport, group_library
+        from setnet.library.grouping.grouping_run import GroupingReport, group_library
 
         def say(stage: str, done: int, total: int) -> None:
             if should_stop is not None and should_stop():

@@ -1,10 +1,10 @@
 from .immich.faces_index import ImmichIndex as ImmichIndex
-from .immich.people import ImmichPerson as ImmichPerson
+from .immich.known_people import ImmichPerson as ImmichPerson
 from .immich.photo_hit import ImmichHit as ImmichHit
 from .immich.sync import SyncReport as SyncReport
+from .postgres.bulk_load import LoadReport as LoadReport
+from .postgres.bulk_load import load as load
 from .postgres.connection import shown_uri as shown_uri
-from .postgres.loading import LoadReport as LoadReport
-from .postgres.loading import load as load
 from .postgres.postgres_sets import PostgresSets as PostgresSets
 from .postgres.query_text import conditions_from as conditions_from
 from .postgres.query_text import query_from as query_from

@@ -65,11 +65,11 @@ def test_a_second_run_does_nothing_again(finished: CollectRun) -> None:
 def test_an_interrupted_search_for_faces_goes_on_where_it_stopped(
     own_run: CollectRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from setnet.collect.filtering import photo_faces
+    from setnet.collect.filtering import face_filter
 
     whole = list(own_run.manifest("faces").rows())
     seen: list[str] = []
-    original = photo_faces.face_row
+    original = face_filter.face_row
 
     def cut_short(photo: str, *rest: Any) -> Any:
         if len(seen) == 3:
@@ -78,7 +78,7 @@ def test_an_interrupted_search_for_faces_goes_on_where_it_stopped(
         return original(photo, *rest)
 
     with monkeypatch.context() as patched:
-        patched.setattr(photo_faces, "face_row", cut_short)
+        patched.setattr(face_filter, "face_row", cut_short)
         with pytest.raises(KeyboardInterrupt):
             run_step(own_run, "faces", again=True, workers=0)
     assert {s.name: s.state for s in status_of(own_run).steps}["faces"] == "cut short"
@@ -88,7 +88,7 @@ def test_an_interrupted_search_for_faces_goes_on_where_it_stopped(
         resumed.append(photo)
         return original(photo, *rest)
 
-    monkeypatch.setattr(photo_faces, "face_row", noted)
+    monkeypatch.setattr(face_filter, "face_row", noted)
     run_step(own_run, "faces", workers=0)
     assert list(own_run.manifest("faces").rows()) == whole
     assert not set(seen) & set(resumed)

@@ -12,7 +12,7 @@ import pytest
 
 from setnet.faces import write_model_entry
 from setnet.library import Library
-from setnet.library.redescription import run as module
+from setnet.library.redescription import redescribe as module
 from setnet.library.redescription.people_faces import PeopleFaces, face_rows
 from small_models import write_small_model
 

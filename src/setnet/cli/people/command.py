@@ -9,7 +9,7 @@ import typer
 
 from setnet.cli.output import print_facts, print_json, print_table, say
 from setnet.cli.people import exchange, groups, journal, mending, suggestions
-from setnet.cli.people.answers import Name, ToExisting, agrees, print_person
+from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from setnet.cli.output import print_json, print_table, say
-from setnet.cli.people.answers import Name, ToExisting, agrees, print_person
+from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_json, print_table, say
-from setnet.cli.people.answers import Name
+from setnet.cli.people.person_text import Name
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.collect.filtering.photo_faces import read_faces
+from setnet.collect.filtering.face_filter import read_faces
 from setnet.collect.run.manifest import Row
 from setnet.collect.run.packed import packed, unpacked
 from setnet.collect.run.run_folder import CollectRun

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from setnet.collect.result.statistics import FACE_BINS, PEOPLE_BINS, label
+from setnet.collect.result.paper_statistics import FACE_BINS, PEOPLE_BINS, label
 from setnet.collect.run.run_folder import CollectRun
 
 _STEPS = ("names", "portraits", "captions", "pairs", "photos", "faces", "duplicates", "labels")

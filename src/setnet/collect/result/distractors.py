@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from setnet.collect.annotation.classifier import FaceClassifier
-from setnet.collect.result.statistics import FACE_BINS, face_bin
+from setnet.collect.result.paper_statistics import FACE_BINS, face_bin
 from setnet.collect.run.manifest import Row
 from setnet.collect.run.packed import unpacked
 from setnet.collect.run.run_folder import CollectRun

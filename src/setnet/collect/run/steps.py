@@ -10,13 +10,13 @@ from typing import Any
 
 from setnet.collect.annotation.labelling import label_rows
 from setnet.collect.annotation.queue import AnnotationQueue
+from setnet.collect.filtering.face_filter import distractor_rows, face_rows
 from setnet.collect.filtering.near_duplicates import duplicate_rows
-from setnet.collect.filtering.photo_faces import distractor_rows, face_rows
+from setnet.collect.mining.pair_photos import photo_rows
 from setnet.collect.mining.pairs import pair_rows
-from setnet.collect.mining.photos import photo_rows
 from setnet.collect.names.name_list import name_rows
 from setnet.collect.names.portraits import portrait_rows
-from setnet.collect.result.writing import ResultPlan, result_rows
+from setnet.collect.result.dataset_writing import ResultPlan, result_rows
 from setnet.collect.run.manifest import ManifestWriter, Row, Summary
 from setnet.collect.run.run_folder import CollectRun
 from setnet.collect.sources.archive import CaptionArchive

@@ -23,8 +23,8 @@ from setnet.collect import (
     run_all,
     run_step,
 )
-from setnet.evaluate.collecting.archive import CaptionedArchive, compose_archive
 from setnet.evaluate.collecting.captions import CaptionNoise
+from setnet.evaluate.collecting.composed_archive import CaptionedArchive, compose_archive
 from setnet.evaluate.collecting.label_measures import label_quality, true_answer
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.report.record import Record, Row, Run

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from setnet.collect import Answer, Question
-from setnet.evaluate.collecting.archive import CaptionedArchive
+from setnet.evaluate.collecting.composed_archive import CaptionedArchive
 from setnet.evaluate.data.group_photos import Placed
 
 

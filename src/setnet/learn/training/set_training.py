@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from setnet.learn.data.source import TrainingSource, stream
-from setnet.learn.export.calibration import calibrate_sets
+from setnet.learn.export.logistic_fit import calibrate_sets
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.loss import membership, set_loss
 from setnet.learn.models.network import SetNetwork

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from setnet.library.duplicates.candidates import candidates
+from setnet.library.duplicates.copy_groups import DuplicateGroup, merged_groups
 from setnet.library.duplicates.described_photo import DescribedPhoto
 from setnet.library.duplicates.disjoint_sets import DisjointSets
-from setnet.library.duplicates.groups import DuplicateGroup, merged_groups
 from setnet.library.duplicates.photo_pairs import Pair, PhotoPairs
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.indexing.folder_scan import FolderScan

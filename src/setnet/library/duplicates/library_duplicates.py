@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from setnet.index import nearest_neighbours
+from setnet.library.duplicates.copy_groups import DuplicateGroup
 from setnet.library.duplicates.dense_sift import Floats
 from setnet.library.duplicates.described_photo import DescribedPhoto
 from setnet.library.duplicates.find import OnFailure, duplicates_of
-from setnet.library.duplicates.groups import DuplicateGroup
 from setnet.library.duplicates.vlad_cache import VladCache
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.store.location import VLADS

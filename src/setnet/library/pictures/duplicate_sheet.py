@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.errors import PhotoError
-from setnet.library.duplicates.groups import DuplicateGroup
+from setnet.library.duplicates.copy_groups import DuplicateGroup
 from setnet.library.pictures.drawing import INK, font
 from setnet.library.pictures.sheet import FAINT, PAPER, card, fitted, gone_card, page, rounded, write_sheet
 from setnet.library.pictures.small_pictures import thumbnail

@@ -17,11 +17,11 @@ from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index import Hit, KnownPair, SetIndex
 from setnet.library import Conditions, taken_time
 from setnet.sets import Logistic
-from setnet.sources.immich.people import ImmichPerson, people_from, person_called
+from setnet.sources.immich.immich_tables import ImmichTables
+from setnet.sources.immich.known_people import ImmichPerson, people_from, person_called
 from setnet.sources.immich.photo_hit import ImmichHit, link_to
 from setnet.sources.immich.reading import NOBODY, PhotoState, read_people, read_photos
 from setnet.sources.immich.sync import Progress, SyncReport, bring_up_to_date
-from setnet.sources.immich.tables import ImmichTables
 from setnet.sources.postgres.connection import Database
 
 ABOUT = "immich.json"

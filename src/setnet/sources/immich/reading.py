@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.library import taken_number
-from setnet.sources.immich.people import ImmichPerson
-from setnet.sources.immich.tables import ImmichTables
+from setnet.sources.immich.immich_tables import ImmichTables
+from setnet.sources.immich.known_people import ImmichPerson
 from setnet.sources.postgres.connection import Connection
 
 NOBODY = "-"

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index import SetIndex
+from setnet.sources.immich.immich_tables import ImmichTables
 from setnet.sources.immich.reading import PhotoState, read_descriptors_of
-from setnet.sources.immich.tables import ImmichTables
 from setnet.sources.postgres.connection import Connection
 
 BATCH = 1000  # photos in one transaction of the index

@@ -12,7 +12,7 @@ from setnet.index import Settings, chosen_head, spec_of
 from setnet.sets import Aggregator, Logistic, SetNet
 from setnet.sources.postgres.connection import Connection
 from setnet.sources.postgres.migrations import STEPS, lock_schema, migrate, version_of
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 
 MOST_PARTITIONS = 256
 

@@ -7,7 +7,7 @@ from psycopg import sql
 from setnet.errors import NotAnIndexError, VersionError
 from setnet.index import Settings
 from setnet.sources.postgres.connection import Connection
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 
 
 def _make_tables(tables: Tables, settings: Settings, partitions: int) -> list[sql.Composed]:

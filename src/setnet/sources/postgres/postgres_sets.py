@@ -20,12 +20,12 @@ from setnet.index import (
 )
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
 from setnet.sources.postgres.binary import Bits, BitsDumper
-from setnet.sources.postgres.cells import Cells, make_cells, read_cells
 from setnet.sources.postgres.connection import Connection, Database
 from setnet.sources.postgres.extension import use_vectors
+from setnet.sources.postgres.inverted_lists import Cells, make_cells, read_cells
 from setnet.sources.postgres.layout import Layout, head_of, make_layout, one_bit_head, read_layout
 from setnet.sources.postgres.searching import SEARCH_MODES, PostgresSearch
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 from setnet.sources.postgres.where import clause_of, refuse_unknown
 from setnet.sources.postgres.writing import delete_items, refuse_nul, write_batch
 

@@ -14,10 +14,10 @@ from psycopg import sql
 from setnet.index import Hit, RankedItems, SearchOptions, merged_examples, rank_given
 from setnet.sets import Aggregator, Logistic
 from setnet.sources.postgres.binary import Bits
-from setnet.sources.postgres.cells import Cells, fetched_elements
 from setnet.sources.postgres.connection import Connection
+from setnet.sources.postgres.inverted_lists import Cells, fetched_elements
 from setnet.sources.postgres.layout import Layout
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 from setnet.sources.postgres.where import Clause
 
 Floats = NDArray[np.float32]

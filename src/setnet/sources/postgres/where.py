@@ -11,7 +11,7 @@ from psycopg import sql
 from setnet.errors import InvalidInputError, one_of
 from setnet.index import Condition, Value, conditions_of
 from setnet.sources.postgres.connection import Connection
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 
 Clause = tuple[sql.Composable, list[Any]]
 

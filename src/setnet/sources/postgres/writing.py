@@ -9,9 +9,9 @@ import numpy as np
 from setnet.errors import InvalidInputError
 from setnet.index import Batch
 from setnet.sources.postgres.binary import Bits, copied_elements
-from setnet.sources.postgres.cells import Cells
 from setnet.sources.postgres.connection import Connection
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.inverted_lists import Cells
+from setnet.sources.postgres.table_names import Tables
 
 
 def refuse_nul(batch: Batch) -> None:

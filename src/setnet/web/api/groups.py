@@ -19,7 +19,7 @@ from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import SavedPersonAnswer
 from setnet.web.api.bodies.requests import FaceReference
 from setnet.web.api.dependencies import State, known_group, known_person, refuse_dots
-from setnet.web.api.examples import photo_examples
+from setnet.web.api.query_faces import photo_examples
 
 routes = APIRouter(tags=["groups"])
 

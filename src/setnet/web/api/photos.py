@@ -14,7 +14,7 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
 from setnet.web.api.bodies.answers import PhotoAnswer, PhotosAnswer
 from setnet.web.api.dependencies import State
-from setnet.web.api.examples import descriptors_of
+from setnet.web.api.query_faces import descriptors_of
 from setnet.web.server.problems import Problem, not_found
 from setnet.web.state.photo_files import open_inside, real_path, type_of
 from setnet.web.state.server_state import ServerState

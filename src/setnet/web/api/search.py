@@ -12,7 +12,7 @@ from setnet.web.api.bodies.answers import SearchAnswer
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State
-from setnet.web.api.examples import person_of, uploads_of
+from setnet.web.api.query_faces import person_of, uploads_of
 from setnet.web.server.problems import Problem
 from setnet.web.state.cursors import Place, digest_of
 from setnet.web.state.server_state import ServerState

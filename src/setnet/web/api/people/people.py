@@ -12,7 +12,7 @@ from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import PeopleAnswer, PersonAnswer, SavedPersonAnswer
 from setnet.web.api.bodies.people_requests import MergeQuery, NewPerson, PersonChange
 from setnet.web.api.dependencies import Name, State, known_person, refuse_dots
-from setnet.web.api.examples import examples_of, photo_examples, uploads_of
+from setnet.web.api.query_faces import examples_of, photo_examples, uploads_of
 from setnet.web.server.problems import not_found
 
 routes = APIRouter()

@@ -12,7 +12,7 @@ from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import PersonAnswer, VerdictsAnswer
 from setnet.web.api.bodies.requests import FaceReference
 from setnet.web.api.dependencies import Name, State, known_person
-from setnet.web.api.examples import descriptor_of, photo_examples
+from setnet.web.api.query_faces import descriptor_of, photo_examples
 
 routes = APIRouter()
 

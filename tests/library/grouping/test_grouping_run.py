@@ -172,9 +172,9 @@ def test_merged_people_have_the_groups_of_both(grouped: Library) -> None:
 def test_what_is_said_while_faces_are_grouped_counts(
     grouped: Library, groups_in: GroupsIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from setnet.library.grouping import run
+    from setnet.library.grouping import grouping_run
 
-    clusters = run._clusters
+    clusters = grouping_run._clusters
 
     def meanwhile(*given: Any) -> Any:
         found = clusters(*given)
@@ -182,7 +182,7 @@ def test_what_is_said_while_faces_are_grouped_counts(
         grouped.groups.hide(["g3"])
         return found
 
-    monkeypatch.setattr(run, "_clusters", meanwhile)
+    monkeypatch.setattr(grouping_run, "_clusters", meanwhile)
     grouped.discover(anew=True)
     found = groups_in(grouped)
     assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from learn_people import descriptors
 from setnet.errors import InvalidInputError
-from setnet.learn.export.calibration import calibrate_elements, fit_logistic
+from setnet.learn.export.logistic_fit import calibrate_elements, fit_logistic
 
 
 @settings(max_examples=20, deadline=None)

@@ -23,7 +23,7 @@ from setnet.library.redescription.face_describer import DescribedPhoto, FaceDesc
 from setnet.library.redescription.new_index import NewIndex
 from setnet.library.redescription.new_state import NewRows, replace_state
 from setnet.library.redescription.people_faces import FaceRow, NewDescriptor, PeopleFaces
-from setnet.library.redescription.report import RedescribeReport
+from setnet.library.redescription.redescription_report import RedescribeReport
 from setnet.library.store.location import REDESCRIBED
 from setnet.library.store.paths import as_path, shown
 from setnet.library.store.photo_catalog import PhotoCatalog

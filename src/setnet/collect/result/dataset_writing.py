@@ -21,8 +21,8 @@ from setnet.collect.result.data_card import data_card
 from setnet.collect.result.distractors import alike_sample, candidates
 from setnet.collect.result.final_labels import final_rows
 from setnet.collect.result.identity_split import SPLITS, split_of, split_people
+from setnet.collect.result.paper_statistics import SetStatistics
 from setnet.collect.result.photo_folder import PhotoFolder
-from setnet.collect.result.statistics import SetStatistics
 from setnet.collect.result.together_queries import together_queries
 from setnet.collect.run.manifest import Row
 from setnet.collect.run.packed import unpacked

@@ -17,7 +17,7 @@ from setnet.errors import InvalidInputError, LockedError
 from setnet.index import cells_of, nearest_centres
 from setnet.sources.postgres.binary import vectors_of
 from setnet.sources.postgres.connection import Connection, Database
-from setnet.sources.postgres.tables import Tables
+from setnet.sources.postgres.table_names import Tables
 
 Floats = NDArray[np.float32]
 
