@@ -34,7 +34,7 @@ class PhotoPairs:
     """
 
     def __init__(self, workers: int, on_failure: OnFailure, limits: Limits | None = None) -> None:
-        self._pool = WorkerPool(Service(f"{__package__}.photo_service"), workers, limits, ahead=1)
+        self._pool = WorkerPool(Service(f"{__package__}.comparison_service"), workers, limits, ahead=1)
         self._on_failure = on_failure
 
     def __enter__(self) -> PhotoPairs:
