@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -143,6 +144,39 @@ def test_search_prints_a_table_and_draws_sheets(place: Path, tmp_path: Path) -> 
     assert "data:image/jpeg" in (tmp_path / "x.html").read_text()
 
 
+def test_search_gives_its_photos_to_other_programs(place: Path, tmp_path: Path) -> None:
+    both = ("search", place / "P001.jpg", place / "P003.jpg", "--all", "--library", place / "library")
+    photo = str(place / "photos" / "trip" / "both.jpg")
+    assert setnet(*both, "--paths").stdout == f"{photo}\n"
+    assert setnet(*both, "-0").stdout == f"{photo}\0"
+    rows = list(csv.DictReader(inside(*both, "--csv").stdout.splitlines()))
+    assert [(row["photo"], row["matched"], row["taken"]) for row in rows] == [
+        (photo, "2", "2019-07-14T12:00:00")
+    ]
+    done = inside(*both, "--copy-to", tmp_path / "new" / "copies", "--link-to", tmp_path / "links")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "new" / "copies" / "both.jpg").read_bytes() == Path(photo).read_bytes()
+    assert (tmp_path / "links" / "both.jpg").readlink() == Path(photo)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--paths", "--csv"], "one of --paths, --csv and --json"),
+        (["--sheet", "out.pdf"], "a .png, .jpg or .html file"),
+        (["--copy-to", "{photos}/nobody.png"], "cannot write"),
+    ],
+)
+def test_search_refuses_outputs_before_it_searches(
+    place: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str
+) -> None:
+    monkeypatch.setattr("setnet.faces.faces_of", None)
+    given = [option.replace("{photos}", str(place / "photos")) for option in options]
+    done = inside("search", place / "P001.jpg", *given, library=place / "library")
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 def test_search_says_what_is_sure_and_what_a_guess(place: Path, tmp_path: Path) -> None:
     library = place / "library"
     sure = setnet("search", place / "P001.jpg", "--sure", library=library)
@@ -238,6 +272,15 @@ def test_a_file_whose_name_is_no_text_can_be_asked_with(place: Path, tmp_path: P
     done = setnet("search", strange, "--library", place / "library")
     assert done.returncode == 0, done.stderr
     assert "caf\\xe9" in done.stdout
+
+
+def test_a_file_name_gives_no_orders_to_a_terminal(place: Path, tmp_path: Path) -> None:
+    strange = tmp_path / "a\x1b[31mred\u202egpj.\n.jpg"
+    strange.write_bytes(b"no photo")
+    done = inside("faces", strange, "--library", place / "library")
+    everything = done.stdout + done.stderr
+    assert "\\x1b[31mred\\u202egpj." in everything
+    assert not {"\x1b", "\u202e"} & set(everything)
 
 
 def test_ctrl_c_while_a_library_is_loaded_leaves_with_130(

@@ -44,7 +44,7 @@ COMMANDS: dict[str, str] = {
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich")
-_ROOMS = ("collect", "demo", "people")  # folders of their own
+_ROOMS = ("collect", "demo", "people", "search")  # folders of their own
 
 
 def command(name: str) -> Any:

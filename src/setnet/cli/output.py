@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+# Control characters other than tabs and ends of lines, and those that turn the direction of writing.
+_COMMANDS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 
 def say(text: str) -> None:
@@ -46,7 +50,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right:
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_printable(str(cell))) for cell in row))
+        table.add_row(*(Text(_cell(cell)) for cell in row))
     console().print(table)
 
 
@@ -57,10 +61,20 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
 
     table = Table.grid(padding=(0, 2))
     for name, value in rows:
-        table.add_row(Text(name, style="bold"), Text(_printable(value)))
+        table.add_row(Text(name, style="bold"), Text(_cell(value)))
     console().print(table)
 
 
 def _printable(text: str, stream: TextIO | None = None) -> str:
+    """Return lines that are safe to print: what a terminal would obey or cannot show is spelled out."""
     encoding = (stream or sys.stdout).encoding or "utf-8"
-    return text.encode(encoding, "backslashreplace").decode(encoding)
+    return _COMMANDS.sub(_spelled, text).encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _cell(value: object) -> str:
+    """Return a value on one line."""
+    return re.sub(r"[\t\n]", _spelled, _printable(str(value)))
+
+
+def _spelled(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_json, print_table, say
+from setnet.cli.search.result_files import copy_photos, link_photos, make_folder, print_csv, print_paths
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from setnet.library import Answer, GroupTotal, PhotoHit
@@ -69,16 +71,37 @@ def search(
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
     ] = None,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Print only the photos' paths, for other programs.")
+    ] = False,
+    null: Annotated[
+        bool,
+        typer.Option("-0", "--null", help="Print paths that end with a null byte, for `xargs -0`."),
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets.")] = False,
+    copy_to: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also copy the photos there; no file there is replaced."),
+    ] = None,
+    link_to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also make symbolic links to the photos there.")
+    ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
-    The exit status is 1 when no photo fits.
+    The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery, contact_sheet
+    from setnet.library import Conditions, PhotoQuery, contact_sheet, refuse_sheet
 
+    if sum((paths or null, csv, json)) > 1:
+        raise InvalidInputError("print one of --paths, --csv and --json")
+    if sheet is not None:
+        refuse_sheet(sheet)
+    for folder_for_photos in filter(None, (copy_to, link_to)):
+        make_folder(folder_for_photos)
     query = PhotoQuery(
         people,
         without=without or (),
@@ -95,12 +118,21 @@ def search(
         answer = opened.find(query)
     for warning in answer.warnings:
         say(f"note: {warning}")
+    if paths or null:
+        print_paths(answer.hits, b"\0" if null else b"\n")
+    elif csv:
+        print_csv(answer.hits)
+    else:
+        _print(answer, json, "at least " if mode == "fast" else "")
+    complete = bool(answer.hits)
+    if copy_to is not None:
+        complete &= copy_photos(answer.hits, copy_to)
+    if link_to is not None:
+        complete &= link_photos(answer.hits, link_to)
     if sheet is not None:
         contact_sheet(answer, sheet)
-    _print(answer, json, "at least " if mode == "fast" else "")
-    if sheet is not None:
         say(f"contact sheet: {sheet}")
-    if not answer.hits:
+    if not complete:
         raise typer.Exit(1)
 
 
