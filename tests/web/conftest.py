@@ -16,7 +16,10 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
+from starlette.routing import Match
 
 from setnet.web import WebSettings, create_app
 
@@ -29,10 +32,25 @@ def portrait(portrait_file: Callable[[str], Path]) -> Callable[[str], bytes]:
     return lambda person: portrait_file(person).read_bytes()
 
 
+class CheckedClient(TestClient):
+    """A client that also compares every answer with what the OpenAPI document says of it."""
+
+    def request(self, *args: Any, **kwargs: Any) -> httpx.Response:
+        response: httpx.Response = super().request(*args, **kwargs)
+        if response.is_success and response.headers.get("content-type") == "application/json":
+            scope = {"type": "http", "method": response.request.method, "path": response.request.url.path}
+            for route in self.app.routes:  # type: ignore[attr-defined]
+                described = isinstance(route, APIRoute) and route.include_in_schema
+                if described and route.matches(scope)[0] is Match.FULL:
+                    TypeAdapter(route.response_model).validate_python(response.json())
+                    break
+        return response
+
+
 @contextmanager
 def client_of(library: Path, sets: Path, settings: WebSettings | None = None) -> Iterator[TestClient]:
     app = create_app(library, sets, settings)
-    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+    with CheckedClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 
 

@@ -71,6 +71,7 @@ def create_app(
         docs_url=None,  # the built-in page loads scripts from the internet; ours does not
         redoc_url=None,
         openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,  # clients call their methods so
     )
     app.state.server = state
     install_problems(app)

@@ -210,7 +210,10 @@ def claim(
         int | None, typer.Option(min=1, help="Test in so many worlds [default: 3, --quick 1].")
     ] = None,
     without: Annotated[
-        bool, typer.Option("--without", help="Also train SetNet-2 without one of its parts each.")
+        bool,
+        typer.Option(
+            "--without", help="Also leave out SetNet-2's parts one by one, and measure single elements."
+        ),
     ] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A quarter of the steps.")] = False,
     report: Annotated[

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
@@ -14,6 +14,7 @@ from setnet.web.api.bodies.collect_bodies import (
     DecisionQuery,
     NextAnswer,
 )
+from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.dependencies import State
 from setnet.web.server.problems import not_found
@@ -28,7 +29,6 @@ Annotator = Annotated[
     str | None,
     Query(min_length=1, max_length=100, description="Who answers; else who started the server"),
 ]
-_JPEG: dict[int | str, dict[str, Any]] = {200: {"content": {"image/jpeg": {}}}}
 _PHOTO_SIDE = 1600
 _PRIVATE = {"Cache-Control": "private, max-age=3600"}
 
@@ -56,7 +56,7 @@ async def store_answer(query: Annotated[DecisionQuery, json_body(DecisionQuery)]
 
 
 @routes.post("/undo", response_model=NextAnswer, openapi_extra=json_schema(AnnotatorQuery))
-async def undo(query: Annotated[AnnotatorQuery, json_body(AnnotatorQuery)], state: State) -> Response:
+async def undo_answer(query: Annotated[AnnotatorQuery, json_body(AnnotatorQuery)], state: State) -> Response:
     """Take back a person's latest answer; its question is asked again."""
     desk = _desk(state)
     return JSONResponse(await state.writing.run(desk.undo, query.annotator or desk.annotator))
@@ -68,16 +68,16 @@ async def list_answers(state: State) -> Response:
     return JSONResponse(await state.reading.run(_desk(state).answers))
 
 
-@routes.get("/questions/{number}/photo", responses=_JPEG)
-async def photo(number: Number, state: State) -> Response:
+@routes.get("/questions/{number}/photo", response_class=Jpeg)
+async def question_photo(number: Number, state: State) -> Response:
     """Return the photo of a question as an upright JPEG."""
-    return Response(await state.drawing.run(_photo, state, number), media_type="image/jpeg", headers=_PRIVATE)
+    return Jpeg(await state.drawing.run(_photo, state, number), headers=_PRIVATE)
 
 
-@routes.get("/questions/{number}/face", responses=_JPEG)
-async def face(number: Number, state: State) -> Response:
+@routes.get("/questions/{number}/face", response_class=Jpeg)
+async def question_face(number: Number, state: State) -> Response:
     """Return the face of a question as a small JPEG."""
-    return Response(await state.drawing.run(_face, state, number), media_type="image/jpeg", headers=_PRIVATE)
+    return Jpeg(await state.drawing.run(_face, state, number), headers=_PRIVATE)
 
 
 def _photo(state: ServerState, number: int) -> bytes:

@@ -12,7 +12,8 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.errors import InvalidInputError
-from setnet.web.api.bodies.answers import FacesAnswer
+from setnet.web.api.bodies.answers import FaceGroupsAnswer, FacesAnswer
+from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import FaceIds
 from setnet.web.api.dependencies import State, content_type
@@ -31,7 +32,7 @@ class _InMemory(MultiPartParser):
     spool_max_size = 1 << 31  # nothing that was uploaded touches the disk; the body's limit is elsewhere
 
 
-@routes.post("/faces", openapi_extra=_BODY, responses={200: {"model": FacesAnswer}})
+@routes.post("/faces", openapi_extra=_BODY, response_model=FacesAnswer)
 async def find_faces(
     request: Request,
     state: State,
@@ -78,7 +79,7 @@ async def _image_in(request: Request) -> bytes:
     raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
 
 
-@routes.post("/faces/groups", openapi_extra=json_schema(FaceIds))
+@routes.post("/faces/groups", response_model=FaceGroupsAnswer, openapi_extra=json_schema(FaceIds))
 async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: State) -> Response:
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
@@ -94,7 +95,7 @@ async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: Stat
     return JSONResponse({"groups": groups})
 
 
-@routes.get("/faces/{face_id}/picture", responses={200: {"content": {"image/jpeg": {}}}})
+@routes.get("/faces/{face_id}/picture", response_class=Jpeg)
 async def face_picture(face_id: str, state: State) -> Response:
     """Return a small picture of a face found in an upload."""
-    return Response(state.faces.get(face_id).picture, media_type="image/jpeg")
+    return Jpeg(state.faces.get(face_id).picture)

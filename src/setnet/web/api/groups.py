@@ -18,6 +18,7 @@ from setnet.web.api.bodies.group_requests import DiscoverQuery, GroupChange, Gro
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import SavedPersonAnswer
 from setnet.web.api.bodies.requests import FaceReference
+from setnet.web.api.bodies.system_answers import IndexAnswer
 from setnet.web.api.dependencies import State, known_group, known_person, refuse_dots
 from setnet.web.api.query_faces import photo_examples
 
@@ -55,7 +56,9 @@ async def list_groups(
     return JSONResponse(await state.read(read))
 
 
-@routes.post("/groups/discover", status_code=202, openapi_extra=json_schema(DiscoverQuery))
+@routes.post(
+    "/groups/discover", status_code=202, response_model=IndexAnswer, openapi_extra=json_schema(DiscoverQuery)
+)
 async def discover(query: Annotated[DiscoverQuery, json_body(DiscoverQuery)], state: State) -> Response:
     """Group the faces that are in no group yet, as an index run does at its end.
 

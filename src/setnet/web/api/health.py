@@ -10,14 +10,15 @@ from fastapi.responses import JSONResponse
 from setnet import __version__
 from setnet.library import shown
 from setnet.web.api.bodies.requests import MOST_PEOPLE
+from setnet.web.api.bodies.system_answers import HealthAnswer, StatusAnswer
 from setnet.web.api.dependencies import State
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["system"])
 
 
-@routes.get("/status")
-async def status(state: State) -> Response:
+@routes.get("/status", response_model=StatusAnswer)
+async def get_status(state: State) -> Response:
     """Return what the library holds and the limits of the server."""
     return JSONResponse(await state.reading.run(_status, state))
 
@@ -47,7 +48,7 @@ def _status(state: ServerState) -> dict[str, Any]:
         }
 
 
-@routes.get("/healthz")
+@routes.get("/healthz", response_model=HealthAnswer)
 async def healthz(state: State) -> Response:
     """Return 200 while the server accepts requests."""
     if state.stopping.is_set():
@@ -55,7 +56,7 @@ async def healthz(state: State) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-@routes.get("/metrics", responses={200: {"content": {"text/plain": {}}}})
+@routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(state: State) -> Response:
     """Return metrics for Prometheus."""
     text = state.metrics.text(await state.reading.run(state.gauges))

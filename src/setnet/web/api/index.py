@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from setnet.library import roots_from, shown
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import IndexQuery
+from setnet.web.api.bodies.system_answers import FailuresAnswer, IndexAnswer
 from setnet.web.api.dependencies import State
 from setnet.web.state.server_state import ServerState
 
@@ -22,7 +23,7 @@ _LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 
 
-@routes.post("/index", status_code=202, openapi_extra=json_schema(IndexQuery))
+@routes.post("/index", status_code=202, response_model=IndexAnswer, openapi_extra=json_schema(IndexQuery))
 async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state: State) -> Response:
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
     # a missing folder is an error now, not later in the run
@@ -31,19 +32,19 @@ async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state
     return JSONResponse(state.index_job.state.to_dict(), 202)
 
 
-@routes.get("/index")
+@routes.get("/index", response_model=IndexAnswer)
 async def index_state(state: State) -> Response:
     """Return the state of the latest index run."""
     return JSONResponse(state.index_job.state.to_dict())
 
 
-@routes.delete("/index")
+@routes.delete("/index", response_model=IndexAnswer)
 async def stop_index(state: State) -> Response:
     """Stop the index run; what it found is kept, and the next run goes on from there."""
     return JSONResponse(state.index_job.stop().to_dict())
 
 
-@routes.get("/index/events", responses={200: {"content": {"text/event-stream": {}}}})
+@routes.get("/index/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
 async def index_events(
     state: State,
     once: Annotated[bool, Query(description="End the stream when no run is under way")] = False,
@@ -72,8 +73,8 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
         silent += _LOOK_SECONDS
 
 
-@routes.get("/failures")
-async def failures(
+@routes.get("/failures", response_model=FailuresAnswer)
+async def list_failures(
     state: State,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
 from setnet.web.api.bodies.answers import PhotoAnswer, PhotosAnswer
+from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.dependencies import State
 from setnet.web.api.query_faces import descriptors_of
 from setnet.web.server.problems import Problem, not_found
@@ -64,7 +65,7 @@ def _details(library: Library, photo_id: str) -> dict[str, Any]:
     return photo.to_dict(shown) | {"faces": faces}
 
 
-@routes.get("/photos/{photo_id}/thumbnail", responses={200: {"content": {"image/jpeg": {}}}})
+@routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
 async def thumbnail(
     photo_id: PhotoId,
     request: Request,
@@ -80,7 +81,7 @@ async def thumbnail(
     if is_known:
         return Response(status_code=304, headers=headers)
     data = await state.drawing.run(_thumbnail, state, photo, size)
-    return Response(data, media_type="image/jpeg", headers=headers)
+    return Jpeg(data, headers=headers)
 
 
 def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
@@ -94,8 +95,8 @@ def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
         return library.thumbnail(photo.id, size, draw)
 
 
-@routes.get("/photos/{photo_id}/faces/{face}/picture", responses={200: {"content": {"image/jpeg": {}}}})
-async def face_picture(
+@routes.get("/photos/{photo_id}/faces/{face}/picture", response_class=Jpeg)
+async def photo_face_picture(
     photo_id: PhotoId,
     face: Annotated[int, Path(ge=0, le=100_000, description="Its number in the photo, from 0")],
     request: Request,
@@ -113,7 +114,7 @@ async def face_picture(
     if is_known:
         return Response(status_code=304, headers=headers)
     data = await state.drawing.run(_face_thumbnail, state, photo, face, size)
-    return Response(data, media_type="image/jpeg", headers=headers)
+    return Jpeg(data, headers=headers)
 
 
 def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: int) -> bytes:
@@ -146,7 +147,7 @@ def _caching(
     return headers, request.headers.get("if-none-match") == tag
 
 
-@routes.get("/photos/{photo_id}/file", responses={200: {"content": {"image/*": {}}}})
+@routes.get("/photos/{photo_id}/file", response_class=Response, responses={200: {"content": {"image/*": {}}}})
 async def photo_file(
     photo_id: PhotoId,
     state: State,

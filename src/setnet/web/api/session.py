@@ -16,7 +16,7 @@ routes = APIRouter(tags=["session"])
 
 
 @routes.post("/session", status_code=204, openapi_extra=json_schema(SessionQuery))
-async def begin(
+async def begin_session(
     session: Annotated[SessionQuery, json_body(SessionQuery)], request: Request, state: State
 ) -> Response:
     """Exchange the token for a same-site cookie."""
@@ -39,7 +39,7 @@ async def begin(
 
 
 @routes.delete("/session", status_code=204)
-async def end() -> Response:
+async def end_session() -> Response:
     """Delete the cookie."""
     response = Response(status_code=204)
     response.delete_cookie(COOKIE, httponly=True, samesite="strict")

@@ -14,6 +14,13 @@ from setnet.errors import InvalidInputError
 from setnet.index import QueryLike, SearchOptions
 from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
 from setnet.web.api.bodies.npz import arrays_in
+from setnet.web.api.bodies.set_answers import (
+    AddedAnswer,
+    DeletedAnswer,
+    SetAnswer,
+    SetHitsAnswer,
+    SetsAnswer,
+)
 from setnet.web.api.bodies.set_requests import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.dependencies import State, content_type
 from setnet.web.server.problems import Problem, too_large
@@ -27,13 +34,13 @@ _NPZ = ("application/x-npz", "application/zip", "application/octet-stream")
 _LARGEST_UNPACKED = 1 << 30
 
 
-@routes.get("/sets")
+@routes.get("/sets", response_model=SetsAnswer)
 async def list_sets(state: State) -> Response:
     """List the sets of vectors."""
     return JSONResponse({"sets": await state.reading.run(state.sets.names)})
 
 
-@routes.put("/sets/{name}", status_code=201, openapi_extra=json_schema(NewSet))
+@routes.put("/sets/{name}", status_code=201, response_model=SetAnswer, openapi_extra=json_schema(NewSet))
 async def make_set(name: Name, new: Annotated[NewSet, json_body(NewSet)], state: State) -> Response:
     """Make an empty set."""
     options = {k: v for k, v in new.model_dump().items() if v is not None}
@@ -41,7 +48,7 @@ async def make_set(name: Name, new: Annotated[NewSet, json_body(NewSet)], state:
     return JSONResponse(stats.to_dict(), 201)
 
 
-@routes.get("/sets/{name}")
+@routes.get("/sets/{name}", response_model=SetAnswer)
 async def describe_set(name: Name, state: State) -> Response:
     """Describe what a set holds."""
     stats = await state.reading.run(lambda: state.sets.reader(name).stats())
@@ -55,7 +62,7 @@ async def delete_set(name: Name, state: State) -> Response:
     return Response(status_code=204)
 
 
-@routes.post("/sets/{name}/items", openapi_extra=json_schema(NewItems, _NPZ[0]))
+@routes.post("/sets/{name}/items", response_model=AddedAnswer, openapi_extra=json_schema(NewItems, _NPZ[0]))
 async def add_items(name: Name, request: Request, state: State) -> Response:
     """Add items, or replace those with the same id: all of them, or on any error none.
 
@@ -100,7 +107,7 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-@routes.delete("/sets/{name}/items", openapi_extra=json_schema(ItemIds))
+@routes.delete("/sets/{name}/items", response_model=DeletedAnswer, openapi_extra=json_schema(ItemIds))
 async def delete_items(name: Name, items: Annotated[ItemIds, json_body(ItemIds)], state: State) -> Response:
     """Delete items; an unknown id is an error, and then nothing is deleted."""
     await state.writing.run(_delete, state, name, items.ids)
@@ -112,7 +119,9 @@ def _delete(state: ServerState, name: str, ids: list[str]) -> None:
         index.delete(ids)
 
 
-@routes.post("/sets/{name}/search", openapi_extra=json_schema(SetQuery, _NPZ[0]))
+@routes.post(
+    "/sets/{name}/search", response_model=SetHitsAnswer, openapi_extra=json_schema(SetQuery, _NPZ[0])
+)
 async def search_set(name: Name, request: Request, state: State) -> Response:
     """Find the items that hold most of the query's elements, best first.
 

@@ -103,6 +103,9 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(tmp_path: Path
         merged
     )
     assert np.shape(merged["SetNet-3 + W, logistic"].values["ndcg10@2"]) == (2, 2)
+    # the average of one element is that element, so only what set training made of it is seen
+    alone = merged["Every element of Baseline-2, contrastive"].values["ndcg10@5"]
+    assert np.mean(alone) >= np.mean(merged["Baseline-2, contrastive"].values["ndcg10@5"])
     with pytest.raises(InvalidInputError, match="other settings"):
         measured(["sets.rate=0.5"])
 

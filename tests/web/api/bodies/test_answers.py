@@ -58,3 +58,17 @@ def test_an_index_report_has_lists_and_counts(own: TestClient, made: Any) -> Non
     assert report["failed_count"] == len(report["failed"]) == 1
     assert report["failed"][0]["photo"].endswith("broken.jpg")
     assert (report["vanished"], report["vanished_count"]) == ([], 0)
+
+
+def test_every_operation_has_a_name_of_its_own_and_a_typed_answer(shared: TestClient) -> None:
+    document = shared.get(f"{API}/openapi.json").json()
+    operations = [operation for methods in document["paths"].values() for operation in methods.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names)
+    assert all(name.isidentifier() for name in names)
+    for operation in operations:
+        for status, answer in operation["responses"].items():
+            content = answer.get("content", {})
+            if status.startswith("2") and "application/json" in content:
+                assert "$ref" in content["application/json"]["schema"], operation["operationId"]
+    assert {"bearer", "header", "cookie"} == set(document["components"]["securitySchemes"])

@@ -15,10 +15,18 @@ import torch
 from numpy.typing import NDArray
 
 from setnet.evaluate.bootstrap import people_draws
-from setnet.evaluate.experiments.claim.choices import Choices
+from setnet.evaluate.experiments.claim.choices import FAMILIES, Choices
 from setnet.evaluate.experiments.claim.described import Described
 from setnet.evaluate.experiments.claim.domains import Domain, test_world
-from setnet.evaluate.experiments.claim.ways import EveryElement, Pooled, SetVectors, Way, formed, forms
+from setnet.evaluate.experiments.claim.ways import (
+    ElementVectors,
+    EveryElement,
+    Pooled,
+    SetVectors,
+    Way,
+    formed,
+    forms,
+)
 from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, element_bytes
 from setnet.evaluate.methods.ranking_calibration import best_ranking
 from setnet.evaluate.methods.stress_measure import FACES, StressTest
@@ -107,6 +115,8 @@ class _Seed:
         for loss in losses:
             for variant in [*trained, *(WITHOUT if without else ())]:
                 self._rows_of(variant, loss)
+            for variant in FAMILIES.values() if without else ():
+                self._elements_of(variant, loss)
 
     @cached_property
     def backbone(self) -> Path:
@@ -212,6 +222,15 @@ class _Seed:
             if exponents := learned_exponents(network):
                 facts["exponents"] = [min(exponents), max(exponents)]
             self._add(key, name, loss, way, described, facts)
+
+    def _elements_of(self, variant: Variant, loss: str) -> None:
+        """Measure what a variant loses before it pools: every element's own vector kept."""
+        name = f"Every element of {variant.name}"
+        if key := self._missing(name, loss):
+            variant = self.choices.with_alpha(variant, self.baseline)
+            network = self._trained(variant, loss, self.choices.rate(variant, loss, self.baseline))
+            facts: dict[str, object] = {"bytes_per_element": NetworkAggregator(network, name).bytes_per_item}
+            self._add(key, name, loss, ElementVectors(network), self._described(network), facts, bound=True)
 
     def _add(
         self,

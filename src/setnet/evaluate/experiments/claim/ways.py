@@ -57,6 +57,17 @@ class EveryElement:
         return element_similarities(test, FACES, unit, coded_elements(self.bits))
 
 
+@dataclass(frozen=True)
+class ElementVectors:
+    """Every element kept as the vector that a network makes of it alone: what is left before any pooling."""
+
+    network: SetNetwork
+
+    def similarities(self, test: StressTest) -> Iterator[PairSimilarities]:
+        """Yield the similarities of queries with sets, by number of elements."""
+        return element_similarities(test, FACES, NetworkAggregator(self.network, "").describe)
+
+
 class Pooled:
     """A trained network's set vectors, which whitening after aggregation only maps: pooled once for all."""
 

@@ -42,6 +42,12 @@ class FacesAnswer(_Answer):
     preview: str | None
 
 
+class FaceGroupsAnswer(_Answer):
+    """Ids of faces, one list per person."""
+
+    groups: list[list[str]]
+
+
 class _PhotoFields(_Answer):
     photo: Annotated[str, Field(description="The path of the file")]
     id: str

@@ -7,11 +7,22 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from setnet.web.server.guard import COOKIE
+
+# A server on this machine alone has no token: then none of them is needed.
+_SECURITY = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "The token that `setnet serve` printed"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-Setnet-Token"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Set by `POST /session`"},
+}
+
 
 def describe(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document; every body's schema is among its components."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        document["components"]["securitySchemes"] = _SECURITY
+        document["security"] = [{name: []} for name in _SECURITY] + [{}]
         schemas = document["components"]["schemas"]
         for operations in document["paths"].values():
             for operation in operations.values():

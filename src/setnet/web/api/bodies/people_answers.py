@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -101,3 +101,13 @@ class ImportAnswer(_Answer):
     not_found: int
     notes: list[str]
     change: int | None
+
+
+class PeopleFileAnswer(_Answer):
+    """People as a file: what `POST /import/people` takes."""
+
+    format: str
+    version: int
+    model: Annotated[str | None, Field(description="Whose descriptors are in it; null without")]
+    dim: int | None
+    people: list[dict[str, Any]]

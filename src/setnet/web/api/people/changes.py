@@ -23,7 +23,7 @@ async def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)]
 
 
 @routes.post("/changes/undo", response_model=ChangeAnswer, openapi_extra=json_schema(UndoQuery))
-async def undo(query: Annotated[UndoQuery, json_body(UndoQuery)], state: State) -> Response:
+async def undo_change(query: Annotated[UndoQuery, json_body(UndoQuery)], state: State) -> Response:
     """Undo a change, by default the latest that is not undone; undoing an undo redoes.
 
     The answer is the new entry. A change that a later one builds on is refused with 422: undo that first.

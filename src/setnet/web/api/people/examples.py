@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
 from setnet.library import Example, Library, Person
+from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import ExamplesAnswer, PersonAnswer
 from setnet.web.api.bodies.people_requests import MoveQuery, SplitQuery
@@ -19,13 +20,13 @@ routes = APIRouter()
 Number = Annotated[int, Path(ge=1, le=2**62)]
 
 
-@routes.get("/people/{name:path}/examples/{number}/picture", responses={200: {"content": {"image/jpeg": {}}}})
+@routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)
 async def example_picture(name: Name, number: Number, state: State) -> Response:
     """Return the picture of an example face."""
     example = await state.read(lambda library: _known(library, name, number))
     if example.picture is None:
         raise not_found(f"there is no picture of example {number} of {name!r}")
-    return Response(example.picture, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
+    return Jpeg(example.picture, headers={"Cache-Control": "private, no-cache"})
 
 
 @routes.delete("/people/{name:path}/examples/{number}", response_model=PersonAnswer)

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from setnet.library import Library, Person
+from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_answers import PeopleAnswer, PersonAnswer, SavedPersonAnswer
 from setnet.web.api.bodies.people_requests import MergeQuery, NewPerson, PersonChange
@@ -45,13 +46,13 @@ async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: St
     return JSONResponse(person.to_dict() | {"notes": notes}, 201)
 
 
-@routes.get("/people/{name:path}/picture", responses={200: {"content": {"image/jpeg": {}}}})
+@routes.get("/people/{name:path}/picture", response_class=Jpeg)
 async def person_picture(name: Name, state: State) -> Response:
     """Return a picture of a saved person's face: their cover, else the oldest."""
     picture = await state.read(lambda library: library.people.picture(known_person(library, name)))
     if picture is None:
         raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
-    return Response(picture, media_type="image/jpeg", headers={"Cache-Control": "private, no-cache"})
+    return Jpeg(picture, headers={"Cache-Control": "private, no-cache"})
 
 
 @routes.post("/people/{name:path}/merge", response_model=PersonAnswer, openapi_extra=json_schema(MergeQuery))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from setnet.web.api.bodies.people_answers import ImportAnswer
+from setnet.web.api.bodies.people_answers import ImportAnswer, PeopleFileAnswer
 from setnet.web.api.dependencies import State, content_type
 from setnet.web.server.problems import Problem
 
@@ -17,7 +17,7 @@ _FILE = {"application/json": {"schema": {"type": "object", "description": "What 
 _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": _FILE}}
 
 
-@routes.get("/export/people", responses={200: {"content": {"application/json": {}}}})
+@routes.get("/export/people", response_model=PeopleFileAnswer)
 async def export_people(
     state: State,
     descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
