@@ -217,7 +217,7 @@ class Run:
         part = self.path.with_name(self.path.name + ".part")
         with storage_errors(self.path, "cannot write "):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(json.dumps(self.record().as_json(), indent=1, default=_plain), encoding="utf-8")
+            part.write_text(json.dumps(self.record().as_json(), default=_plain), encoding="utf-8")
             os.replace(part, self.path)
 
 
