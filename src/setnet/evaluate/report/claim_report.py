@@ -10,6 +10,7 @@ from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, Row
+from setnet.learn import WITHOUT
 
 CLAIMED = "SetNet-3 + W"  # the paper's choice
 
@@ -19,7 +20,7 @@ def section(record: Record, picture: str) -> str:
     rows = over_seeds(record)
     return "\n".join(
         [
-            f"## The paper's claim on {record.settings['elements']}",
+            f"## The paper's claim on {_subject(record)}",
             "",
             _verdict(rows),
             "",
@@ -35,12 +36,20 @@ def section(record: Record, picture: str) -> str:
 
 def write_claim(record: Record, page: Path) -> Path:
     """Put the section into `page` (in place of an earlier one, or at the end) and the figure beside it."""
-    (picture,) = plots_of(record, page.parent / "results" / f"claim-{record.settings['elements']}")
+    subject = _subject(record)
+    (picture,) = plots_of(record, page.parent / "results" / f"claim-{subject.replace(' ', '-')}")
     text = page.read_text(encoding="utf-8") if page.is_file() else ""
-    name = f"claim {record.settings['elements']}"
     block = section(record, str(picture.relative_to(page.parent)))
-    page.write_text(with_block(text, name, block).lstrip("\n"), encoding="utf-8")
+    page.write_text(with_block(text, f"claim {subject}", block).lstrip("\n"), encoding="utf-8")
     return page
+
+
+def _subject(record: Record) -> str:
+    """Return what a run was about: runs with several losses, or without parts, have sections of their own."""
+    elements: str = record.settings["elements"]
+    losses = {row.facts["loss"] for row in record.rows} - {""}
+    parts = any(row.facts["row"] in {variant.name for variant in WITHOUT} for row in record.rows)
+    return f"{elements} by parts" if parts or len(losses) > 1 else elements
 
 
 def _verdict(rows: list[Row]) -> str:

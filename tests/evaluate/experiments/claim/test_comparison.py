@@ -117,7 +117,7 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(tmp_path: Path
     text = page.read_text()
     assert text.startswith("# Results\n\nSomething else.\n")
     assert all(text.count(table.markdown()) == 1 for table in tables_of(both))
-    assert (page.parent / "results" / "claim-faces" / "claim.svg").stat().st_size > 1000
+    assert (page.parent / "results" / "claim-faces-by-parts" / "claim.svg").stat().st_size > 1000
 
 
 def record_of(leads_by: float) -> Record:
