@@ -34,6 +34,7 @@ def demo(
 
     The album's 64 photos are composed from the ten synthetic people of the package openpeople; the
     queries use portraits that are not in it, so that the answers can be compared with the ground truth.
+    Four of the ten look like one another; the queries are for the others.
     """
     from setnet.cli.demo.demo_run import run_demo
     from setnet.library import default_library

@@ -9,6 +9,10 @@ from itertools import combinations
 from setnet.cli.demo.album import AlbumPhoto
 from setnet.cli.demo.cutouts import PEOPLE
 
+# Four of the ten synthetic people were drawn alike (similarities of 0.55 to 0.69, where strangers on photos
+# hardly reach 0.45): they are in the album, but not looked for.
+DISTINCT = tuple(person for person in PEOPLE if person not in ("P002", "P004", "P006", "P010"))
+
 
 @dataclass(frozen=True, slots=True)
 class DemoQuery:
@@ -29,14 +33,14 @@ class DemoQuery:
 
 
 def three_queries(photos: Sequence[AlbumPhoto]) -> list[DemoQuery]:
-    """Return two people, three people, and two without a third: those most often together."""
+    """Return two people, three people, and two without a third: the most often together."""
 
     def together(people: tuple[str, ...]) -> int:
         return sum(set(people) <= set(photo.people) for photo in photos)
 
-    pair, other = sorted(combinations(PEOPLE, 2), key=together)[-2:]
-    triple = max(combinations(PEOPLE, 3), key=together)
-    third = max((p for p in PEOPLE if p not in other), key=lambda p: together((*other, p)))
+    pair, other = sorted(combinations(DISTINCT, 2), key=together)[-2:]
+    triple = max(combinations(DISTINCT, 3), key=together)
+    third = max((p for p in DISTINCT if p not in other), key=lambda p: together((*other, p)))
     return [DemoQuery(pair), DemoQuery(triple), DemoQuery(other, (third,))]
 
 
