@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +15,7 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 from starlette.routing import Match
 
+from live_server import Running, server_on
 from setnet.web import WebSettings, create_app
 
 API = "/api/v1"
@@ -42,7 +37,7 @@ class CheckedClient(TestClient):
             for route in self.app.routes:  # type: ignore[attr-defined]
                 described = isinstance(route, APIRoute) and route.include_in_schema
                 if described and route.matches(scope)[0] is Match.FULL:
-                    TypeAdapter(route.response_model).validate_python(response.json())
+                    TypeAdapter(route.response_model).validate_python(response.json(), extra="forbid")
                     break
         return response
 
@@ -80,67 +75,6 @@ def faces(shared: TestClient, portrait: Callable[[str], bytes]) -> dict[str, str
     return found
 
 
-@dataclass
-class Running:
-    """A real server in a process of its own."""
-
-    url: str
-    process: subprocess.Popen[str]
-    banner: str
-
-    def stop(self, patience: float = 30) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(patience)
-
-
-@contextmanager
-def server_on(library: Path, sets: Path, *options: str, **environment: str) -> Iterator[Running]:
-    """Run `setnet serve` on a free port until the block ends."""
-    command = [
-        sys.executable,
-        "-m",
-        "setnet",
-        "serve",
-        "--library",
-        str(library),
-        "--sets",
-        str(sets),
-        "--port",
-        "0",
-    ]
-    process = subprocess.Popen(
-        [*command, *options],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-    )
-    assert process.stderr is not None
-    try:
-        banner = ""
-        while "\n  stop " not in banner:
-            line = process.stderr.readline()
-            assert line, f"the server ended: {banner}"
-            banner += line
-        url = next(word for word in banner.split() if word.startswith("http")).split("#")[0].rstrip("/")
-        _wait_until_up(url)
-        yield Running(url, process, banner)
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stderr.close()
-
-
-def _wait_until_up(url: str) -> None:
-    for _ in range(200):
-        try:
-            if httpx.get(f"{url}/healthz").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.05)
-    raise AssertionError("the server does not answer")
-
-
 @pytest.fixture(scope="session")
 def running(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A real server over a copy of the library, shared by the tests of one process."""
@@ -151,7 +85,7 @@ def running(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
 
 
 @pytest.fixture(scope="session")
-def start_server() -> Callable[..., object]:
+def start_server() -> Any:
     """Return the function that runs a real server."""
     return server_on
 

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.web.api.bodies.answers import ProblemAnswer
-from setnet.web.api.bodies.group_answers import (
+from setnet.client import (
     GroupAnswer,
     GroupMembersAnswer,
     GroupsAnswer,
     PersonPhotosAnswer,
+    ProblemAnswer,
+    SavedPersonAnswer,
     SuggestionsAnswer,
 )
-from setnet.web.api.bodies.people_answers import SavedPersonAnswer
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

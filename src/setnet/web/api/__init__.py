@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from setnet.client import ProblemAnswer
 from setnet.web.api import (
     collect,
     faces,
@@ -17,7 +18,6 @@ from setnet.web.api import (
     session,
     sets,
 )
-from setnet.web.api.bodies.answers import ProblemAnswer
 
 __all__ = ["api"]
 

@@ -11,8 +11,8 @@ from fastapi.responses import JSONResponse
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from setnet.client import FaceGroupsAnswer, FacesAnswer
 from setnet.errors import InvalidInputError
-from setnet.web.api.bodies.answers import FaceGroupsAnswer, FacesAnswer
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import FaceIds

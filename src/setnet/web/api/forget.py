@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import ForgottenAnswer
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import FolderQuery, ForgetQuery
-from setnet.web.api.bodies.system_answers import ForgottenAnswer
 from setnet.web.api.dependencies import State
 from setnet.web.server.problems import Problem
 from setnet.web.state.server_state import ServerState

@@ -7,18 +7,18 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
-from setnet.library import Group, Library, Person
-from setnet.web.api.bodies.group_answers import (
+from setnet.client import (
     GroupAnswer,
     GroupMembersAnswer,
     GroupsAnswer,
+    IndexAnswer,
+    SavedPersonAnswer,
     SuggestionsAnswer,
 )
+from setnet.library import Group, Library, Person
 from setnet.web.api.bodies.group_requests import DiscoverQuery, GroupChange, GroupName, GroupRefusal
 from setnet.web.api.bodies.json_body import json_body, json_schema
-from setnet.web.api.bodies.people_answers import SavedPersonAnswer
 from setnet.web.api.bodies.requests import FaceReference
-from setnet.web.api.bodies.system_answers import IndexAnswer
 from setnet.web.api.dependencies import State, known_group, known_person, refuse_dots
 from setnet.web.api.query_faces import photo_examples
 

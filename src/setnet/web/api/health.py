@@ -8,9 +8,9 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from setnet import __version__
+from setnet.client import HealthAnswer, StatusAnswer
 from setnet.library import shown
 from setnet.web.api.bodies.requests import MOST_PEOPLE
-from setnet.web.api.bodies.system_answers import HealthAnswer, StatusAnswer
 from setnet.web.api.dependencies import State
 from setnet.web.state.server_state import ServerState
 

@@ -10,10 +10,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from setnet.client import FailuresAnswer, IndexAnswer
 from setnet.library import roots_from, shown
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import IndexQuery
-from setnet.web.api.bodies.system_answers import FailuresAnswer, IndexAnswer
 from setnet.web.api.dependencies import State
 from setnet.web.state.server_state import ServerState
 

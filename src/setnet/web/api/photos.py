@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
@@ -10,9 +11,9 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from setnet.client import PhotoAnswer, PhotosAnswer
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, shown
-from setnet.web.api.bodies.answers import PhotoAnswer, PhotosAnswer
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.dependencies import State
 from setnet.web.api.query_faces import descriptors_of
@@ -35,8 +36,18 @@ async def list_photos(
     state: State,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+    path: Annotated[
+        str | None, Query(max_length=4096, description="Only the photo of this file; none if unknown")
+    ] = None,
+    content: Annotated[
+        str | None,
+        Query(pattern=r"^[0-9a-f]{32}$", description="Only copies of this file: BLAKE2b of 16 bytes in hex"),
+    ] = None,
 ) -> Response:
-    """List the photos of the library, latest indexed first."""
+    """List the photos of the library, latest indexed first, or look some up by path or content."""
+    if path is not None or content is not None:
+        known = await state.read(lambda library: _known(library, path, content))
+        return JSONResponse({"photos": [photo.to_dict(shown) for photo in known], "cursor": None})
     before = None if cursor is None else int(cursor)
     photos = await state.read(lambda library: library.catalog.latest(limit + 1, before))
     more = len(photos) > limit
@@ -52,6 +63,18 @@ async def list_photos(
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
     """Return a photo with its faces and the saved people they look like."""
     return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
+
+
+def _known(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:
+    """Return the photos with this path and this content, where given."""
+    if path is not None:
+        try:
+            found = [library.catalog.photo_at(os.fsencode(path))]
+        except InvalidInputError:
+            return []
+        return [photo for photo in found if content in (None, photo.content)]
+    ids = [str(number) for number, _ in library.catalog.same_content(bytes.fromhex(content or ""))]
+    return list(library.catalog.photos(ids).values())
 
 
 def _details(library: Library, photo_id: str) -> dict[str, Any]:

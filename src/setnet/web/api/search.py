@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
+from setnet.client import SearchAnswer
 from setnet.library import Conditions, Example, Library, PhotoQuery, Ranking, shown
-from setnet.web.api.bodies.answers import SearchAnswer
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State

@@ -10,17 +10,17 @@ import numpy as np
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from setnet.errors import InvalidInputError
-from setnet.index import QueryLike, SearchOptions
-from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
-from setnet.web.api.bodies.npz import arrays_in
-from setnet.web.api.bodies.set_answers import (
+from setnet.client import (
     AddedAnswer,
     DeletedAnswer,
     SetAnswer,
     SetHitsAnswer,
     SetsAnswer,
 )
+from setnet.errors import InvalidInputError
+from setnet.index import QueryLike, SearchOptions
+from setnet.web.api.bodies.json_body import json_body, json_schema, parsed
+from setnet.web.api.bodies.npz import arrays_in
 from setnet.web.api.bodies.set_requests import ItemIds, NewItems, NewSet, SetQuery
 from setnet.web.api.dependencies import State, content_type
 from setnet.web.server.problems import Problem, too_large

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from setnet.client import PeopleAnswer, PhotoAnswer, PhotosAnswer, SearchAnswer
 from setnet.library import Library, PhotoQuery
-from setnet.web.api.bodies.answers import PhotoAnswer, PhotosAnswer, SearchAnswer
-from setnet.web.api.bodies.people_answers import PeopleAnswer
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

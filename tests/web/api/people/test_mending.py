@@ -9,13 +9,13 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.web.api.bodies.answers import ProblemAnswer
-from setnet.web.api.bodies.people_answers import (
+from setnet.client import (
     ChangeAnswer,
     ChangesAnswer,
     ExamplesAnswer,
     ImportAnswer,
     PersonAnswer,
+    ProblemAnswer,
     SavedPersonAnswer,
     VerdictsAnswer,
 )

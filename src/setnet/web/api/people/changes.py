@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import ChangeAnswer, ChangesAnswer
 from setnet.web.api.bodies.json_body import json_body, json_schema
-from setnet.web.api.bodies.people_answers import ChangeAnswer, ChangesAnswer
 from setnet.web.api.bodies.people_requests import UndoQuery
 from setnet.web.api.dependencies import State
 

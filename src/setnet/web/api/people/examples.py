@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import ExamplesAnswer, PersonAnswer
 from setnet.library import Example, Library, Person
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
-from setnet.web.api.bodies.people_answers import ExamplesAnswer, PersonAnswer
 from setnet.web.api.bodies.people_requests import MoveQuery, SplitQuery
 from setnet.web.api.dependencies import Name, State, known_person
 from setnet.web.server.problems import not_found

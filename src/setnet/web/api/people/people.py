@@ -7,10 +7,10 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import PeopleAnswer, PersonAnswer, SavedPersonAnswer
 from setnet.library import Library, Person
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
-from setnet.web.api.bodies.people_answers import PeopleAnswer, PersonAnswer, SavedPersonAnswer
 from setnet.web.api.bodies.people_requests import MergeQuery, NewPerson, PersonChange
 from setnet.web.api.dependencies import Name, State, known_person, refuse_dots
 from setnet.web.api.query_faces import examples_of, photo_examples, uploads_of

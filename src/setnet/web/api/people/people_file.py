@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from setnet.web.api.bodies.people_answers import ImportAnswer, PeopleFileAnswer
+from setnet.client import ImportAnswer, PeopleFileAnswer
 from setnet.web.api.dependencies import State, content_type
 from setnet.web.server.problems import Problem
 

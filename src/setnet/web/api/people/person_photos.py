@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import PersonPhotosAnswer
 from setnet.library import Library, PersonPhotos, shown
-from setnet.web.api.bodies.group_answers import PersonPhotosAnswer
 from setnet.web.api.dependencies import Name, State, known_person
 
 routes = APIRouter()

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
+from setnet.client import PersonAnswer, VerdictsAnswer
 from setnet.library import Library, Person
 from setnet.web.api.bodies.json_body import json_body, json_schema
-from setnet.web.api.bodies.people_answers import PersonAnswer, VerdictsAnswer
 from setnet.web.api.bodies.requests import FaceReference
 from setnet.web.api.dependencies import Name, State, known_person
 from setnet.web.api.query_faces import descriptor_of, photo_examples

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from setnet.client.answers.answer import Answer
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class PersonAnswer(_Answer):
+class PersonAnswer(Answer):
     """A saved person."""
 
     id: Annotated[str, Field(description="Stays the same whatever they are called")]
@@ -31,13 +29,13 @@ class SavedPersonAnswer(PersonAnswer):
     notes: list[str]
 
 
-class PeopleAnswer(_Answer):
+class PeopleAnswer(Answer):
     """The saved people, by name."""
 
     people: list[PersonAnswer]
 
 
-class ExampleAnswer(_Answer):
+class ExampleAnswer(Answer):
     """An example face of a person."""
 
     number: Annotated[int, Field(description="Its own for as long as it is kept, whoever it belongs to")]
@@ -49,13 +47,13 @@ class ExampleAnswer(_Answer):
     added: float
 
 
-class ExamplesAnswer(_Answer):
+class ExamplesAnswer(Answer):
     """The example faces of a person, oldest first."""
 
     examples: list[ExampleAnswer]
 
 
-class VerdictAnswer(_Answer):
+class VerdictAnswer(Answer):
     """A face that was confirmed or refused."""
 
     id: int
@@ -68,13 +66,13 @@ class VerdictAnswer(_Answer):
     added: float
 
 
-class VerdictsAnswer(_Answer):
+class VerdictsAnswer(Answer):
     """What was confirmed and refused of a person."""
 
     verdicts: list[VerdictAnswer]
 
 
-class ChangeAnswer(_Answer):
+class ChangeAnswer(Answer):
     """An entry of the journal."""
 
     id: int
@@ -85,13 +83,13 @@ class ChangeAnswer(_Answer):
     undone_by: int | None
 
 
-class ChangesAnswer(_Answer):
+class ChangesAnswer(Answer):
     """The journal, latest first."""
 
     changes: list[ChangeAnswer]
 
 
-class ImportAnswer(_Answer):
+class ImportAnswer(Answer):
     """What came into the library with a file of people."""
 
     people: int
@@ -103,7 +101,7 @@ class ImportAnswer(_Answer):
     change: int | None
 
 
-class PeopleFileAnswer(_Answer):
+class PeopleFileAnswer(Answer):
     """People as a file: what `POST /import/people` takes."""
 
     format: str

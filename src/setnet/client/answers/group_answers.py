@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from setnet.web.api.bodies.answers import Corners, PhotoAnswer
-
-
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+from setnet.client.answers.answer import Answer
+from setnet.client.answers.photo_answers import Corners, PhotoAnswer
 
 
-class CoverAnswer(_Answer):
+class CoverAnswer(Answer):
     """A face of a photo."""
 
     photo: str
@@ -21,7 +18,7 @@ class CoverAnswer(_Answer):
     box: Corners
 
 
-class GroupAnswer(_Answer):
+class GroupAnswer(Answer):
     """Faces that are probably one person's."""
 
     id: Annotated[str, Field(description="Its own for good, such as g17")]
@@ -36,7 +33,7 @@ class GroupAnswer(_Answer):
     change: Annotated[int | None, Field(description="After a change: its number, to undo it")] = None
 
 
-class TotalsAnswer(_Answer):
+class TotalsAnswer(Answer):
     """How many groups there are, of at least `min_faces` faces."""
 
     unnamed: int
@@ -44,7 +41,7 @@ class TotalsAnswer(_Answer):
     hidden: int
 
 
-class GroupsAnswer(_Answer):
+class GroupsAnswer(Answer):
     """Groups, the largest first."""
 
     groups: list[GroupAnswer]
@@ -68,7 +65,7 @@ class GroupMembersAnswer(GroupAnswer):
     cursor: str | None
 
 
-class SuggestionAnswer(_Answer):
+class SuggestionAnswer(Answer):
     """A group that may be a saved person's."""
 
     person: str
@@ -78,7 +75,7 @@ class SuggestionAnswer(_Answer):
     probability: float
 
 
-class SuggestionsAnswer(_Answer):
+class SuggestionsAnswer(Answer):
     """Suggestions, the most probable first."""
 
     suggestions: list[SuggestionAnswer]
@@ -91,7 +88,7 @@ class PersonPhotoAnswer(PhotoAnswer):
     sure: Annotated[bool, Field(description="Surely theirs, or confirmed; else by their group alone")]
 
 
-class PersonPhotosAnswer(_Answer):
+class PersonPhotosAnswer(Answer):
     """Photos of a person, the latest taken first."""
 
     photos: list[PersonPhotoAnswer]

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from setnet.web.api.bodies.people_answers import PersonAnswer
+from setnet.client.answers.answer import Answer
+from setnet.client.answers.people_answers import PersonAnswer
 
 Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class FaceAnswer(_Answer):
+class FaceAnswer(Answer):
     """A face: one of an upload has an `id`, one of a photo the saved person it looks like."""
 
     box: Corners
@@ -32,7 +29,7 @@ class FaceAnswer(_Answer):
     sure: bool | None = None
 
 
-class FacesAnswer(_Answer):
+class FacesAnswer(Answer):
     """An uploaded image's faces, from left to right."""
 
     width: int
@@ -42,13 +39,13 @@ class FacesAnswer(_Answer):
     preview: str | None
 
 
-class FaceGroupsAnswer(_Answer):
+class FaceGroupsAnswer(Answer):
     """Ids of faces, one list per person."""
 
     groups: list[list[str]]
 
 
-class _PhotoFields(_Answer):
+class _PhotoFields(Answer):
     photo: Annotated[str, Field(description="The path of the file")]
     id: str
     name: str
@@ -66,14 +63,14 @@ class PhotoAnswer(_PhotoFields):
     faces: list[FaceAnswer]
 
 
-class PhotosAnswer(_Answer):
+class PhotosAnswer(Answer):
     """Some photos of the library, latest indexed first."""
 
     photos: list[PhotoAnswer]
     cursor: str | None
 
 
-class MatchAnswer(_Answer):
+class MatchAnswer(Answer):
     """A person of the query found in a photo."""
 
     person: str
@@ -93,7 +90,7 @@ class HitAnswer(_PhotoFields):
     boxes: list[Corners]
 
 
-class TotalAnswer(_Answer):
+class TotalAnswer(Answer):
     """How many photos have exactly this many of the people."""
 
     matched: int
@@ -101,7 +98,7 @@ class TotalAnswer(_Answer):
     sure: Annotated[int, Field(description="Those of them in which all these matches are sure")]
 
 
-class ThresholdAnswer(_Answer):
+class ThresholdAnswer(Answer):
     """From which similarity on a person is recognised."""
 
     person: str
@@ -109,7 +106,7 @@ class ThresholdAnswer(_Answer):
     maybe: float
 
 
-class SearchAnswer(_Answer):
+class SearchAnswer(Answer):
     """Photos with most of the people first."""
 
     hits: list[HitAnswer]
@@ -127,7 +124,7 @@ class SearchAnswer(_Answer):
     cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
 
 
-class ProblemAnswer(_Answer):
+class ProblemAnswer(Answer):
     """An error (RFC 9457)."""
 
     type: str

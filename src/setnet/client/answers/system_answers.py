@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from setnet.client.answers.answer import Answer
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class HealthAnswer(_Answer):
+class HealthAnswer(Answer):
     """Whether requests are accepted."""
 
     status: Literal["ok", "stopping"]
 
 
-class ProgressAnswer(_Answer):
+class ProgressAnswer(Answer):
     """An index run under way: `done` of `total` files, unchanged ones not counted."""
 
     stage: str
@@ -31,28 +29,28 @@ class ProgressAnswer(_Answer):
     seconds_left: float | None
 
 
-class FailureAnswer(_Answer):
+class FailureAnswer(Answer):
     """A file that could not be read, and why."""
 
     photo: str
     reason: str
 
 
-class FolderFailureAnswer(_Answer):
+class FolderFailureAnswer(Answer):
     """A folder that could not be read, and why."""
 
     folder: str
     reason: str
 
 
-class FailuresAnswer(_Answer):
+class FailuresAnswer(Answer):
     """Files that could not be read."""
 
     failures: list[FailureAnswer]
     total: int
 
 
-class ReportAnswer(_Answer):
+class ReportAnswer(Answer):
     """What an index run did; long lists are cut, their counts are whole."""
 
     scanned: int
@@ -77,7 +75,7 @@ class ReportAnswer(_Answer):
     unreadable_count: int
 
 
-class GroupingAnswer(_Answer):
+class GroupingAnswer(Answer):
     """What grouping the faces by person did."""
 
     faces: int
@@ -89,7 +87,7 @@ class GroupingAnswer(_Answer):
     seconds: float
 
 
-class IndexAnswer(_Answer):
+class IndexAnswer(Answer):
     """The latest run, which indexed or only grouped."""
 
     state: Literal["idle", "running", "stopping", "stopped", "done", "failed"]
@@ -101,7 +99,7 @@ class IndexAnswer(_Answer):
     error: str | None
 
 
-class LimitsAnswer(_Answer):
+class LimitsAnswer(Answer):
     """What the server takes at most."""
 
     upload_bytes: int
@@ -109,7 +107,7 @@ class LimitsAnswer(_Answer):
     people: int
 
 
-class StatusAnswer(_Answer):
+class StatusAnswer(Answer):
     """What the library holds, its settings, and the limits of the server."""
 
     version: str
@@ -132,7 +130,7 @@ class StatusAnswer(_Answer):
     collect: Annotated[str | None, Field(description="Who answers the questions of `setnet collect`")]
 
 
-class ForgottenAnswer(_Answer):
+class ForgottenAnswer(Answer):
     """How many photos' data was deleted."""
 
     photos: int

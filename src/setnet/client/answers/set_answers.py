@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+
+from setnet.client.answers.answer import Answer
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class SetsAnswer(_Answer):
+class SetsAnswer(Answer):
     """The names of the sets of vectors."""
 
     sets: list[str]
 
 
-class SetAnswer(_Answer):
+class SetAnswer(Answer):
     """What a set of vectors holds."""
 
     items: int
@@ -35,19 +33,19 @@ class SetAnswer(_Answer):
     kernels: str
 
 
-class AddedAnswer(_Answer):
+class AddedAnswer(Answer):
     """How many items were stored."""
 
     added: int
 
 
-class DeletedAnswer(_Answer):
+class DeletedAnswer(Answer):
     """How many items were deleted."""
 
     deleted: int
 
 
-class ElementMatchAnswer(_Answer):
+class ElementMatchAnswer(Answer):
     """An element of the query with the item's element that it was matched with."""
 
     query_element: int | str
@@ -56,7 +54,7 @@ class ElementMatchAnswer(_Answer):
     person: Annotated[int | str, Field(deprecated=True, description="The former name of `query_element`")]
 
 
-class SetHitAnswer(_Answer):
+class SetHitAnswer(Answer):
     """An item that was found."""
 
     id: str
@@ -64,7 +62,7 @@ class SetHitAnswer(_Answer):
     matches: list[ElementMatchAnswer]
 
 
-class SetHitsAnswer(_Answer):
+class SetHitsAnswer(Answer):
     """Items with most of the query's elements first."""
 
     hits: list[SetHitAnswer]

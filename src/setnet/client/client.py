@@ -1,0 +1,290 @@
+"""The calls of the REST API as methods."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from setnet.client.answers.group_answers import (
+    GroupAnswer,
+    GroupMembersAnswer,
+    GroupsAnswer,
+    PersonPhotosAnswer,
+    SuggestionsAnswer,
+)
+from setnet.client.answers.people_answers import (
+    ChangeAnswer,
+    PeopleAnswer,
+    PersonAnswer,
+    SavedPersonAnswer,
+)
+from setnet.client.answers.photo_answers import (
+    FacesAnswer,
+    HitAnswer,
+    PhotoAnswer,
+    PhotosAnswer,
+    SearchAnswer,
+)
+from setnet.client.answers.set_answers import (
+    AddedAnswer,
+    DeletedAnswer,
+    SetAnswer,
+    SetHitsAnswer,
+    SetsAnswer,
+)
+from setnet.client.answers.system_answers import FailuresAnswer, IndexAnswer, StatusAnswer
+from setnet.client.connection import Connection
+
+PersonLike = str | Sequence[str] | Mapping[str, Any]
+"""A saved person's name; a list of face ids that `find_faces` returned; or the fields of the API."""
+
+_LOOK_SECONDS = 0.5
+
+
+class Client(Connection):
+    """A server that `setnet serve` runs.
+
+    A refused request raises `ServerError` with the server's own words.
+
+    Parameters
+    ----------
+    url
+        Where it is.
+    token
+        What it printed when it started, where it needs one.
+    timeout
+        Seconds that one request may take.
+    """
+
+    def __init__(
+        self, url: str = "http://localhost:8422", token: str | None = None, timeout: float = 60.0
+    ) -> None:
+        super().__init__(url, token, timeout)
+
+    def status(self) -> StatusAnswer:
+        """Return what the library holds and what the server takes at most."""
+        return self.call(StatusAnswer, "GET", "/status")
+
+    # photos
+
+    def find_faces(self, image: bytes | str | os.PathLike[str]) -> FacesAnswer:
+        """Find the faces in an image; their ids serve in `search` and `save_person` for half an hour."""
+        data = image if isinstance(image, bytes) else Path(image).read_bytes()
+        return self.call(FacesAnswer, "POST", "/faces", data)
+
+    def search(
+        self, people: Sequence[PersonLike], *, without: Sequence[PersonLike] = (), **conditions: Any
+    ) -> SearchAnswer:
+        """Find the photos that contain these people: one page, whose `cursor` leads to the next.
+
+        Conditions are those of `POST /search`: ``k``, ``at_least``, ``only``, ``sure``, ``after``,
+        ``before``, ``folder``, ``min_faces``, ``max_faces``, ``mode``, ``totals``, ``cursor`` and so on.
+        """
+        body = {"people": [_person(p) for p in people], "without": [_person(p) for p in without]}
+        return self.call(SearchAnswer, "POST", "/search", body | conditions)
+
+    def hits(self, people: Sequence[PersonLike], **conditions: Any) -> Iterator[HitAnswer]:
+        """Yield all photos that contain these people, the best first, page by page."""
+        cursor: str | None = None
+        while True:
+            page = self.search(people, cursor=cursor, **conditions)
+            yield from page.hits
+            if (cursor := page.cursor) is None:
+                return
+
+    def photos(self) -> Iterator[PhotoAnswer]:
+        """Yield all photos of the library, the latest indexed first."""
+        cursor: str | None = None
+        while True:
+            page = self.call(PhotosAnswer, "GET", "/photos", params={"limit": 200, "cursor": cursor})
+            yield from page.photos
+            if (cursor := page.cursor) is None:
+                return
+
+    def photo_at(self, path: str | os.PathLike[str]) -> PhotoAnswer | None:
+        """Return the photo of a file on the server's machine, or None if it is not in the library."""
+        found = self.call(PhotosAnswer, "GET", "/photos", params={"path": os.fspath(path)}).photos
+        return found[0] if found else None
+
+    def copies_of(self, file: str | os.PathLike[str]) -> list[PhotoAnswer]:
+        """Return the photos with the content of a file of this machine, wherever they are."""
+        content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+        return self.call(PhotosAnswer, "GET", "/photos", params={"content": content}).photos
+
+    def photo(self, photo_id: str) -> PhotoAnswer:
+        """Return a photo with its faces and the saved people they look like."""
+        return self.call(PhotoAnswer, "GET", f"/photos/{_word(photo_id)}")
+
+    def thumbnail(self, photo_id: str, size: int = 320) -> bytes:
+        """Return a photo as a small JPEG."""
+        return self.send("GET", f"/photos/{_word(photo_id)}/thumbnail", params={"size": size}).content
+
+    def download_photo(self, photo_id: str, place: str | os.PathLike[str]) -> Path:
+        """Write the file of a photo to a place of this machine, and return its path."""
+        return self.download(f"/photos/{_word(photo_id)}/file", place)
+
+    # people
+
+    def people(self) -> PeopleAnswer:
+        """Return the saved people."""
+        return self.call(PeopleAnswer, "GET", "/people")
+
+    def save_person(self, name: str, faces: Sequence[str], if_exists: str = "ask") -> SavedPersonAnswer:
+        """Save a person by example faces that `find_faces` returned."""
+        body = {"name": name, "faces": list(faces), "if_exists": if_exists}
+        return self.call(SavedPersonAnswer, "POST", "/people", body)
+
+    def change_person(self, person: str, **changes: Any) -> PersonAnswer:
+        """Change the ``name``, ``aliases``, ``note`` or ``cover`` of a person, given by name or id."""
+        return self.call(PersonAnswer, "PATCH", f"/people/{_word(person)}", changes)
+
+    def remove_person(self, person: str) -> None:
+        """Delete a person for good."""
+        self.send("DELETE", f"/people/{_word(person)}")
+
+    def photos_of(self, person: str) -> PersonPhotosAnswer:
+        """Return the photos of a saved person, the latest first."""
+        return self.call(PersonPhotosAnswer, "GET", f"/people/{_word(person)}/photos")
+
+    def confirm(self, person: str, photo_id: str, face: int) -> PersonAnswer:
+        """Say that a face of a photo is this person's."""
+        return self.call(
+            PersonAnswer, "POST", f"/people/{_word(person)}/confirm", {"photo": photo_id, "face": face}
+        )
+
+    def refuse(self, person: str, photo_id: str, face: int) -> PersonAnswer:
+        """Say that a face of a photo is not this person's."""
+        return self.call(
+            PersonAnswer, "POST", f"/people/{_word(person)}/refuse", {"photo": photo_id, "face": face}
+        )
+
+    def undo(self, change: int | None = None) -> ChangeAnswer:
+        """Undo a change of people, by default the latest."""
+        return self.call(ChangeAnswer, "POST", "/changes/undo", {"change": change})
+
+    # groups of unknown faces
+
+    def groups(self, **conditions: Any) -> GroupsAnswer:
+        """Return groups of faces that are probably one person's each, the largest first."""
+        return self.call(GroupsAnswer, "GET", "/groups", params=conditions)
+
+    def group(self, group_id: str) -> GroupMembersAnswer:
+        """Return the faces of a group."""
+        return self.call(GroupMembersAnswer, "GET", f"/groups/{_word(group_id)}")
+
+    def name_group(self, group_id: str, name: str, if_exists: str = "ask") -> SavedPersonAnswer:
+        """Say who a group is."""
+        body = {"name": name, "if_exists": if_exists}
+        return self.call(SavedPersonAnswer, "POST", f"/groups/{_word(group_id)}/name", body)
+
+    def hide_group(self, group_id: str, hidden: bool = True) -> GroupAnswer:
+        """Say that a group is nobody you know, or take that back."""
+        return self.call(GroupAnswer, "PATCH", f"/groups/{_word(group_id)}", {"hidden": hidden})
+
+    def suggestions(self, person: str | None = None) -> SuggestionsAnswer:
+        """Return groups that may be a saved person's."""
+        return self.call(SuggestionsAnswer, "GET", "/suggestions", params={"person": person})
+
+    # index runs
+
+    def index(self, folders: Sequence[str] = (), *, prune: bool = False, retry: bool = False) -> IndexAnswer:
+        """Start to index folders of the server's machine; none: those indexed before."""
+        body = {"folders": list(folders), "prune": prune, "retry": retry}
+        return self.call(IndexAnswer, "POST", "/index", body)
+
+    def index_state(self) -> IndexAnswer:
+        """Return the state of the latest index run."""
+        return self.call(IndexAnswer, "GET", "/index")
+
+    def stop_index(self) -> IndexAnswer:
+        """Stop the index run; the next one goes on from there."""
+        return self.call(IndexAnswer, "DELETE", "/index")
+
+    def wait_for_index(self, progress: Callable[[IndexAnswer], None] | None = None) -> IndexAnswer:
+        """Return when no index run is under way; ``progress`` is called with its state twice a second."""
+        while (state := self.index_state()).state in ("running", "stopping"):
+            if progress is not None:
+                progress(state)
+            time.sleep(_LOOK_SECONDS)
+        return state
+
+    def failures(self, limit: int = 200, offset: int = 0) -> FailuresAnswer:
+        """Return files that could not be read, with the reasons."""
+        return self.call(FailuresAnswer, "GET", "/failures", params={"limit": limit, "offset": offset})
+
+    # sets of vectors
+
+    def sets(self) -> list[str]:
+        """Return the names of the sets of vectors."""
+        return self.call(SetsAnswer, "GET", "/sets").sets
+
+    def make_set(self, name: str, dim: int, **options: Any) -> SetAnswer:
+        """Make an empty set of vectors."""
+        return self.call(SetAnswer, "PUT", f"/sets/{_word(name)}", {"dim": dim} | options)
+
+    def set_status(self, name: str) -> SetAnswer:
+        """Return what a set holds."""
+        return self.call(SetAnswer, "GET", f"/sets/{_word(name)}")
+
+    def delete_set(self, name: str) -> None:
+        """Delete a set and everything in it."""
+        self.send("DELETE", f"/sets/{_word(name)}")
+
+    def add_items(
+        self,
+        name: str,
+        ids: Sequence[str],
+        elements: ArrayLike,
+        counts: Sequence[int],
+        attributes: Sequence[Mapping[str, Any]] | None = None,
+    ) -> int:
+        """Add items to a set, as `SetIndex.add` takes them: all or, on any error, none."""
+        arrays = {
+            "ids": np.array(ids, np.str_),
+            "elements": np.asarray(elements, np.float32),
+            "counts": np.asarray(counts, np.int64),
+        }
+        if attributes is not None:
+            arrays["attributes"] = np.array([json.dumps(dict(one)) for one in attributes], np.str_)
+        path = f"/sets/{_word(name)}/items"
+        return self.call(AddedAnswer, "POST", path, _npz(arrays), content_type="application/x-npz").added
+
+    def delete_items(self, name: str, ids: Sequence[str]) -> int:
+        """Delete items of a set; with an unknown id none is deleted."""
+        return self.call(DeletedAnswer, "DELETE", f"/sets/{_word(name)}/items", {"ids": list(ids)}).deleted
+
+    def search_set(self, name: str, query: ArrayLike, **options: Any) -> SetHitsAnswer:
+        """Find the items that hold most of the query's elements, a row each, the best first."""
+        body = {"query": np.asarray(query, np.float64).tolist()} | options
+        return self.call(SetHitsAnswer, "POST", f"/sets/{_word(name)}/search", body)
+
+
+def _person(person: PersonLike) -> dict[str, Any]:
+    """Return a person of a query as the API takes one.
+
+    >>> _person("Anna"), _person(["f-1", "f-2"]), _person({"group": "g17"})
+    ({'saved': 'Anna'}, {'faces': ['f-1', 'f-2']}, {'group': 'g17'})
+    """
+    if isinstance(person, str):
+        return {"saved": person}
+    return dict(person) if isinstance(person, Mapping) else {"faces": list(person)}
+
+
+def _word(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
+    return file.getvalue()

@@ -1,0 +1,110 @@
+"""The client against a real server."""
+
+from __future__ import annotations
+
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from live_server import server_on
+from setnet.client import Client, ServerError
+
+
+@pytest.fixture(scope="module")
+def client(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    """A client of a server over a copy of the album's library."""
+    place = tmp_path_factory.mktemp("client")
+    shutil.copytree(made.library, place / "library")
+    with server_on(place / "library", place / "sets") as server, Client(server.url) as client:
+        yield client
+
+
+def test_people_are_found_by_uploaded_faces(
+    client: Client, portrait_file: Callable[[str], Path], tmp_path: Path
+) -> None:
+    faces = [client.find_faces(portrait_file(person)).faces[0].id or "" for person in ("P001", "P003")]
+    answer = client.search([[faces[0]], {"faces": [faces[1]], "name": "Bea"}], k=2, totals=True)
+    assert len(answer.hits) == 2
+    assert answer.people[1] == "Bea"
+    assert answer.totals is not None
+    every = list(client.hits([[faces[0]]], k=1))
+    assert len(every) > 1
+    assert [hit.score for hit in every] == sorted((hit.score for hit in every), reverse=True)
+    photo = client.photo(every[0].id)
+    assert (photo.id, len(photo.faces)) == (every[0].id, every[0].faces)
+    assert client.thumbnail(photo.id)[:2] == b"\xff\xd8"
+    there = client.download_photo(photo.id, tmp_path / "photo.jpg")
+    assert there.read_bytes() == Path(photo.photo).read_bytes()
+    at_path = client.photo_at(photo.photo)
+    assert at_path is not None
+    assert at_path.id == photo.id
+    assert [one.id for one in client.copies_of(there)] == [photo.id]
+    assert client.photo_at("/no/such/photo.jpg") is None
+    assert {one.id for one in client.photos()} >= {hit.id for hit in every}
+
+
+def test_people_are_saved_changed_undone_and_removed(
+    client: Client, portrait_file: Callable[[str], Path]
+) -> None:
+    face = client.find_faces(portrait_file("P005").read_bytes()).faces[0].id or ""
+    saved = client.save_person("Cleo / Cléo", [face])
+    assert saved.name == "Cleo / Cléo"
+    assert client.change_person(saved.id, name="Cleo").name == "Cleo"
+    client.undo()
+    assert [person.name for person in client.people().people] == ["Cleo / Cléo"]
+    found = client.photos_of("Cleo / Cléo").photos
+    assert found
+    assert {hit.id for hit in client.hits(["Cleo / Cléo"], sure=True)} <= {photo.id for photo in found}
+    client.remove_person("Cleo / Cléo")
+    with pytest.raises(ServerError, match="Cleo") as refused:
+        client.photos_of("Cleo / Cléo")
+    assert refused.value.status == 404
+
+
+def test_groups_and_index_runs(client: Client) -> None:
+    client.index()
+    assert client.wait_for_index().state == "done"
+    assert client.failures().total == client.status().failed
+    largest = client.groups(min_faces=2).groups[0]
+    assert len(client.group(largest.id).members) == largest.faces
+    assert client.hide_group(largest.id).hidden
+    assert not client.hide_group(largest.id, hidden=False).hidden
+    assert client.suggestions().suggestions == []
+
+
+def test_sets_of_vectors(client: Client) -> None:
+    dress, bag, shoe = np.eye(3, dtype=np.float32)
+    client.make_set("outfits", 3)
+    added = client.add_items(
+        "outfits", ["party", "office"], [dress, bag, shoe, bag], [2, 2], [{"year": 2019}, {"year": 2020}]
+    )
+    assert (added, client.sets(), client.set_status("outfits").elements) == (2, ["outfits"], 4)
+    assert [hit.id for hit in client.search_set("outfits", [dress, bag]).hits] == ["party", "office"]
+    newer = client.search_set("outfits", [dress, bag], where={"year": {">=": 2020}})
+    assert [hit.id for hit in newer.hits] == ["office"]
+    assert client.delete_items("outfits", ["party"]) == 1
+    client.delete_set("outfits")
+    assert client.sets() == []
+
+
+def test_what_the_server_refuses_is_told_in_its_own_words(client: Client, tmp_path: Path) -> None:
+    with pytest.raises(ServerError, match="nobody saved is called 'Nobody'") as refused:
+        client.search(["Nobody"])
+    assert refused.value.status == 404
+    with pytest.raises(ServerError, match="not a photo"):
+        client.find_faces(b"no image")
+    with pytest.raises(ServerError, match="no photo"):
+        client.download_photo("99999", tmp_path / "none.jpg")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_server_that_is_not_there_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    with Client(f"http://127.0.0.1:{port}") as client, pytest.raises(ServerError, match=f"127.0.0.1:{port}"):
+        client.status()

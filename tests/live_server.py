@@ -1,0 +1,76 @@
+"""A real `setnet serve` in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+
+@dataclass
+class Running:
+    """A real server in a process of its own."""
+
+    url: str
+    process: subprocess.Popen[str]
+    banner: str
+
+    def stop(self, patience: float = 30) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(patience)
+
+
+@contextmanager
+def server_on(library: Path, sets: Path, *options: str, **environment: str) -> Iterator[Running]:
+    """Run `setnet serve` on a free port until the block ends."""
+    command = [
+        sys.executable,
+        "-m",
+        "setnet",
+        "serve",
+        "--library",
+        str(library),
+        "--sets",
+        str(sets),
+        "--port",
+        "0",
+    ]
+    process = subprocess.Popen(
+        [*command, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+    )
+    assert process.stderr is not None
+    try:
+        banner = ""
+        while "\n  stop " not in banner:
+            line = process.stderr.readline()
+            assert line, f"the server ended: {banner}"
+            banner += line
+        url = next(word for word in banner.split() if word.startswith("http")).split("#")[0].rstrip("/")
+        _wait_until_up(url)
+        yield Running(url, process, banner)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def _wait_until_up(url: str) -> None:
+    for _ in range(200):
+        try:
+            if httpx.get(f"{url}/healthz").status_code == 200:
+                return
+        except httpx.TransportError:
+            time.sleep(0.05)
+    raise AssertionError("the server does not answer")
