@@ -13,6 +13,7 @@ from .answers.people_answers import ChangesAnswer as ChangesAnswer
 from .answers.people_answers import ExampleAnswer as ExampleAnswer
 from .answers.people_answers import ExamplesAnswer as ExamplesAnswer
 from .answers.people_answers import ImportAnswer as ImportAnswer
+from .answers.people_answers import ListedPersonAnswer as ListedPersonAnswer
 from .answers.people_answers import PeopleAnswer as PeopleAnswer
 from .answers.people_answers import PeopleFileAnswer as PeopleFileAnswer
 from .answers.people_answers import PersonAnswer as PersonAnswer

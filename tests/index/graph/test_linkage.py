@@ -28,7 +28,7 @@ def faces(seed: int, people: int = 12, each: int = 6, noise: float = 0.25) -> Fl
 
 def plain(n: int, threshold: float) -> LinkageRule:
     """Return the rule of ordinary average linkage: the mean similarity reaches a threshold."""
-    return LinkageRule(0.0, 1.0, 1.0, 0.0, np.full(n + 1, threshold))
+    return LinkageRule(0.0, 1.0, 1.0, 0.0, 0.03, np.full(n + 1, threshold))
 
 
 def everyone(vectors: Floats) -> Neighbours:
@@ -64,7 +64,7 @@ def drawn(seed: int) -> tuple[Clusters, Neighbours, Apart, LinkageRule]:
     one, other = rng.integers(n, size=(2, n))
     one, other = one[one != other], other[one != other]
     weight = np.where(rng.random(len(one)) < 0.2, np.inf, 1.0).astype(np.float32)
-    rule = LinkageRule(0.05, 0.15, 0.7, 2.0, np.linspace(1.0, 2.5, n + 1))
+    rule = LinkageRule(0.05, 0.15, 0.7, 2.0, 0.03, np.linspace(1.0, 2.5, n + 1))
     return clusters, nearest_neighbours(vectors, 6, -1.0), Apart(one, other, weight), rule
 
 
@@ -82,7 +82,7 @@ def test_the_kernel_merges_as_the_reference_does(seed: int, monkeypatch: pytest.
 def test_the_order_of_elements_does_not_matter(seed: int) -> None:
     vectors = faces(seed)
     order = np.random.default_rng(seed).permutation(len(vectors))
-    rule = LinkageRule(0.0, 0.15, 0.8, 0.0, np.linspace(1.5, 3.0, len(vectors) + 1))
+    rule = LinkageRule(0.0, 0.15, 0.8, 0.0, 0.03, np.linspace(1.5, 3.0, len(vectors) + 1))
     assert same(grouped(vectors, rule, k=8)[order], grouped(vectors[order], rule, k=8))
 
 
@@ -97,7 +97,7 @@ def test_certain_pairs_apart_and_two_names_never_share_a_group(seed: int) -> Non
 
 
 def test_a_probable_pair_apart_keeps_look_alikes_apart_and_twins_of_a_mirror_together() -> None:
-    rule = LinkageRule(0.0, 0.1, 1.0, 2.0, np.full(3, 4.0))
+    rule = LinkageRule(0.0, 0.1, 1.0, 2.0, 0.03, np.full(3, 4.0))
     pair = Apart(np.array([0]), np.array([1]), np.ones(1, np.float32))
     for similarity, together in ((0.5, False), (0.7, True)):
         vectors = np.array([[1, 0], [similarity, np.sqrt(1 - similarity**2)]], np.float32)
@@ -107,11 +107,22 @@ def test_a_probable_pair_apart_keeps_look_alikes_apart_and_twins_of_a_mirror_tog
         assert without[0] == without[1]
 
 
+@pytest.mark.parametrize(("each", "pairs", "together"), [(10, 1, True), (10, 5, False), (80, 2, True)])
+def test_pairs_apart_count_for_more_than_their_share_and_isolated_ones_for_nothing(
+    each: int, pairs: int, together: bool
+) -> None:
+    vectors = np.repeat(np.array([[1, 0], [0.7, np.sqrt(1 - 0.49)]], np.float32), each, axis=0)
+    rule = LinkageRule(0.0, 0.1, 1.0, 1.0, 0.03, np.full(2 * each + 1, 5.8))
+    apart = Apart(np.arange(pairs), each + np.arange(pairs), np.ones(pairs, np.float32))
+    found = grouped(vectors, rule, apart)
+    assert len(np.unique(found)) == (1 if together else 2)
+
+
 def test_larger_clusters_need_less_similarity_where_the_rest_is_small() -> None:
     vectors = faces(3, people=2, each=10, noise=0.2)
     mean = float((vectors[:10] @ vectors[10:].T).mean())
     bar = np.full(21, (mean + 0.02) / 0.1)
-    strict, lenient = (LinkageRule(0.0, 0.1, rest, 0.0, bar) for rest in (1.0, 0.5))
+    strict, lenient = (LinkageRule(0.0, 0.1, rest, 0.0, 0.03, bar) for rest in (1.0, 0.5))
     assert len(np.unique(grouped(vectors, strict))) == 2
     assert len(np.unique(grouped(vectors, lenient))) == 1
 
@@ -154,5 +165,5 @@ def test_arrays_that_do_not_fit_are_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="do not fit"):
         backend.kernels.linkage(
             3, clusters.sums, clusters.weights, clusters.sizes, clusters.names, start, near, *nothing,
-            0.0, 1.0, 1.0, 0.0, bars, np.empty(n, np.int32), np.zeros(2, np.int64),
+            0.0, 1.0, 1.0, 0.0, 0.03, bars, np.empty(n, np.int32), np.zeros(2, np.int64),
         )  # fmt: skip

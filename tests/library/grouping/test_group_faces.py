@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.group_measures import GroupQuality, group_quality, pairwise_agreement
+from setnet.evaluate.methods.library_shapes import photos_at_random
 from setnet.learn import VirtualPeople
 from setnet.library import group_descriptors
 from setnet.library.grouping import clustering, grouping, parts
@@ -88,17 +89,48 @@ def test_later_rounds_may_leave_out_what_did_not_change(monkeypatch: pytest.Monk
     assert pairwise_agreement(every, group_descriptors(faces)) > 0.999
 
 
-def test_twins_in_one_photo_are_two_people() -> None:
+@pytest.mark.parametrize(("alike", "together"), [(0.55, 6), (0.65, 12)])
+def test_twins_in_one_photo_again_and_again_are_two_people(alike: float, together: int) -> None:
     model = VirtualPeople.load(LFW_LIKE)
     rng = np.random.default_rng(3)
     crowd = model.people(rng, 40)
-    crowd.centres[1] = 0.55 * crowd.centres[0] + 0.45 * crowd.centres[1]
+    crowd.centres[1] = alike * crowd.centres[0] + (1 - alike) * crowd.centres[1]
     who = np.concatenate([np.zeros(12, int), np.ones(12, int), np.repeat(np.arange(2, 40), 4)])
     faces = model.faces(rng, crowd, who)
-    photos = np.concatenate([np.arange(12), np.arange(12), 12 + np.arange(len(who) - 24)])
-    apart = group_descriptors(faces, photos=photos)
+    photos = np.arange(len(who))
+    photos[12 : 12 + together] = photos[:together]
+    found = group_quality(group_descriptors(faces, photos=photos)[:24], who[:24])
     assert len(np.unique(group_descriptors(faces)[:24])) == 1
-    assert len(np.intersect1d(apart[:12], apart[12:24])) == 0
+    assert found.precision >= 0.8
+    assert found.recall >= 0.75
+
+
+def family(alike: float, seed: int, people: int = 10, each: int = 16) -> tuple[Floats, Owners, Owners]:
+    """Return faces of people who look alike, whose they are, and photos of one to six of them."""
+    rng = np.random.default_rng(seed)
+    model = VirtualPeople.load(LFW_LIKE)
+    crowd = model.people(rng, people)
+    crowd.centres[:] = alike * crowd.centres[0] + (1 - alike) * crowd.centres
+    who = np.repeat(np.arange(people), each)
+    return model.faces(rng, crowd, who), who, photos_at_random(who.astype(np.str_), rng)
+
+
+def test_photos_of_several_tell_a_family_apart() -> None:
+    faces, who, photos = family(0.25, seed=0)
+    found = group_quality(group_descriptors(faces, photos=photos), who)
+    assert found.precision >= 0.98
+    assert found.recall >= 0.98
+    assert group_quality(group_descriptors(faces), who).precision < 0.95, "photos were not needed"
+
+
+def test_mirrors_hardly_divide_people() -> None:
+    faces, who = album(*[1] * 200, *[6] * 100, *[40] * 10)
+    rng = np.random.default_rng(0)
+    photos = photos_at_random(who.astype(np.str_), rng)
+    for face in rng.choice(np.flatnonzero(np.bincount(who)[who] > 1), len(who) * 3 // 100, replace=False):
+        photos[face] = photos[rng.choice(np.flatnonzero(who == who[face]))]
+    found = group_quality(group_descriptors(faces, photos=photos), who)
+    assert found.recall >= quality(faces, who).recall - 0.005
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

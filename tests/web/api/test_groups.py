@@ -12,6 +12,7 @@ from setnet.client import (
     GroupAnswer,
     GroupMembersAnswer,
     GroupsAnswer,
+    PeopleAnswer,
     PersonPhotosAnswer,
     ProblemAnswer,
     SavedPersonAnswer,
@@ -94,6 +95,8 @@ def test_naming_three_groups_leads_to_the_photos_of_two_without_the_third(own: T
     assert [hit["name"] for hit in hits] == ["pair.jpg"]
     assert files_of(own, "Cleo") == ["three.jpg", "alone.jpg", "pair.jpg"]
     assert {group.name for group in listed(own, state="named").groups} == {"Anna", "Cleo", "Eva"}
+    people = PeopleAnswer.model_validate(own.get(f"{API}/people").json()).people
+    assert {person.name: person.photos for person in people} == {"Anna": 2, "Cleo": 3, "Eva": 2}
 
 
 def test_a_name_that_is_taken_is_asked_about_and_everything_can_be_undone(own: TestClient) -> None:
@@ -104,6 +107,7 @@ def test_a_name_that_is_taken_is_asked_about_and_everything_can_be_undone(own: T
     again = named(own, "g2", "Anna", if_exists="add")
     assert again["id"] == made["id"]
     assert len(listed(own, state="named").groups) == 2
+    assert own.get(f"{API}/people").json()["people"][0]["photos"] == 3  # with both, counted once
     for change in (again["change"], made["change"]):
         assert own.post(f"{API}/changes/undo", json={"change": change}).status_code == 200
     assert len(listed(own).groups) == 4

@@ -93,10 +93,11 @@ def _print(library: Library, listed: Sequence[Group], min_faces: int) -> None:
         print_table(["group", "name", "faces", "photos", "first", "last"], rows, right=["faces", "photos"])
     if len(listed) > _MOST_ROWS:
         say(f"... and {len(listed) - _MOST_ROWS:,} more: --min-faces, --sheet or --json")
-    totals, smaller = library.groups.totals(min_faces), library.groups.totals().unnamed
+    totals = library.groups.totals(min_faces)
+    smaller = library.groups.totals().unnamed - totals.unnamed
     say(
-        f"{totals.unnamed:,} groups without a name, {totals.named:,} named, {totals.hidden:,} hidden; "
-        f"{smaller - totals.unnamed:,} more without a name have fewer than {min_faces} faces"
+        f"{totals.unnamed:,} groups without a name, {totals.named:,} named, {totals.hidden:,} hidden"
+        + (f"; {smaller:,} more without a name have fewer than {min_faces} faces" if smaller else "")
     )
     if totals.unnamed:
         say("`setnet people name GROUP NAME` names one; --sheet groups.html shows their faces")
@@ -132,10 +133,10 @@ def name_group(
             if not agrees(error):
                 raise
             person, notes = opened.name_group(group, name, left_out, "add")
-        faces = opened.groups.get(group).faces
+        named = opened.groups.get(group)
     for note in notes:
         say(f"note: {note}")
-    text = f"{group} is {person.name}: {faces:,} faces, {person.examples} example face(s)"
+    text = f"{named.id} is {person.name}: {named.faces:,} faces, {person.examples} example face(s)"
     print_person(person, json, text, notes=notes)
 
 

@@ -29,10 +29,18 @@ class SavedPersonAnswer(PersonAnswer):
     notes: list[str]
 
 
+class ListedPersonAnswer(PersonAnswer):
+    """A saved person in the list of all."""
+
+    photos: Annotated[
+        int, Field(description="With a face in a group of theirs; /people/{name}/photos may find more")
+    ]
+
+
 class PeopleAnswer(Answer):
     """The saved people, by name."""
 
-    people: list[PersonAnswer]
+    people: list[ListedPersonAnswer]
 
 
 class ExampleAnswer(Answer):

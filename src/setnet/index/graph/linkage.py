@@ -38,7 +38,11 @@ class LinkageRule:
     rest
         The share of the spread that is left between two large clusters; 1 compares all sizes alike.
     apart_penalty
-        Taken off the score of two clusters all of whose elements are probably apart; of others a part of it.
+        Taken off the score of two single elements that are probably apart. Of clusters with k such pairs, the
+        smaller one of n elements, it grows with the log likelihood ratio of k in n at the rate k / n and at
+        that of mistakes: nothing for isolated pairs of large clusters, much for many.
+    apart_rate
+        The share of a cluster's elements that are apart from others of it by mistake.
     bars
         The least score at which two merge, by the number of clusters there are: ``bars[n]`` for n of them.
     """
@@ -47,6 +51,7 @@ class LinkageRule:
     spread: float
     rest: float
     apart_penalty: float
+    apart_rate: float
     bars: NDArray[np.float64]
 
     def factor(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -143,7 +148,7 @@ def link(
     work = threads("linkage").submit(
         backend.kernels.linkage, sums.shape[1], sums, weights, clusters.sizes.copy(), clusters.names.copy(),
         start, neighbours, apart_start, other, weight, rule.mean, rule.spread, rule.rest, rule.apart_penalty,
-        rule.bars, found, status,
+        rule.apart_rate, rule.bars, found, status,
     )  # fmt: skip
     try:
         while wait([work], LOOK_SECONDS).not_done:

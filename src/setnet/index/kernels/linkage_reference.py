@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ def linkage(
     dim: int, sums: NDArray[np.float32], weights: NDArray[np.float64], sizes: NDArray[np.int64],
     names: NDArray[np.int32], start: NDArray[np.int64], neighbours: NDArray[np.int32],
     apart_start: NDArray[np.int64], apart: NDArray[np.int32], apart_weight: NDArray[np.float32], mean: float,
-    spread: float, rest: float, apart_penalty: float, bars: NDArray[np.float64], clusters: NDArray[np.int32],
-    status: NDArray[np.int64],
+    spread: float, rest: float, apart_penalty: float, apart_rate: float, bars: NDArray[np.float64],
+    clusters: NDArray[np.int32], status: NDArray[np.int64],
 ) -> None:  # fmt: skip
     """Merge the two clusters of the highest score until none reaches the bar; write whose each element is.
 
@@ -35,8 +36,8 @@ def linkage(
         if conflict == np.inf or (names[a] >= 0 and names[b] >= 0 and names[a] != names[b]):
             return -np.inf
         similarity = float(sums[a].astype(np.float64) @ sums[b]) / (weights[a] * weights[b])
-        share = min(1.0, conflict / min(sizes[a], sizes[b]))
-        return float((similarity - mean) / (spread * (factor[a] * factor[b])) - apart_penalty * share)
+        taken = apart_penalty * _apart_cost(conflict, int(min(sizes[a], sizes[b])), apart_rate)
+        return float((similarity - mean) / (spread * (factor[a] * factor[b])) - taken)
 
     def entry(a: int, b: int) -> tuple[float, int, int, int, int]:
         a, b = min(a, b), max(a, b)
@@ -60,6 +61,15 @@ def linkage(
         _move(near, conflicts, a, b)
         for other in near[a]:
             heapq.heappush(heap, entry(a, other))
+
+
+def _apart_cost(pairs: float, elements: int, rate: float) -> float:
+    """Return how much less likely so many pairs are by mistake than by their own rate, 1 for one of one."""
+    share = min(1.0, pairs / elements)
+    if share <= rate:
+        return 0.0
+    rest = (1 - share) * math.log((1 - share) / (1 - rate)) if share < 1 else 0.0
+    return elements * (share * math.log(share / rate) + rest) / -math.log(rate)
 
 
 def _move(near: list[set[int]], conflicts: list[dict[int, Any]], a: int, b: int) -> None:

@@ -13,7 +13,7 @@ from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.parts import merged_in_parts
 from setnet.library.grouping.progress import OnProgress
-from setnet.library.grouping.rule import rule_for
+from setnet.library.grouping.rule import APART_RATE, rule_for
 from setnet.sets import ELEMENT_LOGISTIC
 
 WHOLE = 50_000  # faces up to which all are compared at once; more are merged in parts before
@@ -33,6 +33,7 @@ def group_faces(
     say = progress or (lambda stage, done, total: None)
     if not len(faces):
         return np.empty(0, np.int64), expected
+    expected = expected.seen_together(faces.vectors, faces.apart, APART_RATE)
     begun = Clustering.of(faces)
     impostors = Impostors.of_faces(faces.vectors, expected)
     if len(begun) > WHOLE:

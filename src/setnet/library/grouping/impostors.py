@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Clusters
+from setnet.index import Apart, Clusters
 
 Floats = NDArray[np.float32]
 
@@ -17,6 +17,7 @@ _MEAN, _SPREAD = 0.25, 0.225
 _PRIOR_PEOPLE = 25  # as many groups as the prior counts for
 _WIDEST = 1.25  # times the expected spread, for a first estimate
 _PAIRS = 200_000
+_PRIOR_PAIRS = 200  # as many pairs of faces in one photo as the prior counts for
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,20 @@ class Impostors:
         """
         return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
 
+    def seen_together(self, vectors: Floats, apart: Apart, mistakes: float) -> Impostors:
+        """Return what to expect after a look at faces that share a photo, which are of two people.
+
+        People of one library may look alike, as families do. As many pairs as there are ``mistakes`` among so
+        many faces, such as mirrors, prove nothing.
+        """
+        pairs = np.flatnonzero(np.isfinite(apart.weight))
+        proof = len(pairs) - mistakes * len(vectors)
+        if proof <= 0:
+            return self
+        some = np.random.default_rng(0).permutation(pairs)[:_PAIRS]
+        found = _robust(_similarities(vectors, apart.one[some], apart.other[some]), self)
+        return found.shrunk(self, proof, _PRIOR_PAIRS)
+
     @classmethod
     def of_faces(cls, vectors: Floats, prior: Impostors) -> Impostors:
         """Return a first estimate from faces of unknown people.
@@ -57,14 +72,8 @@ class Impostors:
             return prior
         one, other = np.random.default_rng(0).integers(n, size=(2, _PAIRS))
         one, other = one[one != other], other[one != other]
-        parts = [slice(at, at + 8192) for at in range(0, len(one), 8192)]
-        similarity = np.concatenate(
-            [np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts]
-        )
-        low, middle = np.quantile(similarity, [0.1587, 0.5])
-        if middle > prior.mean + prior.spread:
-            return prior
-        return cls(float(middle), min(float(middle - low), _WIDEST * prior.spread)).shrunk(prior, n)
+        found = _robust(_similarities(vectors, one, other), prior)
+        return prior if found.mean > prior.mean + prior.spread else found.shrunk(prior, n)
 
     @classmethod
     def between(cls, vectors: Floats, groups: NDArray[np.int64], prior: Impostors) -> Impostors:
@@ -90,10 +99,21 @@ class Impostors:
         found = cls(mean, float(np.sqrt(max(square - mean**2, 1e-8))), company)
         return found.shrunk(prior, count)
 
-    def shrunk(self, prior: Impostors, count: int) -> Impostors:
-        """Return a mixture of this estimate from ``count`` people and of what was expected."""
-        share = count / (count + _PRIOR_PEOPLE)
+    def shrunk(self, prior: Impostors, count: float, prior_count: int = _PRIOR_PEOPLE) -> Impostors:
+        """Return a mixture of this estimate from ``count`` people, or pairs, and of what was expected."""
+        share = count / (count + prior_count)
         mean = float(share * self.mean + (1 - share) * prior.mean)
         variance = share * self.spread**2 + (1 - share) * prior.spread**2
         company = share * self.company + (1 - share) * prior.company
         return Impostors(mean, float(np.sqrt(variance)), company)
+
+
+def _similarities(vectors: Floats, one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
+    parts = [slice(at, at + 8192) for at in range(0, len(one), 8192)]
+    return np.concatenate([np.einsum("ij,ij->i", vectors[one[p]], vectors[other[p]]) for p in parts])
+
+
+def _robust(similarity: Floats, prior: Impostors) -> Impostors:
+    """Return mean and spread of strangers' similarities among which a few of one person are."""
+    low, middle = np.quantile(similarity, [0.1587, 0.5])
+    return Impostors(float(middle), min(float(middle - low), _WIDEST * prior.spread))

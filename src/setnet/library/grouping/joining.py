@@ -10,7 +10,7 @@ from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.grouping import MOST_ROUNDS
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.progress import OnProgress
-from setnet.library.grouping.rule import rule_for
+from setnet.library.grouping.rule import APART_RATE, rule_for
 
 
 def join_faces(
@@ -30,6 +30,7 @@ def join_faces(
     found = Clustering.of(faces)
     if not is_new.any():
         return found.of_face
+    expected = expected.seen_together(faces.vectors, faces.apart, APART_RATE)
     known = ~is_new
     groups = np.unique(found.of_face[known], return_inverse=True)[1].astype(np.int64)
     impostors = Impostors.between(faces.vectors[known], groups, expected)

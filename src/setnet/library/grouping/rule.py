@@ -21,9 +21,10 @@ FALSE_MERGES_ALONE, FALSE_MERGES_IN_COMPANY = 0.02, 0.05
 # descriptors' statistics it is the mean similarity of one person's faces, 0.6 to 0.7; look-alikes are more
 # frequent than these say.
 REST = 0.8
-# Two faces of one photo are two people, unless in mirrors, collages and pictures in pictures: groups that
-# always meet each other's faces need so many standard deviations more.
-APART_PENALTY = 2.0
+# Two faces of one photo are two people, unless in mirrors, collages and pictures in pictures, which this
+# share of a person's faces may be in. One photo is weak evidence, and ten are strong: the penalty, in
+# standard deviations for a pair of single faces, grows with how unlikely that many are at this rate.
+APART_PENALTY, APART_RATE = 1.0, 0.03
 
 
 def bars(most: int, company: float = 0.0) -> NDArray[np.float64]:
@@ -41,4 +42,6 @@ def bars(most: int, company: float = 0.0) -> NDArray[np.float64]:
 
 def rule_for(impostors: Impostors, groups: int) -> LinkageRule:
     """Return the rule for a library with impostors like these and at most so many groups."""
-    return LinkageRule(impostors.mean, impostors.spread, REST, APART_PENALTY, bars(groups, impostors.company))
+    return LinkageRule(
+        impostors.mean, impostors.spread, REST, APART_PENALTY, APART_RATE, bars(groups, impostors.company)
+    )

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import SetNetError
+from setnet.faces import Box
 from setnet.index import SetIndex
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoTask
+from setnet.library.store.face_references import SAME_FACE, overlap
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
 
 Vector = NDArray[np.float32]
 Corners = tuple[float, float, float, float]
-_SAME_FACE = 0.5  # intersection over union from which two boxes are of one face
 _SMALLEST_IN_PICTURE = 32  # pixels of a face in the picture that is kept of it
 _WANTED = ("person", "content", "source", "x0", "y0", "x1", "y1", "picture")
 
@@ -166,17 +167,6 @@ def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
 
 def _best(box: Corners, others: Iterable[Sequence[float]]) -> int | None:
     """Return which box is of the same face, if any."""
-    overlaps = [_overlap(box, other) for other in others]
+    overlaps = [overlap(Box(*box), Box(*other)) for other in others]
     best = max(range(len(overlaps)), key=overlaps.__getitem__, default=None)
-    return best if best is not None and overlaps[best] >= _SAME_FACE else None
-
-
-def _overlap(a: Sequence[float], b: Sequence[float]) -> float:
-    """Return the intersection of two boxes over their union.
-
-    >>> _overlap((0, 0, 2, 2), (1, 0, 3, 2)), _overlap((0, 0, 1, 1), (5, 5, 6, 6))
-    (0.3333333333333333, 0.0)
-    """
-    both = max(min(a[2], b[2]) - max(a[0], b[0]), 0.0) * max(min(a[3], b[3]) - max(a[1], b[1]), 0.0)
-    areas = sum((box[2] - box[0]) * (box[3] - box[1]) for box in (a, b))
-    return both / (areas - both) if areas > both else 0.0
+    return best if best is not None and overlaps[best] >= SAME_FACE else None

@@ -114,10 +114,23 @@ def test_examples_are_listed_shown_removed_moved_and_split_off(
     assert own.post(f"{API}/changes/undo", json={"change": removed.change}).status_code == 422
 
 
+def test_several_examples_leave_in_one_change(own: TestClient) -> None:
+    saved(own, "Ann", vector(5), vector(6), vector(7), if_exists="add")
+    removed = own.delete(at("Ann", "examples") + "?number=1&number=3").json()
+    assert removed["examples"] == 1
+    own.post(f"{API}/changes/undo", json={"change": removed["change"]})
+    assert own.get(at("Ann")).json()["examples"] == 3
+    assert own.delete(at("Ann", "examples") + "?number=1&number=99").status_code == 404
+    assert own.get(at("Ann")).json()["examples"] == 3
+
+
 @pytest.mark.parametrize(
     ("verb", "path", "body", "code"),
     [
         ("get", "Eve/examples", None, 404),
+        ("delete", "Ann/examples", None, 422),
+        ("delete", "Ann/examples?number=0", None, 422),
+        ("delete", "Eve/examples?number=1", None, 404),
         ("get", "Ann/examples/99/picture", None, 404),
         ("get", "Ann/examples/x/picture", None, 422),
         ("delete", "Ann/examples/99", None, 404),

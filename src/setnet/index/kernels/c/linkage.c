@@ -121,6 +121,16 @@ static void count_conflicts(Work *w, int32_t c) {
   for (int64_t i = 0; i < kept; i++) weight[i] = (float)w->conflict[list->to[i]];
 }
 
+/* What pairs apart take off the score of two clusters, the smaller of which has so many elements: how much less likely
+ * so many would be by mistake than by their own rate, in units of one pair of two single elements. */
+static double apart_cost(const Rule *r, double pairs, double elements) {
+  double share = pairs < elements ? pairs / elements : 1;
+  if (share <= r->apart_rate) return 0;
+  double likelihood = share * log(share / r->apart_rate);
+  if (share < 1) likelihood += (1 - share) * log((1 - share) / (1 - r->apart_rate));
+  return r->apart_penalty * elements * likelihood / -log(r->apart_rate);
+}
+
 /* The score of a cluster c, whose conflicts were counted, and another one; minus infinity: never. */
 static double score(const Work *w, int32_t c, int32_t other) {
   const Graph *g = w->g;
@@ -129,8 +139,7 @@ static double score(const Work *w, int32_t c, int32_t other) {
   if (w->conflict_seen[other] == w->now) {
     if (isinf(w->conflict[other])) return -INFINITY;
     int64_t fewer = g->sizes[c] < g->sizes[other] ? g->sizes[c] : g->sizes[other];
-    double share = w->conflict[other] / (double)fewer;
-    taken = w->r->apart_penalty * (share < 1 ? share : 1);
+    taken = apart_cost(w->r, w->conflict[other], (double)fewer);
   }
   double similarity = product(g->sums + c * g->dim, g->sums + other * g->dim, g->dim);
   similarity /= g->weights[c] * g->weights[other];

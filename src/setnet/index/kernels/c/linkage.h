@@ -20,7 +20,8 @@ typedef struct {
 typedef struct {
   double mean, spread;  /* of the similarity of two elements that do not belong together */
   double rest;          /* the share of the spread that is left between large clusters */
-  double apart_penalty; /* taken off the score of two clusters all of whose elements are apart */
+  double apart_penalty; /* taken off the score of two single elements that are apart; more for more evidence */
+  double apart_rate;    /* the share of a cluster's own elements that are apart by mistake */
   const double *bars;   /* n + 1: the least score at which two merge, by the number of clusters */
 } Rule;
 

@@ -198,9 +198,9 @@ static PyObject *py_linkage(PyObject *self, PyObject *args) {
   long long dim;
   Rule rule;
   int failed = 0;
-  if (!PyArg_ParseTuple(args, "Lw*w*w*w*y*w*y*w*w*ddddy*w*w*", &dim, &sums, &weights, &sizes, &names, &start,
+  if (!PyArg_ParseTuple(args, "Lw*w*w*w*y*w*y*w*w*dddddy*w*w*", &dim, &sums, &weights, &sizes, &names, &start,
                         &neighbours, &apart_start, &apart, &apart_weight, &rule.mean, &rule.spread, &rule.rest,
-                        &rule.apart_penalty, &bars, &clusters, &status))
+                        &rule.apart_penalty, &rule.apart_rate, &bars, &clusters, &status))
     return NULL;
   const int64_t n = weights.len / 8;
   Graph graph = {n,         dim,            sums.buf,        weights.buf, sizes.buf,       names.buf,

@@ -12,12 +12,14 @@ from setnet.library import Example, Library, Person
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_requests import MoveQuery, SplitQuery
+from setnet.web.api.bodies.people_requests import Number as ExampleNumber
 from setnet.web.api.dependencies import Name, State, known_person
 from setnet.web.server.problems import not_found
 
 routes = APIRouter()
 
 Number = Annotated[int, Path(ge=1, le=2**62)]
+ForGood = Annotated[bool, Query(description="Without undo, and without a trace in any file")]
 
 
 @routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)
@@ -34,13 +36,25 @@ async def remove_example(
     name: Name,
     number: Number,
     state: State,
-    for_good: Annotated[bool, Query(description="Without undo, and without a trace in any file")] = False,
+    for_good: ForGood = False,
 ) -> Response:
     """Remove an example face of a person; this can be undone, unless it is for good."""
+    return await remove_examples(name, [number], state, for_good)
+
+
+@routes.delete("/people/{name:path}/examples", response_model=PersonAnswer)
+async def remove_examples(
+    name: Name,
+    number: Annotated[list[ExampleNumber], Query(min_length=1, max_length=1000)],
+    state: State,
+    for_good: ForGood = False,
+) -> Response:
+    """Remove several example faces of a person in one change."""
 
     def remove(library: Library) -> Person:
-        _known(library, name, number)
-        return library.people.remove_examples(known_person(library, name), [number], for_good=for_good)
+        for each in number:
+            _known(library, name, each)
+        return library.people.remove_examples(known_person(library, name), number, for_good=for_good)
 
     return JSONResponse((await state.write(remove)).to_dict())
 

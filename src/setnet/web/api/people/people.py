@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
@@ -21,9 +21,13 @@ routes = APIRouter()
 
 @routes.get("/people", response_model=PeopleAnswer)
 async def list_people(state: State) -> Response:
-    """List the saved people."""
-    people = await state.read(lambda library: [person.to_dict() for person in library.people])
-    return JSONResponse({"people": people})
+    """List the saved people, with the number of photos that their groups are in."""
+
+    def read(library: Library) -> list[dict[str, Any]]:
+        photos = library.groups.photo_counts()
+        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in library.people]
+
+    return JSONResponse({"people": await state.read(read)})
 
 
 @routes.post(

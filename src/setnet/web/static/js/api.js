@@ -61,7 +61,7 @@ export const api = {
   confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
   refuse: (id, photo, face) => post(`${person(id)}/refuse`, { photo, face }),
   examples: (id) => get(`${person(id)}/examples`),
-  removeExample: (id, number) => call("DELETE", `${person(id)}/examples/${number}`),
+  removeExamples: (id, numbers) => call("DELETE", `${person(id)}/examples?${numbers.map((number) => `number=${number}`).join("&")}`),
   moveExamples: (id, examples, to) => post(`${person(id)}/move`, { examples, to }),
   split: (id, examples, name) => post(`${person(id)}/split`, { examples, name }),
 

@@ -84,10 +84,6 @@ export class ExampleFaces {
 
   remove() {
     const text = `${plural(this.chosen.size, "example face")} removed.`;
-    return this.store(text, async (chosen) => {
-      const changes = [];
-      for (const number of chosen) changes.push((await api.removeExample(this.person.id, number)).change);
-      return { change: changes };
-    });
+    return this.store(text, (chosen) => api.removeExamples(this.person.id, chosen));
   }
 }

@@ -1,4 +1,4 @@
-// The saved people as a grid of faces; the number of photos of each is asked for when they come into sight.
+// The saved people as a grid of faces. Whoever has no group yet is searched for when they come into sight.
 
 import { api } from "../api.js";
 import { h, plural } from "../dom.js";
@@ -24,8 +24,8 @@ export class NamedPeople {
 
   tile(person) {
     const tile = h("a", { class: "named-person", href: `#people/${person.id}`, "data-person": person.id },
-      coverOf(person), h("b", {}, person.name), h("span", { class: "muted small" }, this.counts.get(person.id) ?? "\u00a0"));
-    this.watcher.observe(tile);
+      coverOf(person), h("b", {}, person.name), h("span", { class: "muted small" }, person.photos ? plural(person.photos, "photo") : this.counts.get(person.id) ?? "\u00a0"));
+    if (!person.photos) this.watcher.observe(tile);
     return h("li", {}, tile);
   }
 
