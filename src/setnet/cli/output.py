@@ -30,7 +30,12 @@ def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
     if json:
         print_json(facts)
     else:
-        sys.stdout.write(f"{_printable(text)}\n")
+        print_text(text)
+
+
+def print_text(text: str) -> None:
+    """Print lines, whatever characters names brought into them."""
+    sys.stdout.write(f"{_printable(text)}\n")
 
 
 def console() -> Console:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from setnet.durable import own_errors, transaction
 from setnet.library.files import LibraryFiles
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from setnet.library.people.exchange.exchange_format import PeopleFile
     from setnet.library.people.exchange.exporting import PeopleExport
     from setnet.library.people.exchange.importing import PeopleImport
+    from setnet.library.people.face_names import FaceName, FacesNamed
 
 
 class LibraryPeople(LibraryFiles):
@@ -56,6 +59,49 @@ class LibraryPeople(LibraryFiles):
     def confirm(self, name: str, photo_id: str, face: int) -> Person:
         """Keep that a face of a photo is this person; it becomes an example of them, with a picture."""
         return self.people.confirm(name, photo_id, face, picture_of(self.catalog.photo(photo_id), face))
+
+    @own_errors
+    def name_faces(
+        self,
+        faces: Sequence[FaceName],
+        *,
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> FacesNamed:
+        """Keep that faces of photos are people, new or saved, in one change that can be undone.
+
+        All faces are kept as confirmed; of each person good ones become examples, up to a dozen in all. A
+        face that is somebody else's, or was refused for the person, stays as it is. A `dry_run` only reports.
+        """
+        from setnet.library.people.face_names import FaceNaming, name_faces
+
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            naming = FaceNaming(db, faces)
+        if dry_run or not naming.report.named:
+            return naming.report
+        chosen = [said for members in naming.by_person.values() for said in self._typical(members)]
+        pictures = {}
+        for done, (_, photo_id, face) in enumerate(chosen):
+            if progress is not None:
+                progress("drawing example faces", done, len(chosen))
+            pictures[photo_id, face] = picture_of(self.catalog.photo(photo_id), face)
+        with self.people.recording() as recorder:
+            return name_faces(recorder, faces, pictures, self.people.descriptors_in)
+
+    def _typical(self, faces: Sequence[FaceName]) -> list[FaceName]:
+        """Return those of a person's faces that become examples beside the ones they have."""
+        from setnet.library.grouping.groups.group_examples import MOST, example_faces
+
+        name = faces[0].name
+        most = MOST - (self.people.get(name).examples if name in self.people else 0)
+        if most < 1:
+            return []
+        photos = self.catalog.photos(said.photo_id for said in faces)
+        vectors = np.stack([self.people.descriptors_in(said.photo_id)[said.face] for said in faces])
+        quality = [
+            self.matching.model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces
+        ]
+        return [faces[row] for row in example_faces(vectors, np.array(quality), most)]
 
     @own_errors
     def exported_people(self, *, descriptors: bool = True) -> PeopleFile:

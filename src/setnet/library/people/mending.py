@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 
@@ -131,7 +132,7 @@ def take_from_others(recorder: Recorder, person: int, face: Example) -> set[int]
         if (who == person) != (says == "yes"):
             owners.add(who)
             recorder.delete("verdicts", number)
-    for who, example in _examples_at(recorder, reference):
+    for who, example in examples_at(recorder.db, reference):
         if who != person and example.number is not None:
             owners.add(who)
             recorder.delete("examples", example.number)
@@ -149,7 +150,7 @@ def refuse(recorder: Recorder, person: int, face: Example) -> None:
             has_verdict = True
     if not has_verdict:
         insert_verdict(recorder, person, face, "no")
-    for who, example in _examples_at(recorder, reference):
+    for who, example in examples_at(recorder.db, reference):
         if who == person and example.number is not None:
             recorder.delete("examples", example.number)
 
@@ -211,9 +212,9 @@ def _move_verdict(recorder: Recorder, number: int, reference: FaceReference, to:
     recorder.update("verdicts", number, person=to)
 
 
-def _examples_at(recorder: Recorder, reference: FaceReference) -> list[tuple[int, Example]]:
+def examples_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, Example]]:
     """Return the examples of all people that are this face, each after its person."""
-    rows = recorder.db.execute(
+    rows = db.execute(
         f"SELECT person, {EXAMPLE_COLUMNS} FROM examples WHERE content = ?", (reference.content,)
     )
     found = [(row[0], example_of(row[1:])) for row in rows]
