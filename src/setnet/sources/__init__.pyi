@@ -12,3 +12,5 @@ from .postgres.searching import SEARCH_MODES as SEARCH_MODES
 from .tags.importing import TagConflict as TagConflict
 from .tags.importing import TagImport as TagImport
 from .tags.importing import import_tags as import_tags
+from .tags.writing import TagsWritten as TagsWritten
+from .tags.writing import write_tags as write_tags

@@ -8,19 +8,15 @@ from typing import Any
 
 import pytest
 
+from invented_photos import area_of
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Library
 from setnet.sources import import_tags
 from setnet.sources.tags.orientation import turned_back
-from tag_files import Area, elements, lightroom, microsoft
+from tag_files import elements, lightroom, microsoft
 
 SIZE = (1600, 1200)
-
-
-def area_of(person: int) -> Area:
-    """Return centre, width and height of a person's face in fractions of the upright photo."""
-    return (100 * person + 40) / 1600, 100 / 1200, 80 / 1600, 100 / 1200
 
 
 def confirmed(library: Library, name: str) -> set[tuple[str, int | None]]:
@@ -146,7 +142,7 @@ def test_whole_heads_match_and_neighbours_do_not(library: Library, add_photo: An
 def test_regions_of_turned_photos_are_read_in_either_frame(
     library: Library, add_photo: Any, orientation: int, frame: str, has_size: bool
 ) -> None:
-    x, y, w, h = (float(str(value)) for value in area_of(3))
+    x, y, w, h = area_of(3)
     area, size = Box(x - w / 2, y - h / 2, x + w / 2, y + h / 2), SIZE
     if frame == "stored":
         area = turned_back(area, orientation)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.output import print_json, print_text, say
+from setnet.cli.output import counted, print_json, print_text, say, say_some
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ def _print(done: TagImport) -> None:
     from setnet.library import shown
 
     what = "would get a name" if done.dry_run else "got a name"
-    text = f"{done.photos:,} photos, {done.tagged:,} with face tags: {done.named:,} faces {what}"
+    text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: {counted(done.named, 'face')} {what}"
     if done.people:
-        text += f", of {done.people:,} people ({done.new:,} new)"
+        text += f", of {counted(done.people, 'person', 'people')} ({done.new:,} new)"
     if done.known:
         text += f"; {done.known:,} had it already"
     print_text(text)
@@ -73,16 +73,9 @@ def _print(done: TagImport) -> None:
         print_text(f"  {name}: {faces:,}")
     if done.refused:
         say(f"{done.refused:,} tagged faces were refused for that person before, and stay so")
-    _list("no face was found at the region of", [f"{name} in {shown(p)}" for p, name in done.not_found])
-    _list(
+    say_some("no face was found at the region of", [f"{name} in {shown(p)}" for p, name in done.not_found])
+    say_some(
         "not changed:",
         [f"face {c.face} of {shown(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts],
     )
-    _list("could not be read:", [f"{shown(path)}: {why}" for path, why in done.unreadable])
-
-
-def _list(title: str, lines: list[str]) -> None:
-    for line in lines[:_MOST_LINES]:
-        say(f"{title} {line}")
-    if len(lines) > _MOST_LINES:
-        say(f"... and {len(lines) - _MOST_LINES:,} more: --json lists them")
+    say_some("could not be read:", [f"{shown(path)}: {why}" for path, why in done.unreadable])

@@ -39,7 +39,7 @@ class PhotoNames:
         for number, (_, found) in enumerate(tags.lists):
             named = [region for region in found.regions if region.name]
             try:
-                matches = matched_regions(named, photo, found, tags.orientation)
+                _, matches = matched_regions(named, photo, found, tags.orientation)
             except InvalidInputError as error:
                 self.problems.append((number, str(error)))
                 continue
@@ -53,19 +53,19 @@ class PhotoNames:
 
 def matched_regions(
     regions: Sequence[FaceRegion], photo: LibraryPhoto, found: RegionList, orientation: int
-) -> FaceByRegion:
-    """Return the number of the face at each region, in the frame that the regions refer to.
+) -> tuple[Frame, FaceByRegion]:
+    """Return the frame that regions refer to, and the number of the face at each of them.
 
     Where the stored sides leave it open, that is the frame in which more regions are at a face, or are so
     more exactly. A frame they rule out is taken only if no region is at a face in the other.
     """
     frames = frames_of(found.size, photo.width, photo.height, orientation)
-    tried = [_matches(_in_frame(regions, frame, orientation), photo) for frame in frames]
-    if len(frames) == 1 and orientation != 1 and not tried[0]:
+    tried = [(frame, _matches(_in_frame(regions, frame, orientation), photo)) for frame in frames]
+    if len(frames) == 1 and orientation != 1 and not tried[0][1]:
         other: Frame = "stored" if frames[0] == "upright" else "upright"
-        tried.append(_matches(_in_frame(regions, other, orientation), photo))
-    best = max(tried, key=lambda matches: (len(matches), sum(o for _, o in matches.values())))
-    return {region: face for region, (face, _) in best.items()}
+        tried.append((other, _matches(_in_frame(regions, other, orientation), photo)))
+    frame, best = max(tried, key=lambda each: (len(each[1]), sum(o for _, o in each[1].values())))
+    return frame, {region: face for region, (face, _) in best.items()}
 
 
 def _in_frame(regions: Sequence[FaceRegion], frame: Frame, orientation: int) -> list[Box]:
