@@ -45,7 +45,7 @@ COMMANDS: dict[str, str] = {
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich", "tags")
-_ROOMS = ("collect", "demo", "people", "search")  # folders of their own
+_ROOMS = ("collect", "demo", "index", "people", "search")  # folders of their own
 
 
 def command(name: str) -> Any:

@@ -27,6 +27,7 @@ from .indexing.photo_result import PhotoResult as PhotoResult
 from .indexing.photo_result import PhotoTask as PhotoTask
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
+from .indexing.watching import changed_folders as changed_folders
 from .library import Library as Library
 from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists

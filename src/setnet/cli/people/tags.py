@@ -63,7 +63,8 @@ def _print(done: TagImport) -> None:
     from setnet.library import shown
 
     what = "would get a name" if done.dry_run else "got a name"
-    text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: {counted(done.named, 'face')} {what}"
+    text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
+    text += f"{counted(done.named, 'face')} {what}"
     if done.people:
         text += f", of {counted(done.people, 'person', 'people')} ({done.new:,} new)"
     if done.known:

@@ -70,9 +70,8 @@ def _print(done: TagsWritten) -> None:
         f"{counted(done.unchanged, 'photo')} had all names already"
     )
     if done.kept:
-        say(
-            f"not changed: {counted(len(done.kept), 'existing sidecar')} without these names: --update adds them"
-        )
+        kept = counted(len(done.kept), "existing sidecar")
+        say(f"not changed: {kept} without these names: --update adds them")
     conflicts = [f"face {c.face} of {shown(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts]
     say_some("not written:", conflicts)
     say_some("failed:", [f"{shown(path)}: {why}" for path, why in done.failed])

@@ -1,0 +1,33 @@
+"""Which folders of a library seem to be on a disk that is unplugged: their photos are not gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+from setnet.library.store.paths import is_below
+
+_REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
+
+
+def away_folders(roots: Sequence[bytes], known: Collection[bytes]) -> list[tuple[bytes, str]]:
+    """Return the roots of a run that are not there, or empty like an unused mount point, and what to do.
+
+    `known` are the photos of the library: a single photo that is gone was deleted, and a folder in which
+    there never was one may be empty.
+    """
+    found = []
+    for root in roots:
+        if not os.path.lexists(root):
+            if root not in known:
+                found.append((root, f"is not there (is its disk plugged in?): {_REMEDY}"))
+        elif _is_empty(root) and any(is_below(path, root) for path in known):
+            found.append((root, f"is empty (is its disk plugged in?): {_REMEDY}"))
+    return found
+
+
+def _is_empty(folder: bytes) -> bool:
+    with suppress(OSError), os.scandir(folder) as entries:
+        return next(entries, None) is None
+    return False
