@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from setnet.library.people.exchange.exporting import PeopleExport
     from setnet.library.people.exchange.importing import PeopleImport
     from setnet.library.people.face_names import FaceName, FacesNamed
+
+_PROGRESS_STEP = 200  # faces
 
 
 class LibraryPeople(LibraryFiles):
@@ -75,8 +77,14 @@ class LibraryPeople(LibraryFiles):
         """
         from setnet.library.people.face_names import FaceNaming, name_faces
 
+        def listed(stage: str) -> Iterator[FaceName]:
+            for done, said in enumerate(faces):
+                if progress is not None and done % _PROGRESS_STEP == 0:
+                    progress(stage, done, len(faces))
+                yield said
+
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            naming = FaceNaming(db, faces)
+            naming = FaceNaming(db, listed("comparing names"))
         if dry_run or not naming.report.named:
             return naming.report
         chosen = [said for members in naming.by_person.values() for said in self._typical(members)]
@@ -86,7 +94,7 @@ class LibraryPeople(LibraryFiles):
                 progress("drawing example faces", done, len(chosen))
             pictures[photo_id, face] = picture_of(self.catalog.photo(photo_id), face)
         with self.people.recording() as recorder:
-            return name_faces(recorder, faces, pictures, self.people.descriptors_in)
+            return name_faces(recorder, listed("storing names"), pictures, self.people.descriptors_in)
 
     def _typical(self, faces: Sequence[FaceName]) -> list[FaceName]:
         """Return those of a person's faces that become examples beside the ones they have."""

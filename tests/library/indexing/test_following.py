@@ -46,6 +46,15 @@ def test_part_of_an_unplugged_disk_is_no_error_and_a_mistyped_folder_is(
         plain.index([tmp_path / "disk1" / "2O19"], workers=0)
 
 
+def test_a_folder_inside_that_was_emptied_is_not_a_disk_that_is_away(plain: Library, tmp_path: Path) -> None:
+    inner = tmp_path / "disk0" / "inner"
+    inner.mkdir()
+    (tmp_path / "disk0" / "00.png").rename(inner / "00.png")
+    assert plain.index(workers=0).moved == 1
+    (inner / "00.png").unlink()
+    assert plain.index([inner], workers=0, prune=True).removed == 1
+
+
 def test_patterns_are_kept_with_the_library_until_others_are_given(plain: Library, tmp_path: Path) -> None:
     private = tmp_path / "disk0" / "private"
     private.mkdir()

@@ -11,18 +11,20 @@ from setnet.library.store.paths import is_below
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
 
 
-def away_folders(roots: Sequence[bytes], known: Collection[bytes]) -> list[tuple[bytes, str]]:
+def away_folders(
+    roots: Sequence[bytes], folders: Collection[bytes], known: Collection[bytes]
+) -> list[tuple[bytes, str]]:
     """Return the roots of a run that are not there, or empty like an unused mount point, and what to do.
 
-    `known` are the photos of the library: a single photo that is gone was deleted, and a folder in which
-    there never was one may be empty.
+    `folders` and `known` are the library's folders and photos. A single photo that is gone was deleted; a
+    folder inside the library's, or one in which there never was a photo, may be empty.
     """
     found = []
     for root in roots:
         if not os.path.lexists(root):
             if root not in known:
                 found.append((root, f"is not there (is its disk plugged in?): {_REMEDY}"))
-        elif _is_empty(root) and any(is_below(path, root) for path in known):
+        elif root in folders and _is_empty(root) and any(is_below(path, root) for path in known):
             found.append((root, f"is empty (is its disk plugged in?): {_REMEDY}"))
     return found
 

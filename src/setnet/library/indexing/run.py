@@ -74,7 +74,7 @@ class IndexRun:
         removed = self._writer.recover()
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
-        away = away_folders(roots, self._known)
+        away = away_folders(roots, self._catalog.folders(), self._known)
         scan = FolderScan([root for root in roots if root not in dict(away)], skipped, self._is_excluded)
         scan.unreadable += away
         work: list[PhotoTask] = []

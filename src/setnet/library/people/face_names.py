@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -126,7 +126,7 @@ class FaceNaming:
 
 def name_faces(
     recorder: Recorder,
-    faces: Sequence[FaceName],
+    faces: Iterable[FaceName],
     pictures: Mapping[Place, bytes | None],
     descriptors: Callable[[str], NDArray[np.float32]],
 ) -> FacesNamed:
