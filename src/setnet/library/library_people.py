@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,7 @@ import numpy as np
 from setnet.durable import own_errors, transaction
 from setnet.library.files import LibraryFiles
 from setnet.library.people.example import Example
+from setnet.library.people.people import Descriptors
 from setnet.library.people.person import Person
 from setnet.library.people.saving import save
 from setnet.library.search.photo_faces import face_at, picture_of
@@ -87,16 +89,18 @@ class LibraryPeople(LibraryFiles):
             naming = FaceNaming(db, listed("comparing names"))
         if dry_run or not naming.report.named:
             return naming.report
-        chosen = [said for members in naming.by_person.values() for said in self._typical(members)]
+        descriptors = cache(self.people.descriptors_in)
+        people = naming.by_person.values()
+        chosen = [said for members in people for said in self._typical(members, descriptors)]
         pictures = {}
         for done, (_, photo_id, face) in enumerate(chosen):
             if progress is not None:
                 progress("drawing example faces", done, len(chosen))
             pictures[photo_id, face] = picture_of(self.catalog.photo(photo_id), face)
         with self.people.recording() as recorder:
-            return name_faces(recorder, listed("storing names"), pictures, self.people.descriptors_in)
+            return name_faces(recorder, listed("storing names"), pictures, descriptors)
 
-    def _typical(self, faces: Sequence[FaceName]) -> list[FaceName]:
+    def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
         """Return those of a person's faces that become examples beside the ones they have."""
         from setnet.library.grouping.groups.group_examples import MOST, example_faces
 
@@ -105,7 +109,7 @@ class LibraryPeople(LibraryFiles):
         if most < 1:
             return []
         photos = self.catalog.photos(said.photo_id for said in faces)
-        vectors = np.stack([self.people.descriptors_in(said.photo_id)[said.face] for said in faces])
+        vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
         quality = [
             self.matching.model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces
         ]

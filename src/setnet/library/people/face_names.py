@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.library.people import lookup, mending
-from setnet.library.people.example import Example
 from setnet.library.people.names import checked_name, key_of
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import on_face
-from setnet.library.store.face_references import FaceReference, reference_of
-from setnet.library.store.paths import shown
+from setnet.library.store.face_references import FaceReference, photo_number, reference_of
 from setnet.library.store.tables import group_tables
 
 Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
@@ -79,7 +77,7 @@ class FaceNaming:
         self.report.new = sum(lookup.find(db, members[0].name) is None for members in self.by_person.values())
 
     def _decide(self, said: FaceName) -> None:
-        reference = reference_of(self._db, int(said.photo_id), said.face)
+        reference = reference_of(self._db, photo_number(said.photo_id), said.face)
         person = lookup.find(self._db, said.name)
         who = f"person {person}" if person is not None else key_of(checked_name(said.name))
         for other, other_who, name in self._said[reference.content]:
@@ -144,7 +142,7 @@ def name_faces(
         rows.append(person)
         for said in members:
             place = said.photo_id, said.face
-            example = _example(recorder.db, said, descriptors, pictures.get(place))
+            example = mending.face_in_photo(recorder.db, descriptors, *place, pictures.get(place))
             mending.insert_verdict(recorder, person, example, "yes")
             if place in pictures:
                 mending.add_examples(recorder, person, [example])
@@ -156,14 +154,3 @@ def name_faces(
     )
     report.change = recorder.write("import tags", summary, rows)
     return report
-
-
-def _example(
-    db: sqlite3.Connection,
-    said: FaceName,
-    descriptors: Callable[[str], NDArray[np.float32]],
-    picture: bytes | None,
-) -> Example:
-    content, box = reference_of(db, int(said.photo_id), said.face)
-    (path,) = db.execute("SELECT path FROM photos WHERE id = ?", (int(said.photo_id),)).fetchone()
-    return Example(descriptors(said.photo_id)[said.face], shown(path), box, picture, "confirmed", content)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
@@ -14,7 +17,8 @@ from setnet.library.people.lookup import name_of
 from setnet.library.people.names import checked_name, key_of, new_id
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import on_face
-from setnet.library.store.face_references import FaceReference
+from setnet.library.store.face_references import FaceReference, photo_number, reference_of
+from setnet.library.store.paths import shown
 
 _LONGEST_NOTE = 10_000
 
@@ -210,6 +214,20 @@ def _move_verdict(recorder: Recorder, number: int, reference: FaceReference, to:
             return
         recorder.delete("verdicts", other)
     recorder.update("verdicts", number, person=to)
+
+
+def face_in_photo(
+    db: sqlite3.Connection,
+    descriptors: Callable[[str], NDArray[np.float32]],
+    photo_id: str,
+    face: int,
+    picture: bytes | None,
+) -> Example:
+    """Return a face of a photo as a confirmed example; `descriptors` returns those of a photo."""
+    number = photo_number(photo_id)
+    content, box = reference_of(db, number, face)
+    (path,) = db.execute("SELECT path FROM photos WHERE id = ?", (number,)).fetchone()
+    return Example(descriptors(photo_id)[face], shown(path), box, picture, "confirmed", content)
 
 
 def examples_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, Example]]:
