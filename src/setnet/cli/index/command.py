@@ -100,7 +100,7 @@ def index(
     from setnet.faces import PRESETS
     from setnet.library import default_library, existing, library_exists
 
-    place = library or default_library()
+    place = (library or default_library()).expanduser()
     if not library_exists(place):
         existing(photos or ())  # a mistyped folder must not leave an empty library behind
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}

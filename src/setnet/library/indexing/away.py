@@ -21,7 +21,7 @@ def away_folders(
     """
     found = []
     for root in roots:
-        if not os.path.lexists(root):
+        if not os.path.exists(root):
             if root not in known:
                 found.append((root, f"is not there (is its disk plugged in?): {_REMEDY}"))
         elif root in folders and _is_empty(root) and any(is_below(path, root) for path in known):

@@ -123,7 +123,7 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoC
     known = catalog.folders()
     if folders:
         roots = [absolute(folder) for folder in folders]
-        away = [folder for folder in known if not os.path.lexists(folder)]
+        away = [folder for folder in known if not os.path.exists(folder)]
         existing(root for root in roots if not any(is_below(root, folder) for folder in away))
         return roots
     if not known:
