@@ -103,10 +103,13 @@ def own_errors(method: Method) -> Method:
     return cast(Method, wrapped)
 
 
-def replace_file(path: Path, data: bytes | memoryview) -> None:
-    """Replace a file so that a crash at any moment leaves the old one or the new one, whole."""
+def replace_file(path: Path, data: bytes | memoryview, mode: int = 0o600) -> None:
+    """Replace a file so that a crash at any moment leaves the old one or the new one, whole.
+
+    `mode` says who may read and write it, within the limits of the user's mask.
+    """
     temporary = path.with_name(f"{path.name}.new")
-    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    opened = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     with open(opened, "wb") as file:
         file.write(data)
         file.flush()

@@ -20,6 +20,7 @@ COMMANDS: dict[str, str] = {
     "index": "Find the faces in folders of photos and keep them in a library.",
     "search": "Find the photos that contain these people: all of them first, then all but one.",
     "people": "Save people by name; list, mend, merge, remove them; undo what was done.",
+    "tags": "Write who is in the photos to .xmp sidecars, for other programs.",
     "serve": "Open the library as a web page and REST API.",
     "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
     "faces": "Show the faces found in one photo.",
@@ -43,8 +44,8 @@ COMMANDS: dict[str, str] = {
 
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
-_SOURCES = ("pg", "immich")
-_ROOMS = ("collect", "demo", "people", "search")  # folders of their own
+_SOURCES = ("pg", "immich", "tags")
+_ROOMS = ("collect", "demo", "index", "people", "search")  # folders of their own
 
 
 def command(name: str) -> Any:

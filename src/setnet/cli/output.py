@@ -20,6 +20,23 @@ def say(text: str) -> None:
     sys.stderr.write(_printable(text, sys.stderr) + "\n")
 
 
+def say_some(title: str, lines: Sequence[str], most: int = 10) -> None:
+    """Write the first of many remarks of one kind, and how many more there are."""
+    for line in lines[:most]:
+        say(f"{title} {line}")
+    if len(lines) > most:
+        say(f"... and {len(lines) - most:,} more: --json lists them")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with what it counts.
+
+    >>> counted(1, "photo"), counted(1204, "photo"), counted(2, "person", "people")
+    ('1 photo', '1,204 photos', '2 people')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def print_json(value: Any) -> None:
     """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
     sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
@@ -30,7 +47,12 @@ def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
     if json:
         print_json(facts)
     else:
-        sys.stdout.write(f"{_printable(text)}\n")
+        print_text(text)
+
+
+def print_text(text: str) -> None:
+    """Print lines, whatever characters names brought into them."""
+    sys.stdout.write(f"{_printable(text)}\n")
 
 
 def console() -> Console:

@@ -8,6 +8,8 @@ from .face import Face as Face
 from .face import Quality as Quality
 from .face_settings import PRESETS as PRESETS
 from .face_settings import FaceSettings as FaceSettings
+from .photo.header import PhotoHeader as PhotoHeader
+from .photo.header import read_header as read_header
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
 from .pipeline import StageTimes as StageTimes

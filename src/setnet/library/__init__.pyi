@@ -27,6 +27,7 @@ from .indexing.photo_result import PhotoResult as PhotoResult
 from .indexing.photo_result import PhotoTask as PhotoTask
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
+from .indexing.watching import changed_folders as changed_folders
 from .library import Library as Library
 from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists
@@ -36,8 +37,12 @@ from .maintenance.status import LibraryStatus as LibraryStatus
 from .people.example import Example as Example
 from .people.exchange.exporting import PeopleExport as PeopleExport
 from .people.exchange.importing import PeopleImport as PeopleImport
+from .people.face_names import FaceConflict as FaceConflict
+from .people.face_names import FaceName as FaceName
+from .people.face_names import FacesNamed as FacesNamed
 from .people.journal import Change as Change
 from .people.likeness import outsiders as outsiders
+from .people.names import checked_name as checked_name
 from .people.people import People as People
 from .people.person import Person as Person
 from .people.verdict import Verdict as Verdict
@@ -72,8 +77,11 @@ from .store.content_hash import content_hash as content_hash
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.descriptor_file import write_descriptor_file as write_descriptor_file
+from .store.face_references import SAME_FACE as SAME_FACE
+from .store.face_references import overlap as overlap
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
+from .store.paths import is_below as is_below
 from .store.paths import shown as shown
 from .store.photo_catalog import taken_number as taken_number
 from .store.photo_catalog import taken_time as taken_time

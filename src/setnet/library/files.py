@@ -79,6 +79,11 @@ class LibraryFiles:
         return [as_path(path) for path in self.catalog.folders()]
 
     @property
+    def excluded(self) -> list[str]:
+        """The patterns of files and folders that index runs leave out."""
+        return creation.excluded_of(self.catalog)
+
+    @property
     def set_index(self) -> SetIndex:
         """The engine under the library, open for reading."""
         with self._opening:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from setnet.library.calibration.library_calibration import CalibrationReport, Groups
     from setnet.library.duplicates.copy_groups import DuplicateGroup
     from setnet.library.indexing.report import IndexReport
-    from setnet.library.indexing.run import Progress
+    from setnet.library.indexing.run import AgreeToPrune, Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
     from setnet.library.pictures.thumbnails import Draw, DrawFace
@@ -152,8 +152,9 @@ class Library(LibraryGroups):
         folders: Sequence[str | os.PathLike[str]] | None = None,
         *,
         workers: int | None = None,
-        prune: bool = False,
+        prune: bool | AgreeToPrune = False,
         retry: bool = False,
+        exclude: Sequence[str] | None = None,
         progress: Progress | None = None,
         should_stop: Callable[[], bool] | None = None,
         limits: Limits | None = None,
@@ -163,13 +164,16 @@ class Library(LibraryGroups):
         Parameters
         ----------
         folders
-            Folders or single photos; they are remembered.
+            Folders or single photos; they are remembered. A known one on an unplugged disk is left out.
         workers
             Worker processes, by default one per core; 0 works in this process.
         prune
-            Remove photos whose files are gone.
+            Remove photos whose files are gone or excluded; a function is asked first, with how many these
+            are and how many files the library knows.
         retry
             Look again at files that failed before.
+        exclude
+            Patterns of files and folders to leave out from now on; by default those kept before.
         progress
             Called with an `IndexProgress` now and then.
         should_stop
@@ -183,7 +187,7 @@ class Library(LibraryGroups):
         settings = self._checked_settings()
         roots = creation.roots_from(folders, self.catalog)
         with self._writing() as index:
-            creation.remember(self._database, roots)
+            creation.remember(self._database, roots, exclude)
             run = IndexRun(
                 self._database,
                 index,
@@ -194,6 +198,7 @@ class Library(LibraryGroups):
                 progress=progress,
                 should_stop=should_stop,
                 limits=limits,
+                excluded=self.excluded,
             )
             report = run.over(roots, [absolute(self.path)])
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from setnet.durable import own_errors, transaction
 from setnet.library.files import LibraryFiles
 from setnet.library.people.example import Example
+from setnet.library.people.people import Descriptors
 from setnet.library.people.person import Person
 from setnet.library.people.saving import save
 from setnet.library.search.photo_faces import face_at, picture_of
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
     from setnet.library.people.exchange.exchange_format import PeopleFile
     from setnet.library.people.exchange.exporting import PeopleExport
     from setnet.library.people.exchange.importing import PeopleImport
+    from setnet.library.people.face_names import FaceName, FacesNamed
+
+_PROGRESS_STEP = 200  # faces
 
 
 class LibraryPeople(LibraryFiles):
@@ -56,6 +63,57 @@ class LibraryPeople(LibraryFiles):
     def confirm(self, name: str, photo_id: str, face: int) -> Person:
         """Keep that a face of a photo is this person; it becomes an example of them, with a picture."""
         return self.people.confirm(name, photo_id, face, picture_of(self.catalog.photo(photo_id), face))
+
+    @own_errors
+    def name_faces(
+        self,
+        faces: Sequence[FaceName],
+        *,
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> FacesNamed:
+        """Keep that faces of photos are people, new or saved, in one change that can be undone.
+
+        All faces are kept as confirmed; of each person good ones become examples, up to a dozen in all. A
+        face that is somebody else's, or was refused for the person, stays as it is. A `dry_run` only reports.
+        """
+        from setnet.library.people.face_names import FaceNaming, name_faces
+
+        def listed(stage: str) -> Iterator[FaceName]:
+            for done, said in enumerate(faces):
+                if progress is not None and done % _PROGRESS_STEP == 0:
+                    progress(stage, done, len(faces))
+                yield said
+
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            naming = FaceNaming(db, listed("comparing names"))
+        if dry_run or not naming.report.named:
+            return naming.report
+        descriptors = cache(self.people.descriptors_in)
+        people = naming.by_person.values()
+        chosen = [said for members in people for said in self._typical(members, descriptors)]
+        pictures = {}
+        for done, (_, photo_id, face) in enumerate(chosen):
+            if progress is not None:
+                progress("drawing example faces", done, len(chosen))
+            pictures[photo_id, face] = picture_of(self.catalog.photo(photo_id), face)
+        with self.people.recording() as recorder:
+            return name_faces(recorder, listed("storing names"), pictures, descriptors)
+
+    def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
+        """Return those of a person's faces that become examples beside the ones they have."""
+        from setnet.library.grouping.groups.group_examples import MOST, example_faces
+
+        name = faces[0].name
+        most = MOST - (self.people.get(name).examples if name in self.people else 0)
+        if most < 1:
+            return []
+        photos = self.catalog.photos(said.photo_id for said in faces)
+        vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
+        quality = [
+            self.matching.model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces
+        ]
+        return [faces[row] for row in example_faces(vectors, np.array(quality), most)]
 
     @own_errors
     def exported_people(self, *, descriptors: bool = True) -> PeopleFile:

@@ -1,4 +1,4 @@
-"""Other people's stores: set vectors in a user's own PostgreSQL, and the faces of an Immich server."""
+"""What others keep: a user's own PostgreSQL, the faces of an Immich server, face tags of other programs."""
 
 from setnet.lazy import lazy
 

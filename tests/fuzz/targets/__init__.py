@@ -42,6 +42,7 @@ TARGETS = {
     "worker_replies": Target(60_000, 600, 300),
     "library_files": Target(10_000, 900, 40),
     "people_files": Target(20_000, 1200, 60),
+    "face_tags": Target(60_000, 600, 300),
     "settings": Target(100_000, 600, 500),
     "conditions": Target(130_000, 600, 300),
     "model_files": Target(60_000, 600, 200),

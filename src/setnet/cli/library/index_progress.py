@@ -25,8 +25,13 @@ class IndexProgressBar:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the line away, until something is shown again."""
         if self._bar is not None:
             self._bar.stop()
+            self._bar = None
 
     def show(self, now: IndexProgress) -> None:
         """Show where a run is."""

@@ -25,6 +25,15 @@ def orientation_of(image: Image, data: bytes) -> int:
     return value if 1 <= value <= 8 else 1
 
 
+def stored_orientation(image: Image) -> int:
+    """Return how the picture in the file is turned, by EXIF; also where a decoder turned it upright."""
+    try:
+        value = int(image.info.get("original_orientation") or image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # damaged EXIF must not cost the photo
+        return 1
+    return value if 1 <= value <= 8 else 1
+
+
 def _turned_by_container(data: bytes) -> bool:
     """Return whether a HEIF file itself says how to turn it, in which case its decoder did so.
 

@@ -7,12 +7,13 @@ import math
 import os
 import stat
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -88,7 +89,7 @@ def open_photo(
     data = source if isinstance(source, bytes) else _contents(source, name, max_pixels)
     if not data:
         raise PhotoError(f"{name}: the file is empty")
-    image = _opened(data, name, max_pixels)
+    image = opened(io.BytesIO(data), name, max_pixels)
     columns, rows = image.size
     if columns * rows > max_pixels:
         raise PhotoError(
@@ -120,16 +121,21 @@ def _reduced(image: Image, enough: int) -> int:
 
 def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
     limit = max(max_pixels * _BYTES_PER_PIXEL, _ALWAYS_READ)
+    with opened_file(path, name) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise PhotoError(f"{name}: {size / 1e9:.1f} GB are more than any photo within the limit")
+        return file.read()
+
+
+@contextmanager
+def opened_file(path: str | Path, name: str) -> Iterator[BinaryIO]:
+    """Open the file of a photo; what cannot be opened or read in the block is a `PhotoError`."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
-            info = os.fstat(file.fileno())
-            if not stat.S_ISREG(info.st_mode):
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise PhotoError(f"{name}: is a device or a pipe, not a photo")
-            if info.st_size > limit:
-                raise PhotoError(
-                    f"{name}: {info.st_size / 1e9:.1f} GB are more than any photo within the limit"
-                )
-            return file.read()
+            yield file
     except FileNotFoundError:
         raise PhotoError(f"{name}: no such file") from None
     except IsADirectoryError:
@@ -142,11 +148,14 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would block
 
 
-def _opened(data: bytes, name: str, max_pixels: int) -> Image:
+def opened(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> Image:
+    """Return an image of which no more than the header was read, if its format allows that."""
     from PIL import Image, UnidentifiedImageError
 
     formats = _FORMATS
-    if data[4:8] == b"ftyp":
+    beginning = file.read(8)
+    file.seek(0)
+    if beginning[4:] == b"ftyp":
         import pillow_heif
 
         pillow_heif.options.DECODE_THREADS = 1  # photos are spread over processes instead
@@ -157,7 +166,7 @@ def _opened(data: bytes, name: str, max_pixels: int) -> Image:
     if Image.MAX_IMAGE_PIXELS is not None and max_pixels > Image.MAX_IMAGE_PIXELS:
         Image.MAX_IMAGE_PIXELS = max_pixels
     try:
-        return Image.open(io.BytesIO(data), formats=formats)
+        return Image.open(file, formats=formats)
     except UnidentifiedImageError:
         raise PhotoError(
             f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF), "

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+
+from setnet.library.indexing.exclusion import Exclusion
 
 _FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
 PHOTO_SUFFIXES = frozenset(f".{name}" for name in _FORMATS.split())
@@ -38,10 +40,13 @@ class FolderScan:
         Absolute folders (or single photo files).
     skipped
         Absolute folders that are left out, such as the library's own.
+    is_excluded
+        Tells which other files and folders are left out, by absolute path.
     """
 
     roots: Sequence[bytes]
     skipped: Collection[bytes] = ()
+    is_excluded: Callable[[bytes], bool] = field(default_factory=Exclusion)
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
@@ -99,6 +104,8 @@ class FolderScan:
     def _visit(
         self, entry: os.DirEntry[bytes], inner: list[bytes], links: list[bytes]
     ) -> Iterator[FoundFile]:
+        if self.is_excluded(entry.path):
+            return
         try:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith(b".") and entry.name not in _SKIPPED_FOLDERS:

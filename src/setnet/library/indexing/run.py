@@ -10,6 +10,8 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from setnet.index import SetIndex
+from setnet.library.indexing.away import away_folders
+from setnet.library.indexing.exclusion import Exclusion
 from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
@@ -28,6 +30,7 @@ _BATCH_SECONDS = 4.0
 _MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
 
 Progress = Callable[[IndexProgress], None]
+AgreeToPrune = Callable[[int, int], bool]
 
 
 class IndexRun:
@@ -40,11 +43,12 @@ class IndexRun:
         settings: FaceSettings,
         *,
         workers: int,
-        prune: bool,
+        prune: bool | AgreeToPrune,
         retry: bool,
         progress: Progress | None,
         should_stop: Callable[[], bool] | None = None,
         limits: Limits | None = None,
+        excluded: Sequence[str] = (),
     ) -> None:
         self._database, self._index, self._settings = database, index, settings
         self._catalog = PhotoCatalog(database)
@@ -52,6 +56,7 @@ class IndexRun:
         self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
         self._should_stop = should_stop or (lambda: False)
         self._limits = limits
+        self._is_excluded = Exclusion(excluded)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, tuple[bytes, ...]] = {}
@@ -69,7 +74,9 @@ class IndexRun:
         removed = self._writer.recover()
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
-        scan = FolderScan(roots, skipped)
+        away = away_folders(roots, self._catalog.folders(), self._known)
+        scan = FolderScan([root for root in roots if root not in dict(away)], skipped, self._is_excluded)
+        scan.unreadable += away
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
         try:
@@ -80,13 +87,16 @@ class IndexRun:
         except KeyboardInterrupt:
             self._interrupted = True
         vanished = [path for path in vanished if self._known[path].id not in self._moved]
-        if self._prune and not self._interrupted:
+        if vanished and not self._interrupted and self._may_prune(len(vanished)):
             self._writer.remove([self._known[path].id for path in vanished])
             removed, vanished = removed + len(vanished), []
         if self._index.stats().segments > _MOST_SEGMENTS:
             self._report_progress("tidying up", len(work))
             self._index.compact()
         return self._report(scan, vanished, removed)
+
+    def _may_prune(self, gone: int) -> bool:
+        return self._prune if isinstance(self._prune, bool) else self._prune(gone, len(self._known))
 
     def _work(self, scan: FolderScan) -> list[PhotoTask]:
         work = []

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
+from setnet.library.indexing.exclusion import checked_patterns
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, FILES, INDEX
-from setnet.library.store.paths import existing, is_below, shown
+from setnet.library.store.paths import absolute, existing, is_below, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
@@ -118,19 +119,33 @@ def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
 
 
 def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoCatalog) -> list[bytes]:
-    """Return the absolute roots of a run; raise for one that is not there."""
-    if folders:
-        return existing(folders)
+    """Return the absolute roots of a run; raise for one that is not there and is none the library knows."""
     known = catalog.folders()
+    if folders:
+        roots = [absolute(folder) for folder in folders]
+        away = [folder for folder in known if not os.path.exists(folder)]
+        existing(root for root in roots if not any(is_below(root, folder) for folder in away))
+        return roots
     if not known:
         raise InvalidInputError("this library has no folder yet: name one, as in `setnet index ~/Photos`")
-    return existing(known, " (if its disk is not mounted, mount it first)")
+    return known
 
 
-def remember(database: Database, roots: Sequence[bytes]) -> None:
-    """Store the roots of a run; one inside another is not stored."""
+def excluded_of(catalog: PhotoCatalog) -> list[str]:
+    """Return the patterns of files and folders that a library's index runs leave out."""
+    try:
+        return checked_patterns(json.loads(catalog.meta("excluded") or "[]"))
+    except (AttributeError, TypeError, json.JSONDecodeError) as error:
+        raise StorageError(f"the patterns to exclude are damaged ({error}): give them again") from error
+
+
+def remember(database: Database, roots: Sequence[bytes], excluded: Sequence[str] | None = None) -> None:
+    """Store the roots of a run; one inside another is not stored. `excluded` replaces the patterns kept."""
+    patterns = None if excluded is None else json.dumps(checked_patterns(excluded))
     now = time.time()
     with database.writing() as db:
+        if patterns is not None:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('excluded', ?)", (patterns,))
         known = {row[0] for row in db.execute("SELECT path FROM folders")}
         for root in roots:
             if not any(root != other and is_below(root, other) for other in known):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
@@ -13,7 +17,8 @@ from setnet.library.people.lookup import name_of
 from setnet.library.people.names import checked_name, key_of, new_id
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import on_face
-from setnet.library.store.face_references import FaceReference
+from setnet.library.store.face_references import FaceReference, photo_number, reference_of
+from setnet.library.store.paths import shown
 
 _LONGEST_NOTE = 10_000
 
@@ -131,7 +136,7 @@ def take_from_others(recorder: Recorder, person: int, face: Example) -> set[int]
         if (who == person) != (says == "yes"):
             owners.add(who)
             recorder.delete("verdicts", number)
-    for who, example in _examples_at(recorder, reference):
+    for who, example in examples_at(recorder.db, reference):
         if who != person and example.number is not None:
             owners.add(who)
             recorder.delete("examples", example.number)
@@ -149,7 +154,7 @@ def refuse(recorder: Recorder, person: int, face: Example) -> None:
             has_verdict = True
     if not has_verdict:
         insert_verdict(recorder, person, face, "no")
-    for who, example in _examples_at(recorder, reference):
+    for who, example in examples_at(recorder.db, reference):
         if who == person and example.number is not None:
             recorder.delete("examples", example.number)
 
@@ -211,9 +216,23 @@ def _move_verdict(recorder: Recorder, number: int, reference: FaceReference, to:
     recorder.update("verdicts", number, person=to)
 
 
-def _examples_at(recorder: Recorder, reference: FaceReference) -> list[tuple[int, Example]]:
+def face_in_photo(
+    db: sqlite3.Connection,
+    descriptors: Callable[[str], NDArray[np.float32]],
+    photo_id: str,
+    face: int,
+    picture: bytes | None,
+) -> Example:
+    """Return a face of a photo as a confirmed example; `descriptors` returns those of a photo."""
+    number = photo_number(photo_id)
+    content, box = reference_of(db, number, face)
+    (path,) = db.execute("SELECT path FROM photos WHERE id = ?", (number,)).fetchone()
+    return Example(descriptors(photo_id)[face], shown(path), box, picture, "confirmed", content)
+
+
+def examples_at(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, Example]]:
     """Return the examples of all people that are this face, each after its person."""
-    rows = recorder.db.execute(
+    rows = db.execute(
         f"SELECT person, {EXAMPLE_COLUMNS} FROM examples WHERE content = ?", (reference.content,)
     )
     found = [(row[0], example_of(row[1:])) for row in rows]

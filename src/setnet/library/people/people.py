@@ -18,11 +18,8 @@ from setnet.library.people.person import Person
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import Verdict, verdicts_of
 from setnet.library.store.database import Database
-from setnet.library.store.face_references import reference_of
-from setnet.library.store.paths import shown
 
 Descriptors = Callable[[str], NDArray[np.float32]]
-_LONGEST_PHOTO_ID = 18  # digits
 
 
 class People:
@@ -271,13 +268,7 @@ class People:
         return lookup.person_at(recorder.db, people[0], change)
 
     def _face(self, recorder: Recorder, photo_id: str, face: int, picture: bytes | None) -> Example:
-        if not photo_id.isdecimal() or len(photo_id) > _LONGEST_PHOTO_ID:
-            raise InvalidInputError(f"no photo {photo_id!r} in this library")
-        reference = reference_of(recorder.db, int(photo_id), face)
-        path = recorder.db.execute("SELECT path FROM photos WHERE id = ?", (int(photo_id),)).fetchone()[0]
-        descriptor = self.descriptors_in(photo_id)[face]
-        content, box = reference
-        return Example(descriptor, shown(path), box, picture, "confirmed", content)
+        return mending.face_in_photo(recorder.db, self.descriptors_in, photo_id, face, picture)
 
 
 def _owners(recorder: Recorder) -> Iterable[int]:

@@ -20,6 +20,7 @@ from setnet.faces import Box
 SAME_FACE = 0.5  # intersection over union from which two boxes are of one face
 _SAME_LOOK = 0.8  # similarity of a face with itself, in a file that was written again
 _REFERRING = ("examples", "removed_examples", "verdicts", "removed_verdicts")
+_LONGEST_PHOTO_ID = 18  # digits
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 Place = tuple[int, int]  # the id of a photo, and the ordinal of a face in it
@@ -48,6 +49,13 @@ def overlap(a: Box, b: Box) -> float:
         return 0.0
     both = width * height
     return both / (a.width * a.height + b.width * b.height - both)
+
+
+def photo_number(photo_id: str) -> int:
+    """Return the row of a photo's id; a text that can be none is an error."""
+    if not photo_id.isdecimal() or len(photo_id) > _LONGEST_PHOTO_ID:
+        raise InvalidInputError(f"no photo {photo_id!r} in this library")
+    return int(photo_id)
 
 
 def reference_of(db: sqlite3.Connection, photo_id: int, ordinal: int) -> FaceReference:

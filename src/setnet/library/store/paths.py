@@ -23,14 +23,12 @@ def absolute(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes
         raise InvalidInputError(f"no path: {os.fspath(path)!r} ({error})") from None
 
 
-def existing(
-    paths: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]], hint: str = ""
-) -> list[bytes]:
+def existing(paths: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]]) -> list[bytes]:
     """Return absolute folders and photos; raise for one that is not there."""
     found = [absolute(path) for path in paths]
     for path in found:
         if not os.path.exists(path):
-            raise InvalidInputError(f"no folder or photo {shown(path)}{hint}")
+            raise InvalidInputError(f"no folder or photo {shown(path)}")
     return found
 
 

@@ -1,0 +1,1 @@
+"""Face tags of other programs: read from photos, sidecars and Picasa's files; written to sidecars."""

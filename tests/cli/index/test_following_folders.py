@@ -1,0 +1,121 @@
+"""`setnet index` over time: photos that are gone, patterns, schedules, folders that are watched."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+from PIL import Image
+
+from command_line import answered, called
+from setnet.errors import LockedError
+from setnet.library import Library
+from setnet.library.indexing import watching
+
+
+def add(folder: Path, *names: str) -> None:
+    folder.mkdir(exist_ok=True)
+    for number, name in enumerate(names):
+        Image.new("RGB", (32, 32), (number, len(list(folder.iterdir())), 0)).save(folder / name)
+
+
+@pytest.fixture(autouse=True)
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of twelve photos in which nobody is, and a library that knows them."""
+    monkeypatch.setenv("SETNET_LIBRARY", str(tmp_path / "library"))
+    add(tmp_path / "photos", *(f"{number:02}.png" for number in range(12)))
+    report = answered("index", tmp_path / "photos", "--detector", "yunet", "--workers", 0)
+    assert report["added"] == 12
+    return tmp_path / "photos"
+
+
+def test_a_tenth_goes_unasked_and_more_only_with_yes(photos: Path) -> None:
+    (photos / "00.png").unlink()
+    assert answered("index", "--prune")["removed"] == 1
+    for name in ("01.png", "02.png"):
+        (photos / name).unlink()
+    said = called("index", "--prune", code=1)[1]
+    assert "2 of 11 photos are gone or excluded: so many are removed with --prune --yes only" in said
+    assert answered("index", "--prune", "--yes")["removed"] == 2
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_terminal_asks(photos: Path, monkeypatch: pytest.MonkeyPatch, answer: bool) -> None:
+    for name in ("01.png", "02.png"):
+        (photos / name).unlink()
+    asked: list[str] = []
+
+    def confirm(question: str, **_: object) -> bool:
+        asked.append(question)
+        return answer
+
+    monkeypatch.setattr(typer, "confirm", confirm)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert answered("index", "--prune")["removed"] == 2 * answer
+    assert asked == ["2 of 12 photos are gone or excluded. Remove them from the library?"]
+
+
+def test_patterns_are_remembered_and_said(photos: Path) -> None:
+    report = answered("index", "--exclude", "0*", "--exclude", "raw")
+    assert (report["scanned"], report["excluded"]) == (2, ["0*", "raw"])
+    assert "left out: 0*, raw (--exclude '' ends that)" in called("index")[1]
+    assert answered("index", "--exclude", "")["scanned"] == 12
+
+
+def test_an_unplugged_disk_is_said_with_a_status(photos: Path) -> None:
+    photos.rename(photos.with_name("unplugged"))
+    said = called("index", "--prune", "--yes", code=1)[1]
+    assert f"skipped: {photos}: is not there (is its disk plugged in?)" in said
+    assert answered("status")["photos"] == 12
+
+
+def test_units_have_the_options_of_the_call(photos: Path, tmp_path: Path) -> None:
+    words = ("index", photos, "--schedule", "--prune", "--exclude", "100 %", "--workers", 1)
+    files = answered(*words)["files"]
+    (line,) = [line for line in files["setnet-index.service"].splitlines() if line.startswith("ExecStart=")]
+    assert line.endswith(
+        f' index {photos} --library {tmp_path}/library --workers 1 --exclude "100 %%" --prune'
+    )
+    assert "OnCalendar=hourly" in files["setnet-index.timer"]
+    assert "systemctl --user enable --now setnet-index.timer" in called(*words)[0]
+    assert "choose one" in called("index", "--schedule", "--watch", code=2)[1]
+
+
+def test_a_watch_indexes_what_changes_until_it_is_stopped(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[list[Path]] = []
+    index = Library.index
+
+    def changes(*_: object) -> Iterator[list[Path]]:
+        yield [photos]
+        add(photos, "new.png")
+        yield [photos]
+        yield []  # the run was refused: it is made up for
+        yield []
+        raise KeyboardInterrupt
+
+    def busy_at_first(self: Library, folders: list[Path], **options: object) -> object:
+        runs.append(folders)
+        if len(runs) == 3:
+            raise LockedError("somebody is writing")
+        return index(self, folders, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(watching, "changed_folders", changes)
+    monkeypatch.setattr(Library, "index", busy_at_first)
+    out, err = called("index", photos, "--watch", "--workers", 0, code=130)
+    assert runs == [[photos]] * 4
+    assert out.count("photos seen") == 2  # the first run, and the one with something new
+    assert "1 new" in out
+    assert "waiting: somebody is writing" in err
+    assert "stopped watching" in err
+
+
+def test_without_watchfiles_nothing_is_begun(monkeypatch: pytest.MonkeyPatch, photos: Path) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    out, err = called("index", photos, "--watch", code=2)
+    assert "pip install 'setnet[watch]'" in err
+    assert not out
