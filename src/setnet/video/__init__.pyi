@@ -1,0 +1,5 @@
+from .decode.pictures import frames_at as frames_at
+from .people.shot_person import ShotPerson as ShotPerson
+from .shot import Shot as Shot
+from .shot import Watched as Watched
+from .watching import watch as watch
