@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.errors import InvalidInputError
 from setnet.library.maintenance.permissions import make_folder, write_private
 from setnet.library.pictures.small_pictures import face_picture, jpeg, thumbnail
@@ -21,16 +24,24 @@ DrawFace = Callable[[LibraryPhoto, int, int], bytes]
 
 def drawn(photo: LibraryPhoto, side: int) -> bytes:
     """Return a photo's JPEG that fits a square of `side` pixels."""
-    from setnet.faces import open_photo
-
-    return jpeg(thumbnail(open_photo(photo.path).pixels, side))
+    return jpeg(thumbnail(pixels_of(photo), side))
 
 
 def drawn_face(photo: LibraryPhoto, face: int, side: int) -> bytes:
     """Return a square JPEG of a face of a photo."""
-    from setnet.faces import open_photo
+    return face_picture(pixels_of(photo, face), photo.faces[face].box, side)
 
-    return face_picture(open_photo(photo.path).pixels, photo.faces[face].box, side)
+
+def pixels_of(photo: LibraryPhoto, face: int | None = None) -> NDArray[np.uint8]:
+    """Return the upright pixels of a photo; of a shot its best picture, or the best one of a face in it."""
+    if photo.start is None:
+        from setnet.faces import open_photo
+
+        return open_photo(photo.path).pixels
+    from setnet.video import frames_at
+
+    at = photo.best if face is None else photo.faces[face].at
+    return frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])[0]
 
 
 def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
