@@ -51,6 +51,8 @@ from .pictures.sheet import refuse_sheet as refuse_sheet
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
+from .pictures.sprites import sprite_of as sprite_of
+from .pictures.sprites import sprite_times as sprite_times
 from .redescription.report import RedescribeReport as RedescribeReport
 from .search.answer import Answer as Answer
 from .search.answer import GroupTotal as GroupTotal
@@ -68,6 +70,7 @@ from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
 from .search.ranking import Ranking as Ranking
 from .search.recogniser import Recogniser as Recogniser
+from .search.video_hits import VideoHit as VideoHit
 from .store.content_hash import content_hash as content_hash
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
@@ -83,4 +86,5 @@ from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch
 from .store.records import PhotoHit as PhotoHit
 from .store.records import StoredFace as StoredFace
+from .store.records import clock as clock
 from .store.tables.photo_counts import Counts as Counts

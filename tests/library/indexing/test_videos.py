@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from clips import Scene, write_clip
-from setnet.library import Library
+from setnet.errors import InvalidInputError
+from setnet.library import Conditions, Library, PhotoQuery
+from setnet.library.redescription.face_describer import FaceDescriber
 
 SCENES = (Scene(("P001", "P003")), Scene(("P005",), 2.0, (140, 60, 40)))
 
@@ -139,3 +141,36 @@ def test_worker_processes_find_the_same(made_once: Path, tmp_path: Path) -> None
         mine, theirs = (each.catalog.shots_of(video) for each in (library, known))
         assert [(s.start, s.stop, s.content) for s in mine] == [(s.start, s.stop, s.content) for s in theirs]
         assert [len(s.faces) for s in mine] == [len(s.faces) for s in theirs]
+
+
+def test_kinds_can_be_told_apart_and_videos_ranked(
+    made_once: Path, portrait_file: Callable[[str], Path]
+) -> None:
+    people = [str(portrait_file(name)) for name in ("P001", "P005")]
+    with Library.open(made_once / "library") as library:
+        for kind in ("photo", "video"):
+            answer = library.find(people, at_least=1, conditions=Conditions(kind=kind), totals=True)
+            assert {hit.photo.kind for hit in answer.hits} == {kind}
+            assert sum(total.photos for total in answer.totals or ()) == len(answer.hits)
+        (video,) = library.videos_with(PhotoQuery(people, at_least=2))
+        assert [round(each.shot.photo.start or 0.0) for each in video.appearances] == [0, 2]
+        said = video.to_dict()
+        assert (said["kind"], said["together"], said["shots"]) == ("video", 1, 2)
+        assert library.videos_with(PhotoQuery([str(portrait_file("P010"))], at_least=1)) == []
+        with pytest.raises(InvalidInputError, match="valid are 'photo', 'video'"):
+            Conditions(kind="film")
+
+
+def test_the_people_of_shots_can_be_described_anew_unless_the_video_changed(
+    place: Path, library: Library
+) -> None:
+    video = place / "photos/films/party.mp4"
+    shots = library.catalog.shots_of(os.fsencode(video))
+    with FaceDescriber(library.settings, 0) as describer:
+        for described in describer.results(shots):
+            alike = (described.descriptors * library.descriptors(described.photo.id)).sum(axis=1)
+            assert alike.min() > 0.6  # one picture of each, beside the mean of several
+        video.write_bytes(b"another video")
+        assert {described.reason for described in describer.results(shots)} == {
+            "its content has changed since it was indexed"
+        }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import io
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,8 +23,8 @@ from setnet.library.pictures.sheet import (
     write_sheet,
 )
 from setnet.library.pictures.small_pictures import thumbnail
+from setnet.library.pictures.thumbnails import pixels_of
 from setnet.library.search.answer import Answer
-from setnet.library.store.paths import shown
 from setnet.library.store.records import PhotoHit
 
 if TYPE_CHECKING:
@@ -67,7 +69,9 @@ def _picture(answer: Answer, title: str) -> Image:
         sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), rounded(picture.size, 8))
         below = y + _CELL * 3 // 4 + 6
         draw.text((x, below), f"{number + 1}.  {_verdict(hit, answer)}", font=font(19), fill=INK)
-        draw.text((x, below + 25), fitted(shown(hit.path.name), _CELL, 16), font=font(16), fill=FAINT)
+        draw.text(
+            (x, below + 25), fitted(os.path.basename(hit.photo.shown), _CELL, 16), font=font(16), fill=FAINT
+        )
     return sheet
 
 
@@ -75,10 +79,8 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
     """Return the hit's photo in `size`, faces drawn; a photo that cannot be opened leaves a grey card."""
     from PIL import Image
 
-    from setnet.faces import open_photo
-
     try:
-        pixels = open_photo(hit.path).pixels
+        pixels = pixels_of(hit.photo)
     except PhotoError:
         return gone_card(size)
     # Drawn at twice the size and made smaller: smooth lines without a drawing library.
@@ -128,7 +130,7 @@ def _page(answer: Answer, title: str) -> str:
 
 def _card(number: int, hit: PhotoHit, answer: Answer) -> str:
     boxes = "".join(_box(mark, hit) for mark in _marks(hit))
-    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes)
+    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes, partial(pixels_of, hit.photo))
 
 
 def _box(mark: Mark, hit: PhotoHit) -> str:

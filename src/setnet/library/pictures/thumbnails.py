@@ -49,7 +49,7 @@ def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, 
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
     photo = catalog.photo(photo_id)
-    return _kept(folder, catalog, photo, str(side), lambda: draw(photo, side))
+    return kept(folder, catalog, photo, str(side), lambda: draw(photo, side))
 
 
 def face_thumbnail_of(
@@ -61,12 +61,13 @@ def face_thumbnail_of(
     photo = catalog.photo(photo_id)
     if not 0 <= face < len(photo.faces):
         raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-    return _kept(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
+    return kept(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
 
 
-def _kept(
+def kept(
     folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
 ) -> bytes:
+    """Return a picture of a photo from the cache, else made by `draw` and cached under a name."""
     file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{name}.jpg"
     try:
         return file.read_bytes()

@@ -148,6 +148,11 @@ class PhotoCatalog:
                 ).fetchall()
         return [str(photo) for _, photo in sorted(found)]
 
+    def shot_ids(self) -> set[str]:
+        """Return the ids of all shots."""
+        with self._database.reading() as db:
+            return {str(photo) for (photo,) in db.execute("SELECT id FROM shots")}
+
     def known_files(self) -> dict[bytes, KnownFile]:
         """Return every file the library has looked at, by path, in one read of the table."""
         found: dict[bytes, KnownFile] = {}

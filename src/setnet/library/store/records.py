@@ -32,6 +32,17 @@ def corners(box: Box) -> list[float]:
     return [round(10 * value) / 10 for value in box]  # `round(value, 1)` takes three times as long
 
 
+def clock(seconds: float) -> str:
+    """Return a time in a video as a player shows it.
+
+    >>> clock(72.9), clock(3723)
+    ('01:12', '1:02:03')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
 class StoredFace(NamedTuple):
     """A face of a photo in the library, as its row; `ordinal` is the number of its element in the index.
 
@@ -82,6 +93,13 @@ class StoredFace(NamedTuple):
         """Of a person in a shot, (looks, 5): time, x0, y0, x1, y1 of each look at the person."""
         return np.frombuffer(self.stored_track, "<f4").reshape(-1, 5)
 
+    def corners_at(self, time: float | None) -> list[float]:
+        """Return the rectangle at about a time of the video; of a face in a photo, where it is."""
+        if time is None or not self.stored_track:
+            return self.corners
+        track = self.track
+        return corners(Box(*track[np.argmin(np.abs(track[:, 0] - time)), 1:].tolist()))
+
     def with_times(self, at: float, seen: float, track: bytes) -> StoredFace:
         """Return the face as that of a person in a shot."""
         return self._replace(at=at, seen=seen, stored_track=track)
@@ -90,11 +108,10 @@ class StoredFace(NamedTuple):
         """Return the face as values that JSON can hold."""
         return {"box": self.corners, "score": round(self.score, 4), "quality": dict(self.quality)}
 
-    def place(self) -> dict[str, Any]:
-        """Return where the face is, as values that JSON can hold; in a shot also when."""
-        if self.at is None:
-            return {"box": self.corners}
-        return {"box": self.corners, "at": self.at, "seen": self.seen}
+    def place(self, best: float | None = None) -> dict[str, Any]:
+        """Return where the face is, as values that JSON can hold; in a shot at its `best` time, and when."""
+        found: dict[str, Any] = {"box": self.corners_at(best)}
+        return found if self.at is None else found | {"at": self.at, "seen": self.seen}
 
 
 def stored_face(ordinal: int, face: Face) -> StoredFace:
@@ -133,6 +150,12 @@ class LibraryPhoto(NamedTuple):
         return "photo" if self.start is None else "video"
 
     @property
+    def shown(self) -> str:
+        """The path for people to read, of a shot with its times: `party.mp4 00:12-00:19`."""
+        times = "" if self.start is None else f" {clock(self.start)}-{clock(self.stop or self.start)}"
+        return shown(self.stored_path) + times
+
+    @property
     def path(self) -> Path:
         """Where the file is."""
         return as_path(self.stored_path)
@@ -148,7 +171,7 @@ class LibraryPhoto(NamedTuple):
             "photo": path_text(self.stored_path),
             "id": self.id,
             **self.file_facts(),
-            "faces": [face.place() for face in self.faces],
+            "faces": [face.place(self.best) for face in self.faces],
         }
 
     def file_facts(self) -> dict[str, Any]:
@@ -239,8 +262,13 @@ class PhotoHit(NamedTuple):
             "photo": path_text(photo.stored_path),
             "id": photo.id,
             "score": round(self.score, 6),
-            "matches": [match.to_dict() for match in self.matches],
+            "matches": [self._match(match) for match in self.matches],
             "faces": len(photo.faces),
-            "boxes": [face.corners for face in photo.faces],
+            "boxes": [face.corners_at(photo.best) for face in photo.faces],
             **photo.file_facts(),
         }
+
+    def _match(self, match: PersonMatch) -> dict[str, Any]:
+        if self.photo.start is None:
+            return match.to_dict()
+        return match.to_dict() | {"box": self.photo.faces[match.face].corners_at(self.photo.best)}
