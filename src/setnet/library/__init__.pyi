@@ -19,6 +19,7 @@ from .grouping.groups.suggestions import Suggestion as Suggestion
 from .grouping.run import GroupingReport as GroupingReport
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.describe import main_face as main_face
+from .indexing.describe_frames import describe_frames as describe_frames
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.folder_scan import FolderScan as FolderScan
