@@ -30,12 +30,12 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
     """Return a damaged copy: bytes changed, numbers made huge, parts lost, repeated or cut off."""
     found = bytearray(data)
     for _ in range(chance.randint(1, 4)):
-        place = chance.randrange(len(found))
+        place = chance.randrange(max(1, len(found)))
         # Half of the damage is in the first bytes, where the container describes itself.
         place = place % 600 if chance.random() < 0.5 else place
         match chance.randrange(5):
             case 0:
-                for _ in range(chance.randint(1, 20)):
+                for _ in range(chance.randint(1, 20) if found else 0):
                     found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
             case 1:
                 found[place : place + 4] = chance.choice((b"\xff" * 4, b"\x7f\xff\xff\xff", bytes(4)))

@@ -64,7 +64,7 @@ def _batches(groups: Iterator[PacketGroup]) -> Iterator[list[PacketGroup]]:
 
 
 def _batch_looks(batch: list[PacketGroup], turned: int, has_changed: HasChanged) -> Iterator[Look]:
-    whole = [group for group in batch if group.is_whole]
+    whole = _apart([group for group in batch if group.is_whole])
     frequent = [group for group in whole if group.seconds <= _OFTEN or group.motion < _STILL]
     keys = list(decoded([group.key for group in frequent], turned, 0.0)) if frequent else []
     by_time = {look.time: look for look in keys}
@@ -81,6 +81,15 @@ def _batch_looks(batch: list[PacketGroup], turned: int, has_changed: HasChanged)
         yield key
     if inside:
         yield from decoded(inside, turned, APART)
+
+
+def _apart(groups: list[PacketGroup]) -> list[PacketGroup]:
+    """Return groups without short ones close to the one before: some videos have only key pictures."""
+    kept: list[PacketGroup] = []
+    for group in groups:
+        if not kept or group.seconds > APART or group.key.time - kept[-1].key.time >= 2 * APART:
+            kept.append(group)
+    return kept
 
 
 def _turned(path: str) -> int:

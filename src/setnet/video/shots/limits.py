@@ -10,8 +10,8 @@ import numpy as np
 
 from setnet.video.shots.signature import Signature
 
-CUT = 0.34  # distance of looks on both sides of a cut, at least
-_STEADY = 2.5  # times what looks nearby differ: in shaken pictures all of them differ
+CUT = 0.22  # distance of looks on both sides of a cut, at least
+_STEADY = 3.0  # times what looks nearby differ: in shaken pictures all of them differ
 _NEARBY = 4  # looks on both sides
 _BLANK = 9.0  # contrast of a black or white picture
 _FADING = 1.15  # times the contrast of a look that the one further from a blank picture has
