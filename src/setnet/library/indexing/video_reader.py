@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 
 import numpy as np
@@ -21,6 +22,7 @@ from setnet.workers import Limits, Message, WorkerPool, invalid_reply
 _INT64 = 1 << 63
 _LONGEST = 1e6  # seconds of a video: longer times are nonsense
 _LONGEST_SIDE = 1 << 16
+_ROUNDED = 0.001  # seconds
 _MOST_PEOPLE = 10_000  # in a part
 _PART = 1 / 3  # of the time that a task may take, after which a part ends by itself
 _PATIENCE = 600.0  # seconds for a video of any length
@@ -64,7 +66,7 @@ class VideoReader:
         while problem is None:
             fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
             try:
-                part = self._pool.call(Message("watch", fields), lambda reply: self._parsed(whole, reply))
+                part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
             except WorkerError as error:
                 problem = str(error)
                 break
@@ -85,7 +87,7 @@ class VideoReader:
         note = None if problem is None else f"only the first {at:.0f} s were read: {problem}"
         return replace(whole, shots=tuple(shots), note=note)
 
-    def _parsed(self, whole: PhotoResult, reply: Message) -> _Part | str:
+    def _parsed(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
         if reply.fields.get("reason") is not None:
             return reply.text("reason")
         until = reply.number("until", 0, _LONGEST)
@@ -100,6 +102,8 @@ class VideoReader:
             raise invalid_reply("people of no shot")
         if (limits[:, :2] < 0).any() or (limits[:, 1] <= limits[:, 0]).any() or (limits > _LONGEST).any():
             raise invalid_reply("shots that end before they begin")
+        if limits[0, 0] < at - _ROUNDED or (np.diff(limits[:, 0]) <= 0).any():
+            raise invalid_reply("shots that were seen before")
         ends = np.cumsum(counts).astype(int).tolist()
         found = []
         for (start, stop, best, count), end in zip(limits.tolist(), ends, strict=True):

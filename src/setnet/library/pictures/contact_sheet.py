@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.errors import PhotoError
+from setnet.faces import Box
 from setnet.library.pictures.drawing import INK, Mark, draw_marks, font
 from setnet.library.pictures.sheet import (
     FAINT,
@@ -93,11 +94,13 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
 
 def _marks(hit: PhotoHit) -> list[Mark]:
     matches = {m.face: m for m in hit.matches}
+    best = hit.photo.best  # of a shot, whose picture at this time is drawn
+    places = [f.box if best is None else Box(*f.corners_at(best)) for f in hit.photo.faces]
     return [
-        Mark(face.box)
+        Mark(box)
         if (match := matches.get(face.ordinal)) is None
-        else Mark(face.box, f"{match.label} {match.similarity:.2f}", match.sure)
-        for face in hit.photo.faces
+        else Mark(box, f"{match.label} {match.similarity:.2f}", match.sure)
+        for face, box in zip(hit.photo.faces, places, strict=True)
     ]
 
 
