@@ -3,13 +3,15 @@
     python benchmarks/library.py index [--photos DIR] [--workers N] [--json FILE]
     python benchmarks/library.py start [--items 549000] [--json FILE]
     python benchmarks/library.py grouping [--faces N]... [--json FILE] [--write docs/performance.md]
+    python benchmarks/library.py video [--photos DIR] [--ffmpeg FILE] [--clip FILE]... [--json FILE]
 
 `index` prints photos per second, wall time against (detector + descriptor time) / workers as measured in the
 same run, peak memory of all processes, and the rate of a second run over the unchanged folder. `start` makes
 a library with random descriptors and prints the wall time of `setnet search` by saved names, process start
 included, beside `setnet --help` and `python -c "import numpy"`. `grouping` groups faces of virtual people from
 nothing, as the first run of `setnet people discover` does, and prints time, peak memory and quality; with
---json, sizes that are in the file already are not measured again.
+--json, sizes that are in the file already are not measured again. `video` prints the processor time that a minute
+of video takes: of the clips given, else of a minute composed of photos, which ffmpeg encodes as phones and editors do.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +118,53 @@ def index(photos: Path, workers: int | None) -> dict[str, Any]:
         "load_before": round(load, 1),
         "load_after": round(os.getloadavg()[0], 1),
     }
+
+
+def video(clips: Sequence[Path], photos: Path, ffmpeg: str | None) -> dict[str, Any]:
+    """Index clips one by one in one worker process."""
+    from setnet.library import Library
+
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for clip in clips or _composed_clips(Path(folder), photos, ffmpeg):
+            with Library.create(Path(folder) / f"library of {clip.name}") as library:
+                before = _children_cpu() + time.process_time()
+                report = library.index([clip], workers=1)
+                spent = _children_cpu() + time.process_time() - before
+            found[f"{clip.name}, minutes of video"] = round(report.minutes, 2)
+            found[f"{clip.name}, shots"] = report.shots
+            found[f"{clip.name}, faces"] = report.faces
+            found[f"{clip.name}, processor s/min"] = round(spent / max(report.minutes, 1e-9), 1)
+    return found
+
+
+def _composed_clips(folder: Path, photos: Path, ffmpeg: str | None) -> list[Path]:
+    """Compose a minute of video; ffmpeg makes larger ones of it, with few key pictures and with many."""
+    from setnet.evaluate.data.group_photos import lfw_pictures
+    from setnet.evaluate.footage.composition import Clip, plan_footage, write_clip
+
+    planned = plan_footage(lfw_pictures(photos), 16, seed=1)
+    first = planned[0].shots
+    later = [
+        replace(shot, start=shot.start + first[-1].stop, stop=shot.stop + first[-1].stop)
+        for shot in planned[1].shots
+    ]
+    plain = folder / "MPEG-4 360p.mp4"
+    write_clip(photos, Clip(plain.name, (*first, *later), is_turned=False), plain, seed=1)
+    if ffmpeg is None:
+        return [plain]
+    made = [plain]
+    for name, height, codec, keys in (
+        ("H.264 1080p.mp4", 1080, "libx264", 250),
+        ("H.264 1080p key every s.mp4", 1080, "libx264", 30),
+        ("H.265 2160p.mp4", 2160, "libx265", 250),
+    ):
+        noise = f"scale=-2:{height},noise=alls=4:allf=t"
+        command = [ffmpeg, "-loglevel", "error", "-i", str(plain), "-vf", noise, "-r", "30", "-c:v", codec]
+        command += ["-preset", "veryfast", "-g", str(keys), "-pix_fmt", "yuv420p", str(folder / name)]
+        subprocess.run(command, check=True)
+        made.append(folder / name)
+    return made
 
 
 def start(items: int) -> dict[str, Any]:
@@ -281,20 +331,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["index", "start", "grouping"])
+    parser.add_argument("what", choices=["index", "start", "grouping", "video"])
     parser.add_argument("--photos", type=Path, default=LFW)
     parser.add_argument("--workers", type=int)
     parser.add_argument("--items", type=int, default=549_000)
     parser.add_argument("--faces", type=int, action="append", help=f"{GROUPED} by default; may be repeated")
+    parser.add_argument("--clip", type=Path, action="append", default=[], help="a video; may be repeated")
+    parser.add_argument("--ffmpeg", default=shutil.which("ffmpeg"), help="encodes H.264 and H.265")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--write", type=Path, help="put the table of `grouping` into this Markdown file")
     given = parser.parse_args()
     if given.what == "grouping":
         grow(given.faces or GROUPED, given.json, given.write)
         return
-    if given.what == "index" and not given.photos.is_dir():
+    if given.what in ("index", "video") and not (given.photos.is_dir() or given.clip):
         sys.exit(f"no photos in {given.photos}: name a folder with --photos")
-    result = index(given.photos, given.workers) if given.what == "index" else start(given.items)
+    if given.what == "video":
+        result = video(given.clip, given.photos, given.ffmpeg)
+    else:
+        result = index(given.photos, given.workers) if given.what == "index" else start(given.items)
     for name, value in result.items():
         print(f"{name:32} {value}")
     if given.json is not None:

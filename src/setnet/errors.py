@@ -50,6 +50,10 @@ class PhotoError(SetNetError):
     """A photo cannot be read."""
 
 
+class VideoError(PhotoError):
+    """A video cannot be read."""
+
+
 class TrainingError(SetNetError):
     """Training cannot start or go on."""
 

@@ -29,6 +29,7 @@ from .answers.photo_answers import PhotoAnswer as PhotoAnswer
 from .answers.photo_answers import PhotosAnswer as PhotosAnswer
 from .answers.photo_answers import ProblemAnswer as ProblemAnswer
 from .answers.photo_answers import SearchAnswer as SearchAnswer
+from .answers.photo_answers import ShotsAnswer as ShotsAnswer
 from .answers.photo_answers import ThresholdAnswer as ThresholdAnswer
 from .answers.photo_answers import TotalAnswer as TotalAnswer
 from .answers.set_answers import AddedAnswer as AddedAnswer

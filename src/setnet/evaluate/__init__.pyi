@@ -22,6 +22,7 @@ from .experiments.running import Interrupted as Interrupted
 from .experiments.shipped_heads import train_heads as train_heads
 from .experiments.stress import stress as stress
 from .experiments.tradeoff import tradeoff as tradeoff
+from .footage.experiment import video as video
 from .group_measures import GroupQuality as GroupQuality
 from .group_measures import group_quality as group_quality
 from .group_measures import pairwise_agreement as pairwise_agreement

@@ -31,6 +31,19 @@ class Box(NamedTuple):
         """The vertical side."""
         return self.y1 - self.y0
 
+    def overlap(self, other: Box) -> float:
+        """Return the intersection with another box over their union.
+
+        >>> Box(0, 0, 2, 2).overlap(Box(1, 0, 3, 2)), Box(0, 0, 1, 1).overlap(Box(5, 5, 6, 6))
+        (0.3333333333333333, 0.0)
+        """
+        width = min(self.x1, other.x1) - max(self.x0, other.x0)
+        height = min(self.y1, other.y1) - max(self.y0, other.y0)
+        if width <= 0 or height <= 0:
+            return 0.0
+        both = width * height
+        return both / (self.width * self.height + other.width * other.height - both)
+
 
 @dataclass(frozen=True)
 class Quality:

@@ -19,6 +19,7 @@ from .grouping.groups.groups import GroupTotals as GroupTotals
 from .grouping.groups.suggestions import Suggestion as Suggestion
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.describe import main_face as main_face
+from .indexing.describe_frames import describe_frames as describe_frames
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.folder_scan import FolderScan as FolderScan
@@ -56,6 +57,8 @@ from .pictures.sheet import refuse_sheet as refuse_sheet
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
+from .pictures.sprites import sprite_of as sprite_of
+from .pictures.sprites import sprite_times as sprite_times
 from .redescription.redescription_report import RedescribeReport as RedescribeReport
 from .search.answer import Answer as Answer
 from .search.answer import GroupTotal as GroupTotal
@@ -73,12 +76,12 @@ from .search.query import PhotoQuery as PhotoQuery
 from .search.query_person import QueryPerson as QueryPerson
 from .search.ranked_pages import Ranking as Ranking
 from .search.recogniser import Recogniser as Recogniser
+from .search.video_hits import VideoHit as VideoHit
 from .store.content_hash import content_hash as content_hash
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.descriptor_file import write_descriptor_file as write_descriptor_file
 from .store.face_references import SAME_FACE as SAME_FACE
-from .store.face_references import overlap as overlap
 from .store.location import default_library as default_library
 from .store.paths import existing as existing
 from .store.paths import is_below as is_below
@@ -91,4 +94,5 @@ from .store.records import LibraryPhoto as LibraryPhoto
 from .store.records import PersonMatch as PersonMatch
 from .store.records import PhotoHit as PhotoHit
 from .store.records import StoredFace as StoredFace
+from .store.records import clock as clock
 from .store.tables.photo_counts import Counts as Counts

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
-from setnet.library.library_groups import LibraryGroups
+from setnet.library.library_pictures import LibraryPictures
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
 from setnet.library.maintenance.status import LibraryStatus, bytes_in
 from setnet.library.people.person import PersonDetails
 from setnet.library.search.answer import Answer
+from setnet.library.search.conditions import Conditions
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, person_from
 from setnet.library.search.ranked_pages import Ranking
+from setnet.library.search.video_hits import VideoHit, video_hits
 from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.records import LibraryPhoto, PhotoHit
@@ -36,14 +38,13 @@ if TYPE_CHECKING:
     from setnet.library.indexing.run import AgreeToPrune, Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
-    from setnet.library.pictures.thumbnails import Draw, DrawFace
     from setnet.library.redescription.redescription_report import RedescribeReport
     from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 
 
-class Library(LibraryGroups):
+class Library(LibraryPictures):
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.
@@ -254,6 +255,18 @@ class Library(LibraryGroups):
         return list(self.find(people, **options).hits)
 
     @own_errors
+    def videos_with(self, query: PhotoQuery) -> list[VideoHit]:
+        """Return whole videos by who is anywhere in them, those with most of the people first.
+
+        What the query says about how many of the people are wanted, and how many hits, is about videos.
+        """
+        conditions = replace(query.conditions or Conditions(), kind="video")
+        shots = self.catalog.counts().shots
+        found = self.find(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
+        ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
+        return ranked[query.offset : query.offset + query.k]
+
+    @own_errors
     def person(self, text: str) -> QueryPerson:
         """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder."""
         if text not in self.people and text in self.groups:
@@ -306,24 +319,6 @@ class Library(LibraryGroups):
     def descriptors(self, photo_id: str) -> NDArray[np.float32]:
         """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
         return self.set_index.elements(photo_id)
-
-    @own_errors
-    def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
-        """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
-        from setnet.library.pictures.thumbnails import drawn, thumbnail_of
-
-        folder = self.path / THUMBNAILS
-        return thumbnail_of(folder, self.catalog, photo_id, side, draw or drawn)
-
-    @own_errors
-    def face_thumbnail(
-        self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
-    ) -> bytes:
-        """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
-        from setnet.library.pictures.thumbnails import drawn_face, face_thumbnail_of
-
-        folder = self.path / THUMBNAILS
-        return face_thumbnail_of(folder, self.catalog, photo_id, face, side, draw or drawn_face)
 
     @own_errors
     def duplicates(self, **options: Any) -> list[DuplicateGroup]:

@@ -83,7 +83,8 @@ def test_a_backup_beside_a_run_is_of_one_moment(old: Path, tmp_path: Path) -> No
                 for turn in range(10_000):
                     writer.store([result(f"{turn} {n}") for n in range(3)])
                     if turn % 3 == 2:
-                        writer.remove([i for i, _ in library.catalog.same_content(f"{turn} 0".encode())])
+                        gone = library.catalog.same_content(f"{turn} 0".encode())
+                        writer.remove([i for ids, _ in gone for i in ids])
                     if stop.wait(0.05):
                         return
         except BaseException as error:

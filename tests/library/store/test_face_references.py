@@ -14,7 +14,6 @@ from setnet.faces import Box
 from setnet.library import Library
 from setnet.library.store.face_references import (
     FaceReference,
-    overlap,
     reference_of,
     resolve,
     resolve_all,
@@ -26,12 +25,12 @@ BOXES = st.builds(lambda x, y, w, h: Box(x, y, x + w + 1, y + h + 1), SIDE, SIDE
 
 @given(BOXES, BOXES, st.integers(-50, 50))
 def test_overlap_is_a_share_and_knows_no_order_or_origin(a: Box, b: Box, shift: int) -> None:
-    share = overlap(a, b)
+    share = a.overlap(b)
     assert 0 <= share <= 1
-    assert overlap(a, a) == 1
-    assert overlap(b, a) == share
+    assert a.overlap(a) == 1
+    assert b.overlap(a) == share
     moved = [Box(*(value + shift for value in box)) for box in (a, b)]
-    assert overlap(*moved) == pytest.approx(share)
+    assert moved[0].overlap(moved[1]) == pytest.approx(share)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="PHOTOS",
-            help="Folders (or single photos); none: those indexed before.",
+            help="Folders (or single photos or videos); none: those indexed before.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def index(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Find the faces in folders of photos and keep them in a library.
+    """Find the faces in folders of photos and videos and keep them in a library.
 
     Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
     it; the next run goes on from there. In the end faces are grouped by person: `setnet people discover`.

@@ -68,6 +68,8 @@ def _details(now: IndexProgress) -> str:
     if not now.seconds:  # it reads no photos
         return ""
     parts = [f"{now.rate:.1f} photos/s", f"{now.faces:,} faces"]
+    if now.minutes:
+        parts.append(f"{now.minutes:.1f} minutes of video")
     if now.failed:
         parts.append(f"{now.failed:,} failed")
     if now.seconds_left is not None:

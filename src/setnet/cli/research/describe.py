@@ -19,6 +19,13 @@ def describe(
     all_faces: Annotated[
         bool, typer.Option("--all-faces", help="Also write the other faces of each photo, without a label.")
     ] = False,
+    frames: Annotated[
+        bool,
+        typer.Option("--frames", help="Describe whole pictures of videos; a shot is a label."),
+    ] = False,
+    every: Annotated[
+        float, typer.Option(min=0.05, metavar="SECONDS", help="With --frames: between two pictures.")
+    ] = 1.0,
     detector: Annotated[str, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet.")] = "mtcnn",
     descriptor: Annotated[
         str, typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`.")
@@ -42,6 +49,9 @@ def describe(
     from setnet.faces import FaceSettings
     from setnet.library import describe_photos, shown
 
+    if frames:
+        _describe_frames(photos, out, descriptor, every, json)
+        return
     settings = FaceSettings(detector=detector, descriptor=descriptor, min_face=min_face)
     with IndexProgressBar(silent=json) as bar:
         done = describe_photos(photos, out, settings, all_faces=all_faces, workers=workers, progress=bar.show)
@@ -67,4 +77,20 @@ def describe(
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
         )
     if done.failed or done.without_face:
+        raise typer.Exit(1)
+
+
+def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
+    from setnet.cli.output import print_json, say
+    from setnet.library import describe_frames, shown
+
+    count, shots, failed = describe_frames(videos, out, descriptor, every=every)
+    if json:
+        reasons = [{"photo": path, "reason": reason} for path, reason in failed]
+        print_json({"file": str(out), "descriptors": count, "shots": shots, "failed": reasons})
+    else:
+        for path, reason in failed[:10]:
+            say(f"could not be read: {path}: {reason}")
+        typer.echo(f"{shown(out)}: {count:,} descriptors of frames in {shots:,} shots")
+    if failed:
         raise typer.Exit(1)

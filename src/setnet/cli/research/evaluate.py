@@ -198,6 +198,19 @@ def photos(
 
 
 @app.command()
+@experiment("video")
+def video(
+    lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
+    work: Annotated[Path, typer.Option(metavar="DIR", help="The clips and their library are kept here.")],
+    json: shared.Json = None,
+    shots: Annotated[int, typer.Option(min=8, help="Shots to compose.")] = 500,
+    queries: Annotated[int, typer.Option(min=1, help="How many queries.")] = 100,
+    seed: shared.Seed = 0,
+) -> None:
+    """Clips composed of LFW pictures: limits of shots, people in them, two-person queries."""
+
+
+@app.command()
 @experiment("collecting")
 def collect(
     lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],

@@ -13,7 +13,7 @@ from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, GroupTotal, PhotoHit
+    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery
 
 app = make_app()
 
@@ -62,6 +62,12 @@ def search(
     faces: Annotated[
         str | None, typer.Option(metavar="N", help="Photos with this many faces: 3, 2-5 or 4+.")
     ] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only photos, or only shots of videos: photo or video.")
+    ] = None,
+    in_video: Annotated[
+        bool, typer.Option("--in-video", help="Rank whole videos: who is anywhere in them, together or not.")
+    ] = False,
     mode: Annotated[
         str,
         typer.Option(
@@ -112,8 +118,12 @@ def search(
         sure=sure,
         min_similarity=min_similarity,
         totals=True,
-        conditions=Conditions.parse(after, before, folder, faces),
+        conditions=Conditions.parse(after, before, folder, faces, kind),
     )
+    if in_video:
+        _refuse_with_videos(kind, sheet, paths, null, csv, copy_to, link_to)
+        _print_videos(query, library, json)
+        return
     with open_library(library) as opened:
         answer = opened.find(query)
     for warning in answer.warnings:
@@ -136,9 +146,47 @@ def search(
         raise typer.Exit(1)
 
 
-def _print(answer: Answer, json: bool, roughly: str) -> None:
+def _refuse_with_videos(kind: str | None, *others: object) -> None:
+    if kind == "photo" or any(others):
+        raise InvalidInputError(
+            "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to and --link-to"
+        )
+
+
+def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
     from setnet.library import shown
 
+    with open_library(library) as opened:
+        found = opened.videos_with(query)
+    if json:
+        print_json({"videos": [video.to_dict() for video in found]})
+    elif found:
+        print_table(
+            ["", "score", "who", "video"],
+            [
+                (
+                    rank,
+                    f"{video.score:.3f}",
+                    ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
+                    shown(video.best.path),
+                )
+                for rank, video in enumerate(found, 1)
+            ],
+            right=["", "score"],
+        )
+    else:
+        say("no video has them")
+    if not found:
+        raise typer.Exit(1)
+
+
+def _times(shot: PhotoHit) -> str:
+    from setnet.library import clock
+
+    return f"{clock(shot.photo.start or 0.0)}-{clock(shot.photo.stop or 0.0)}"
+
+
+def _print(answer: Answer, json: bool, roughly: str) -> None:
     if json:
         print_json(answer.to_dict())
         return
@@ -150,7 +198,7 @@ def _print(answer: Answer, json: bool, roughly: str) -> None:
         return
     print_table(
         ["", "score", "who", "photo"],
-        [(rank, f"{hit.score:.3f}", _who(hit), shown(hit.path)) for rank, hit in enumerate(answer.hits, 1)],
+        [(rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown) for rank, hit in enumerate(answer.hits, 1)],
         right=["", "score"],
     )
     if answer.totals:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
-    """Print one path after the other, byte for byte, as other programs take them."""
+    """Print one path after the other, byte for byte, as other programs take them; a video's once."""
     out = sys.stdout.buffer
-    for hit in hits:
-        out.write(os.fsencode(hit.path) + end)
+    for path in _files(hits):
+        out.write(os.fsencode(path) + end)
     out.flush()
 
 
@@ -32,13 +32,12 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
     from setnet.library import shown
 
     table = csv.writer(sys.stdout, lineterminator="\n")
-    table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo"])
+    table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo", "from", "to"])
     for rank, hit in enumerate(hits, 1):
+        facts = hit.to_dict()
         people = "; ".join(match.label for match in hit.matches)
-        taken = hit.to_dict()["taken"] or ""
-        table.writerow(
-            [rank, f"{hit.score:.4f}", len(hit.matches), people, len(hit.photo.faces), taken, shown(hit.path)]
-        )
+        known = [facts["faces"], facts["taken"], shown(hit.path), facts.get("from"), facts.get("to")]
+        table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
 
 
 def make_folder(folder: Path) -> None:
@@ -68,15 +67,15 @@ def _put(
 ) -> bool:
     from setnet.library import shown
 
-    there = 0
-    for hit in hits:
-        if not hit.path.is_file():
-            say(f"note: {shown(hit.path)} is not there any more")
+    files, there = _files(hits), 0
+    for path in files:
+        if not path.is_file():
+            say(f"note: {shown(path)} is not there any more")
             continue
-        for place in _places(hit.path, folder):
+        for place in _places(path, folder):
             try:
-                if not is_there(hit.path, place):
-                    put(hit.path, place)
+                if not is_there(path, place):
+                    put(path, place)
             except FileExistsError:
                 continue
             except OSError as error:
@@ -84,7 +83,12 @@ def _put(
             there += 1
             break
     say(f"{done} {there} photo{'' if there == 1 else 's'} to {shown(folder)}")
-    return there == len(hits)
+    return there == len(files)
+
+
+def _files(hits: Sequence[PhotoHit]) -> list[Path]:
+    """Return the files of the hits in their order; shots of one video are one file."""
+    return list(dict.fromkeys(hit.path for hit in hits))
 
 
 def _copy(photo: Path, place: Path) -> None:

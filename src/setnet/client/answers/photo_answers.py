@@ -6,7 +6,7 @@ tests validate the answers of the server and of the command line against them.
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -27,6 +27,11 @@ class FaceAnswer(Answer):
     similarity: float | None = None
     probability: float | None = None
     sure: bool | None = None
+    at: Annotated[float | None, Field(description="In a video: the second of the best picture")] = None
+    seen: Annotated[float | None, Field(description="In a video: for how many seconds")] = None
+    track: Annotated[
+        list[list[float]] | None, Field(description="In a video: second, x0, y0, x1, y1 of each look")
+    ] = None
 
 
 class FacesAnswer(Answer):
@@ -55,6 +60,9 @@ class _PhotoFields(Answer):
     width: int
     height: int
     bytes: int
+    kind: Annotated[Literal["photo", "video"], Field(description="A photo, or a shot of a video")]
+    from_: Annotated[float | None, Field(alias="from", description="A shot's first second")]
+    to: Annotated[float | None, Field(description="A shot's last second")]
 
 
 class PhotoAnswer(_PhotoFields):
@@ -68,6 +76,13 @@ class PhotosAnswer(Answer):
 
     photos: list[PhotoAnswer]
     cursor: str | None
+
+
+class ShotsAnswer(Answer):
+    """The shots of the video that a shot is of, in order, with who is in them."""
+
+    seconds: Annotated[float, Field(description="Of the video, as far as it was read")]
+    shots: list[PhotoAnswer]
 
 
 class MatchAnswer(Answer):

@@ -56,7 +56,7 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
             )
         return album
     rng = np.random.default_rng(seed)
-    pictures = _pictures(lfw)
+    pictures = lfw_pictures(lfw)
     inside, query_pictures = {}, {}
     for name, files in pictures.items():
         mixed = [files[i] for i in rng.permutation(len(files))]
@@ -96,7 +96,7 @@ def _read(folder: Path) -> tuple[Album, Mapping[str, Any]]:
     return Album(folder, photos, query_pictures), stored["plan"]
 
 
-def _pictures(lfw: Path) -> dict[str, list[str]]:
+def lfw_pictures(lfw: Path) -> dict[str, list[str]]:
     """Return the pictures of the test half's people, as ``Name/Name_0001.jpg``."""
     test = read_split().test
     found = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
+from setnet.evaluate.footage.tables import video_tables
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.adaptation_tables import adaptation_tables
 from setnet.evaluate.report.claim_rows import leads, measure, over_seeds
@@ -222,4 +223,5 @@ _LAYOUTS: dict[str, Callable[[Record], list[Table]]] = {
     "retrieval": _retrieval,
     "stress": _stress,
     "tradeoff": _tradeoff,
+    "video": video_tables,
 }

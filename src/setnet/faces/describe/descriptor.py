@@ -34,6 +34,11 @@ class Descriptor:
         self._input, self._output = inputs[0].name, entry.output or outputs[0]
         self._batch = _BATCH
 
+    @property
+    def size(self) -> int:
+        """Pixels of a side of the square that the model takes."""
+        return self._entry.size
+
     def crops(self, pixels: Pixels, found: Detections) -> list[Pixels]:
         """Return each face cut out the way this model was trained to see it: by the entry's alignment."""
         size = self._entry.size

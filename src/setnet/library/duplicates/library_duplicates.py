@@ -37,7 +37,11 @@ def library_duplicates(
     limits: Limits | None = None,
 ) -> list[DuplicateGroup]:
     """Return the groups of near-duplicates among a library's photos; the options are `find_duplicates`'."""
-    files = {path: file for path, file in library.catalog.known_files().items() if file.state == "ready"}
+    files = {
+        path: file
+        for path, file in library.catalog.known_files().items()
+        if file.state == "ready" and not file.is_video
+    }
     contents = {file.hash for file in files.values() if file.hash is not None}
     cache = VladCache(library.path / VLADS, contents)
     try:
@@ -76,7 +80,7 @@ def _with_the_same_face(library: Library, progress: OnProgress | None) -> list[t
     owners: list[bytes] = []
     rows: list[Floats] = []
     for photo in library.catalog.all_photos():
-        if photo.faces:
+        if photo.faces and photo.kind == "photo":
             found = library.descriptors(photo.id)
             rows.append(found)
             owners += [photo.stored_path] * len(found)

@@ -11,6 +11,9 @@ from setnet.library.indexing.exclusion import Exclusion
 
 _FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
 PHOTO_SUFFIXES = frozenset(f".{name}" for name in _FORMATS.split())
+_VIDEO_FORMATS = "mp4 m4v mov mkv webm avi 3gp 3g2 mpg mpeg mts m2ts ts wmv asf flv ogv"
+VIDEO_SUFFIXES = frozenset(f".{name}" for name in _VIDEO_FORMATS.split())
+_VIDEO_SUFFIX_BYTES = frozenset(s.encode() for s in VIDEO_SUFFIXES)
 _SUFFIX_BYTES = frozenset(s.encode() for s in PHOTO_SUFFIXES)
 # Folders that programs fill with copies of the photos beside them.
 _SKIPPED_FOLDERS = frozenset((b"@eaDir", b"#recycle", b"$RECYCLE.BIN", b"__MACOSX", b"lost+found"))
@@ -19,6 +22,11 @@ _SKIPPED_FOLDERS = frozenset((b"@eaDir", b"#recycle", b"$RECYCLE.BIN", b"__MACOS
 def is_photo_name(name: bytes) -> bool:
     """Tell whether a file name is a photo's: known suffix, not hidden (so no `._IMG.jpg` sidecars)."""
     return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _SUFFIX_BYTES
+
+
+def is_video_name(name: bytes) -> bool:
+    """Tell whether a file name is a video's, as `is_photo_name` does for photos."""
+    return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _VIDEO_SUFFIX_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +50,14 @@ class FolderScan:
         Absolute folders that are left out, such as the library's own.
     is_excluded
         Tells which other files and folders are left out, by absolute path.
+    videos
+        Whether videos are listed too, but those that are part of a live photo: one item with its photo.
     """
 
     roots: Sequence[bytes]
     skipped: Collection[bytes] = ()
     is_excluded: Callable[[bytes], bool] = field(default_factory=Exclusion)
+    videos: bool = False
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
@@ -85,9 +96,18 @@ class FolderScan:
                 self.unreadable.append((folder, error.strerror or str(error)))
                 continue
             inner: list[bytes] = []
+            stems = {os.path.splitext(e.name)[0] for e in entries if is_photo_name(e.name)}
             for entry in entries:
+                if self._is_live(entry, stems):
+                    continue
                 yield from self._visit(entry, inner, links)
             pending.extend(reversed(inner))
+
+    def _is_live(self, entry: os.DirEntry[bytes], stems: Collection[bytes]) -> bool:
+        from setnet.video import is_live_video
+
+        stem, suffix = os.path.splitext(entry.name)
+        return self.videos and suffix.lower() == b".mov" and stem in stems and is_live_video(entry.path)
 
     def _enter(self, folder: bytes) -> bool:
         try:
@@ -111,7 +131,7 @@ class FolderScan:
                 if not entry.name.startswith(b".") and entry.name not in _SKIPPED_FOLDERS:
                     inner.append(entry.path)
                 return
-            if not is_photo_name(entry.name):
+            if not is_photo_name(entry.name) and not (self.videos and is_video_name(entry.name)):
                 if entry.is_symlink() and not entry.name.startswith(b".") and entry.is_dir():
                     links.append(entry.path)
                 return

@@ -1,25 +1,25 @@
-"""Reads photo files in worker processes: one that crashes, hangs or lies costs one photo, not the run."""
+"""Reads photos and videos in worker processes: one that crashes or hangs costs one file, not the run."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
+from setnet.library.indexing.folder_scan import is_video_name
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
+from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.content_hash import HASH_BYTES
-from setnet.library.store.records import StoredFace
+from setnet.library.store.records import stored_face
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
-    from setnet.faces import Face, FaceSettings
+    from setnet.faces import FaceSettings
 
 _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
@@ -46,6 +46,7 @@ class PhotoReader:
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
         self._pool = WorkerPool(service, workers, limits, ahead=1)
+        self.videos = VideoReader(self._pool, self._dim, limits or Limits())
 
     def __enter__(self) -> PhotoReader:
         return self
@@ -60,6 +61,8 @@ class PhotoReader:
         return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
 
     def _result(self, task: PhotoTask) -> PhotoResult:
+        if is_video_name(os.path.basename(task.path)):
+            return self.videos.result(task)
         known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         message = Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
         try:
@@ -92,13 +95,8 @@ class PhotoReader:
             taken=None if taken is None else reply.number("taken", _YEAR_1, _YEAR_10000),
             width=reply.integer("width", 1, _LONGEST_SIDE),
             height=reply.integer("height", 1, _LONGEST_SIDE),
-            faces=tuple(_row(ordinal, face) for ordinal, face in enumerate(faces)),
+            faces=tuple(stored_face(ordinal, face) for ordinal, face in enumerate(faces)),
             descriptors=np.stack([face.descriptor for face in faces]) if faces else None,
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
             describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
         )
-
-
-def _row(ordinal: int, face: Face) -> StoredFace:
-    landmarks, quality = face.landmarks.astype("<f4").tobytes(), json.dumps(asdict(face.quality))
-    return StoredFace(ordinal, *face.box, face.score, landmarks, quality)

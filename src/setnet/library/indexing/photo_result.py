@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.library.store.records import StoredFace
+from setnet.library.store.shot_paths import file_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,9 @@ class PhotoResult:
     """What was found in a file.
 
     `reason` says why it could not be used, `is_known` that its content is one of the task's known ones;
-    `moved_from` is the stored photo that is at this path now.
+    `moved_from` is the stored photo that is at this path now. The result of a video has its `shots`, which
+    are results by themselves, with a path of their own and `video`, the hash of the video's content; `note`
+    says what is missing of it.
     """
 
     path: bytes
@@ -38,5 +41,16 @@ class PhotoResult:
     faces: tuple[StoredFace, ...] = ()
     descriptors: NDArray[np.float32] | None = None
     reason: str | None = None
+    start: float | None = None
+    stop: float = 0.0
+    best: float = 0.0
+    video: bytes = b""
+    shots: tuple[PhotoResult, ...] = ()
+    note: str | None = None
     detect_seconds: float = 0.0
     describe_seconds: float = 0.0
+
+    @property
+    def file(self) -> bytes:
+        """The path of the file it was found in."""
+        return file_of(self.path, self.start)

@@ -12,6 +12,7 @@ import numpy as np
 
 from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
+from setnet.library.indexing.video_service import describe_shot, identify, watch_part
 from setnet.library.store.content_hash import content_hash
 from setnet.workers import Message, Tasks, ran_out_of_memory
 
@@ -31,6 +32,9 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
     return {
         "read": partial(with_file, partial(_read, settings)),
         "describe": partial(with_file, partial(_describe, settings)),
+        "identify": identify,
+        "watch": partial(watch_part, settings),
+        "describe_shot": partial(describe_shot, settings),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """A running index run: `done` of `total` files read, unchanged ones not counted."""
+    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos."""
 
     stage: str
     done: int
@@ -19,6 +19,7 @@ class IndexProgress:
     faces: int
     failed: int
     seconds: float
+    minutes: float = 0.0
 
     @property
     def rate(self) -> float:
@@ -36,6 +37,7 @@ class IndexProgress:
         return asdict(self) | {
             "seconds": round(self.seconds, 2),
             "rate": round(self.rate, 2),
+            "minutes": round(self.minutes, 2),
             "seconds_left": None if left is None else round(left, 1),
         }
 
@@ -61,6 +63,8 @@ class IndexReport:
     detect_seconds: float
     describe_seconds: float
     workers: int
+    shots: int = 0
+    minutes: float = 0.0
 
     @property
     def ok(self) -> bool:
@@ -80,6 +84,8 @@ class IndexReport:
         others = ("changed", "moved", "copied", "unchanged", "removed")
         parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
+        if self.shots:
+            rate += f"; {self.shots:,} shots in {self.minutes:.1f} minutes of video"
         return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
+from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, is_below
 from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
@@ -68,6 +69,7 @@ class IndexRun:
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
         self._interrupted = False
+        self._videos: VideoReader | None = None
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
@@ -75,7 +77,9 @@ class IndexRun:
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
         away = away_folders(roots, self._catalog.folders(), self._known)
-        scan = FolderScan([root for root in roots if root not in dict(away)], skipped, self._is_excluded)
+        scan = FolderScan(
+            [root for root in roots if root not in dict(away)], skipped, self._is_excluded, videos=True
+        )
         scan.unreadable += away
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
@@ -86,9 +90,9 @@ class IndexRun:
             self._read(work)
         except KeyboardInterrupt:
             self._interrupted = True
-        vanished = [path for path in vanished if self._known[path].id not in self._moved]
+        vanished = [path for path in vanished if self._moved.isdisjoint(self._known[path].ids)]
         if vanished and not self._interrupted and self._may_prune(len(vanished)):
-            self._writer.remove([self._known[path].id for path in vanished])
+            self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
             removed, vanished = removed + len(vanished), []
         if self._index.stats().segments > _MOST_SEGMENTS:
             self._report_progress("tidying up", len(work))
@@ -135,8 +139,14 @@ class IndexRun:
         since = monotonic()
         redo: list[PhotoTask] = []
         with PhotoReader(self._settings, min(self._workers, len(work)), self._limits) as reader:
+            self._videos = reader.videos
+
+            def poll() -> bool:  # also while a long video is being watched
+                self._report_progress("finding faces", len(work))
+                return self._should_stop()
+
             try:
-                for result in self._results(reader, work, redo):
+                for result in self._results(reader, work, redo, poll):
                     self._take(result, redo)
                     if len(self._batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
                         self._flush()
@@ -148,11 +158,15 @@ class IndexRun:
                 self._flush()
 
     def _results(
-        self, reader: PhotoReader, work: Sequence[PhotoTask], redo: list[PhotoTask]
+        self,
+        reader: PhotoReader,
+        work: Sequence[PhotoTask],
+        redo: list[PhotoTask],
+        poll: Callable[[], bool],
     ) -> Iterator[PhotoResult]:
         """Yield the results of `work`, then of what was added to `redo` meanwhile."""
         while work:
-            yield from reader.results(work, self._should_stop)
+            yield from reader.results(work, poll)
             if self._should_stop():
                 raise KeyboardInterrupt
             work = list(redo)
@@ -171,11 +185,13 @@ class IndexRun:
             self._take_known(result, redo)
             return
         self._counts["done"] += 1
-        self._batch.append(result)
+        self._batch += result.shots or [result]
+        if (problem := result.reason or result.note) is not None:
+            self._failed.append((result.path, problem))
         if result.reason is not None:
-            self._failed.append((result.path, result.reason))
             return
-        self._counts["faces"] += len(result.faces)
+        self._counts["faces"] += len(result.faces) + sum(len(shot.faces) for shot in result.shots)
+        self._counts["shots"] += len(result.shots)
         self._counts["changed" if result.path in self._known else "added"] += 1
 
     def _take_known(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
@@ -185,17 +201,17 @@ class IndexRun:
             redo.append(PhotoTask(result.path))
             return
         self._counts["done"] += 1
-        here = [i for i, path in twins if path == result.path]
-        gone = [i for i, path in twins if i not in self._moved and self._is_gone(path)]
+        here = [ids for ids, path in twins if path == result.path]
+        gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
         if here:
-            self._touched.append((here[0], result))
+            self._touched += [(i, result) for i in here[0]]
             self._counts["unchanged"] += 1
         elif gone and result.path not in self._known:
-            self._moved.add(gone[0])
-            self._batch.append(replace(self._writer.copied(gone[0], result), moved_from=gone[0]))
+            self._moved.update(gone[0])
+            self._batch += [replace(self._writer.copied(i, result), moved_from=i) for i in gone[0]]
             self._counts["moved"] += 1
         else:
-            self._batch.append(self._writer.copied(twins[0][0], result))
+            self._batch += [self._writer.copied(i, result) for i in twins[0][0]]
             self._counts["copied"] += 1
 
     def _is_gone(self, path: bytes) -> bool:
@@ -212,6 +228,10 @@ class IndexRun:
             and not any(is_below(path, folder) for folder in unsure)
         ]
 
+    @property
+    def _minutes(self) -> float:
+        return 0.0 if self._videos is None else self._videos.seconds / 60
+
     def _report_progress(self, stage: str, total: int) -> None:
         if self._progress is not None:
             counts = self._counts
@@ -224,6 +244,7 @@ class IndexRun:
                     faces=counts["faces"],
                     failed=len(self._failed),
                     seconds=perf_counter() - self._start - self._scan_seconds,
+                    minutes=self._minutes,
                 )
             )
 
@@ -263,6 +284,8 @@ class IndexRun:
             detect_seconds=self._detect,
             describe_seconds=self._describe,
             workers=self._workers,
+            shots=counts["shots"],
+            minutes=self._minutes,
         )
 
 

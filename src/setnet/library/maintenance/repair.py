@@ -24,6 +24,7 @@ from setnet.library.maintenance.check import damage_of, disagreements
 from setnet.library.maintenance.group_repair import save_groups
 from setnet.library.maintenance.people_repair import save, save_people
 from setnet.library.maintenance.salvage import Salvage, copy_database, salvage
+from setnet.library.maintenance.shot_repair import save_shots
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX, SCRATCH
@@ -218,6 +219,7 @@ class _Repair:
         for table in ("folders", "photos", "faces"):
             save(db, table, old.rows(table))
         db.execute("DELETE FROM faces WHERE photo NOT IN (SELECT id FROM photos)")
+        save_shots(db, old)
         lost_people = save_people(db, old, dim) + save_groups(db, old)
         self.lost_photos = old.lost["photos"]
         self.lost += [text.format(old.lost[table]) for table, text in _LOST_ROWS.items() if old.lost[table]]

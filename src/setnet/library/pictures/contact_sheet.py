@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import html
 import io
+import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.errors import PhotoError
+from setnet.faces import Box
 from setnet.library.pictures.drawing import INK, Mark, draw_marks, font
 from setnet.library.pictures.sheet import (
     FAINT,
@@ -21,8 +24,8 @@ from setnet.library.pictures.sheet import (
     write_sheet,
 )
 from setnet.library.pictures.small_pictures import thumbnail
+from setnet.library.pictures.thumbnails import pixels_of
 from setnet.library.search.answer import Answer
-from setnet.library.store.paths import shown
 from setnet.library.store.records import PhotoHit
 
 if TYPE_CHECKING:
@@ -67,7 +70,9 @@ def _picture(answer: Answer, title: str) -> Image:
         sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), rounded(picture.size, 8))
         below = y + _CELL * 3 // 4 + 6
         draw.text((x, below), f"{number + 1}.  {_verdict(hit, answer)}", font=font(19), fill=INK)
-        draw.text((x, below + 25), fitted(shown(hit.path.name), _CELL, 16), font=font(16), fill=FAINT)
+        draw.text(
+            (x, below + 25), fitted(os.path.basename(hit.photo.shown), _CELL, 16), font=font(16), fill=FAINT
+        )
     return sheet
 
 
@@ -75,10 +80,8 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
     """Return the hit's photo in `size`, faces drawn; a photo that cannot be opened leaves a grey card."""
     from PIL import Image
 
-    from setnet.faces import open_photo
-
     try:
-        pixels = open_photo(hit.path).pixels
+        pixels = pixels_of(hit.photo)
     except PhotoError:
         return gone_card(size)
     # Drawn at twice the size and made smaller: smooth lines without a drawing library.
@@ -91,11 +94,13 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
 
 def _marks(hit: PhotoHit) -> list[Mark]:
     matches = {m.face: m for m in hit.matches}
+    best = hit.photo.best  # of a shot, whose picture at this time is drawn
+    places = [f.box if best is None else Box(*f.corners_at(best)) for f in hit.photo.faces]
     return [
-        Mark(face.box)
+        Mark(box)
         if (match := matches.get(face.ordinal)) is None
-        else Mark(face.box, f"{match.label} {match.similarity:.2f}", match.sure)
-        for face in hit.photo.faces
+        else Mark(box, f"{match.label} {match.similarity:.2f}", match.sure)
+        for face, box in zip(hit.photo.faces, places, strict=True)
     ]
 
 
@@ -128,7 +133,7 @@ def _page(answer: Answer, title: str) -> str:
 
 def _card(number: int, hit: PhotoHit, answer: Answer) -> str:
     boxes = "".join(_box(mark, hit) for mark in _marks(hit))
-    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes)
+    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes, partial(pixels_of, hit.photo))
 
 
 def _box(mark: Mark, hit: PhotoHit) -> str:

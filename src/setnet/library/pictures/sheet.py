@@ -10,6 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.pictures.drawing import GREY, INK, font
 from setnet.library.pictures.small_pictures import jpeg, thumbnail
@@ -53,13 +56,18 @@ def page(title: str, summary: str, cards: Iterable[str], faces: str = "") -> str
     return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], template)
 
 
-def card(path: Path, caption: str, above: str = "") -> str:
-    """Return a photo as HTML, with a link to its file, a caption and what lies `above` it."""
+def card(
+    path: Path, caption: str, above: str = "", pixels: Callable[[], NDArray[np.uint8]] | None = None
+) -> str:
+    """Return a photo as HTML, with a link to its file, a caption and what lies `above` it.
+
+    `pixels` gives those to show where the file is no photo.
+    """
     from setnet.faces import open_photo
 
     name = html.escape(shown(path.name))
     try:
-        image = thumbnail(open_photo(path).pixels, 640)
+        image = thumbnail(open_photo(path).pixels if pixels is None else pixels(), 640)
         picture = f'<img src="{data_address(jpeg(image, 82))}" alt="{name}" loading="lazy">'
     except PhotoError:
         picture = '<p class="gone">not there any more</p>'

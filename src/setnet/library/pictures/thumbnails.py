@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from setnet.errors import InvalidInputError
 from setnet.library.maintenance.permissions import make_folder, write_private
 from setnet.library.pictures.small_pictures import face_picture, jpeg, thumbnail
@@ -21,16 +24,24 @@ DrawFace = Callable[[LibraryPhoto, int, int], bytes]
 
 def drawn(photo: LibraryPhoto, side: int) -> bytes:
     """Return a photo's JPEG that fits a square of `side` pixels."""
-    from setnet.faces import open_photo
-
-    return jpeg(thumbnail(open_photo(photo.path).pixels, side))
+    return jpeg(thumbnail(pixels_of(photo), side))
 
 
 def drawn_face(photo: LibraryPhoto, face: int, side: int) -> bytes:
     """Return a square JPEG of a face of a photo."""
-    from setnet.faces import open_photo
+    return face_picture(pixels_of(photo, face), photo.faces[face].box, side)
 
-    return face_picture(open_photo(photo.path).pixels, photo.faces[face].box, side)
+
+def pixels_of(photo: LibraryPhoto, face: int | None = None) -> NDArray[np.uint8]:
+    """Return the upright pixels of a photo; of a shot its best picture, or the best one of a face in it."""
+    if photo.start is None:
+        from setnet.faces import open_photo
+
+        return open_photo(photo.path).pixels
+    from setnet.video import frames_at
+
+    at = photo.best if face is None else photo.faces[face].at
+    return frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])[0]
 
 
 def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
@@ -38,7 +49,7 @@ def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, 
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
     photo = catalog.photo(photo_id)
-    return _kept(folder, catalog, photo, str(side), lambda: draw(photo, side))
+    return kept(folder, catalog, photo, str(side), lambda: draw(photo, side))
 
 
 def face_thumbnail_of(
@@ -50,12 +61,13 @@ def face_thumbnail_of(
     photo = catalog.photo(photo_id)
     if not 0 <= face < len(photo.faces):
         raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-    return _kept(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
+    return kept(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
 
 
-def _kept(
+def kept(
     folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
 ) -> bytes:
+    """Return a picture of a photo from the cache, else made by `draw` and cached under a name."""
     file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{name}.jpg"
     try:
         return file.read_bytes()

@@ -67,7 +67,12 @@ class FaceDescriber:
             "boxes": np.array([face.box for face in photo.faces], np.float64),
             "landmarks": np.stack([face.landmarks for face in photo.faces]),
         }
-        message = Message("describe", {"path": os.fsdecode(photo.stored_path)}, places)
+        name = "describe"
+        if photo.start is not None:  # of a shot the best picture of each person is described
+            name = "describe_shot"
+            times = [photo.start if face.at is None else face.at for face in photo.faces]
+            places |= {"hash": as_bytes(photo.stored_video), "times": np.array(times, np.float64)}
+        message = Message(name, {"path": os.fsdecode(photo.stored_path)}, places)
         try:
             return self._pool.call(message, lambda reply: self._parsed(photo, reply))
         except WorkerError as error:

@@ -78,7 +78,7 @@ class NewIndex:
             np.concatenate([described.descriptors for described in photos]),
             [len(described.descriptors) for described in photos],
             attributes=[
-                attributes_of(photo.stored_path, taken_number(photo.taken), len(photo.faces))
+                attributes_of(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
                 for photo in (described.photo for described in photos)
             ],
         )

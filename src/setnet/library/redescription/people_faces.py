@@ -21,7 +21,7 @@ from setnet.faces import Box
 from setnet.index import SetIndex
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoTask
-from setnet.library.store.face_references import SAME_FACE, overlap
+from setnet.library.store.face_references import SAME_FACE
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -167,6 +167,6 @@ def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
 
 def _best(box: Corners, others: Iterable[Sequence[float]]) -> int | None:
     """Return which box is of the same face, if any."""
-    overlaps = [overlap(Box(*box), Box(*other)) for other in others]
+    overlaps = [Box(*box).overlap(Box(*other)) for other in others]
     best = max(range(len(overlaps)), key=overlaps.__getitem__, default=None)
     return best if best is not None and overlaps[best] >= SAME_FACE else None

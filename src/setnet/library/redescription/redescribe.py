@@ -146,9 +146,10 @@ class RedescribeRun:
     def _gone(self, wanted: dict[int, tuple[float, int]]) -> list[int]:
         """Return the photos with faces whose files are not there; that is an error unless they may go."""
         gone = [
-            (file.id, path)
+            (photo, path)
             for path, file in self._catalog.known_files().items()
-            if wanted.get(file.id, (0.0, 0))[1] and not os.path.exists(path)
+            if any(wanted.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
+            for photo in file.ids
         ]
         if gone and not self._prune:
             raise InvalidInputError(

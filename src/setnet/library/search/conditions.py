@@ -1,4 +1,4 @@
-"""Conditions on photos (time, folder, number of faces), checked inside the engine's scan."""
+"""Conditions on photos (time, folder, number of faces, photo or video), checked inside the engine's scan."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, one_of
 from setnet.library.store.paths import absolute, folder_text
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
+
+KINDS = ("photo", "video")
 
 FaceRange = tuple[int | None, int | None]
 
@@ -27,12 +29,19 @@ class Conditions:
         In this folder or below it.
     faces
         Smallest and largest number of faces, either may be None.
+    kind
+        `photo`, or `video` for shots of videos; None for both.
     """
 
     after: datetime | None = None
     before: datetime | None = None
     folder: str | None = None
     faces: FaceRange | None = None
+    kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (None, *KINDS):
+            raise one_of("kind", self.kind, KINDS)
 
     @classmethod
     def parse(
@@ -41,17 +50,20 @@ class Conditions:
         before: str | None = None,
         folder: str | None = None,
         faces: str | FaceRange | None = None,
+        kind: str | None = None,
     ) -> Conditions:
         """Return conditions from text, as `date_from` and `face_range_from` read it; empty means none.
 
         >>> Conditions.parse(after="2019-07", faces="4+")
-        Conditions(after=datetime.datetime(2019, 7, 1, 0, 0), before=None, folder=None, faces=(4, None))
+        Conditions(after=datetime.datetime(2019, 7, 1, 0, 0), before=None, folder=None, faces=(4, None),
+         kind=None)
         """
         return cls(
             after=date_from(after) if after else None,
             before=date_from(before) if before else None,
             folder=folder or None,
             faces=face_range_from(faces) if isinstance(faces, str) else faces,
+            kind=kind or None,
         )
 
     def where(self) -> dict[str, Any] | None:
@@ -64,7 +76,16 @@ class Conditions:
             where["faces"] = count
         if self.folder is not None:
             where["folder"] = {"prefix": folder_text(absolute(self.folder))}
+        if self.kind == "video":
+            where["kind"] = self.kind
         return where or None
+
+    def left_out(self, catalog: PhotoCatalog) -> set[str]:
+        """Return the photos that conditions exclude and `where` cannot: items without an attribute meet none.
+
+        Photos have no attribute that says that they are photos, as libraries of earlier versions have none.
+        """
+        return catalog.shot_ids() if self.kind == "photo" else set()
 
     def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo of the library can meet the conditions; empty if one may."""

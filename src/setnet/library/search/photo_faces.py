@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.pictures.small_pictures import face_picture
+from setnet.library.pictures.thumbnails import pixels_of
 from setnet.library.search.query_person import split_number
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
@@ -32,11 +33,9 @@ def face_at(text: str, catalog: PhotoCatalog) -> tuple[str, int]:
 
 def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
     """Return a small JPEG of a face; None where the photo's file cannot be read."""
-    from setnet.faces import open_photo
-
     if not 0 <= face < len(photo.faces):
         return None
     try:
-        return face_picture(open_photo(photo.path).pixels, photo.faces[face].box)
+        return face_picture(pixels_of(photo, face), photo.faces[face].box)
     except PhotoError:  # gone, or on a disk that is away; what was said holds all the same
         return None

@@ -43,7 +43,7 @@ class PhotoQuery:
     totals
         Whether to count the photos with all of the people, all but one and so on down to one.
     conditions
-        Conditions on time, folder and number of faces.
+        Conditions on time, folder, number of faces, and whether it is a photo or a shot of a video.
     threads
         Threads of the search; one per core by default.
     """

@@ -168,12 +168,13 @@ class Ranking:
         self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
-        unfinished = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
+        left_out = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
+        left_out |= self._conditions.left_out(self._catalog)
         where = self._conditions.where()
-        options = self.matching.options(k + len(unfinished), where, at_least, threads)
+        options = self.matching.options(k + len(left_out), where, at_least, threads)
         found = self._index.ranked(self.matching.vectors, options)
-        if unfinished:
-            ready = [place for place, name in enumerate(found.ids) if name not in unfinished]
+        if left_out:
+            ready = [place for place, name in enumerate(found.ids) if name not in left_out]
             found = found.take(np.array(ready[:k], np.int64))
         return found
 

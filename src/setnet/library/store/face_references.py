@@ -34,21 +34,7 @@ class FaceReference(NamedTuple):
 
     def is_same(self, other: FaceReference) -> bool:
         """Return whether both are the same face."""
-        return self.content == other.content and overlap(self.box, other.box) >= SAME_FACE
-
-
-def overlap(a: Box, b: Box) -> float:
-    """Return the intersection of two boxes over their union.
-
-    >>> overlap(Box(0, 0, 2, 2), Box(1, 0, 3, 2)), overlap(Box(0, 0, 1, 1), Box(5, 5, 6, 6))
-    (0.3333333333333333, 0.0)
-    """
-    width = min(a.x1, b.x1) - max(a.x0, b.x0)
-    height = min(a.y1, b.y1) - max(a.y0, b.y0)
-    if width <= 0 or height <= 0:
-        return 0.0
-    both = width * height
-    return both / (a.width * a.height + b.width * b.height - both)
+        return self.content == other.content and self.box.overlap(other.box) >= SAME_FACE
 
 
 def photo_number(photo_id: str) -> int:
@@ -112,7 +98,7 @@ def is_same_face(
     box: Box, other: Box, look: NDArray[np.float32] | None, other_look: NDArray[np.float32]
 ) -> bool:
     """Return whether two boxes are of one face, which looks the same where its look is known."""
-    return overlap(box, other) >= SAME_FACE and (look is None or _alike(look, other_look))
+    return box.overlap(other) >= SAME_FACE and (look is None or _alike(look, other_look))
 
 
 def _alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
@@ -125,7 +111,7 @@ def _alike(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
 def _places(box: Box, photos: dict[int, list[tuple[int, Box]]]) -> list[Place]:
     found = []
     for photo, faces in photos.items():
-        best, ordinal = max((overlap(box, other), -ordinal) for ordinal, other in faces)
+        best, ordinal = max((box.overlap(other), -ordinal) for ordinal, other in faces)
         if best >= SAME_FACE:
             found.append((photo, -ordinal))
     return found

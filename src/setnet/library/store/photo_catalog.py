@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from setnet.library.store.commit_record import stored_commits
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, shown
 from setnet.library.store.records import FailedPhoto, LibraryPhoto, StoredFace
+from setnet.library.store.shot_paths import file_of
 from setnet.library.store.tables import photo_counts
+from setnet.library.store.tables.group_tables import FACES, face_number
 from setnet.library.store.tables.photo_counts import Counts
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
@@ -23,13 +26,17 @@ _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """A file as it was last indexed: from this a run decides whether to open it again."""
+    """A file as it was last indexed: from this a run decides whether to open it again.
 
-    id: int
+    `ids` are those of its photos: one, or the shots of a video, which are `ready` when all of them are.
+    """
+
+    ids: tuple[int, ...]
     size: int
     mtime_ns: int
     hash: bytes | None
     state: str
+    is_video: bool = False
 
 
 def taken_number(taken: datetime | None) -> float | None:
@@ -62,13 +69,17 @@ class PhotoCatalog:
                     f"WHERE photo IN ({marks}) ORDER BY photo, ordinal",
                     chunk,
                 ).fetchall():
-                    faces[photo].append(StoredFace._make(face))
+                    faces[photo].append(StoredFace(*face))
                 for row in db.execute(
-                    "SELECT id, path, size, hash, taken, width, height FROM photos "
-                    f"WHERE id IN ({marks}) AND state = 'ready'",
+                    "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video "
+                    f"FROM photos LEFT JOIN shots USING (id) WHERE photos.id IN ({marks}) "
+                    "AND state = 'ready'",
                     chunk,
-                ):
-                    found[str(row[0])] = _photo(row, tuple(faces.get(row[0], ())))
+                ).fetchall():
+                    shown_faces = faces.get(row[0], [])
+                    if row[_START] is not None:
+                        shown_faces = _with_times(db, row[0], shown_faces)
+                    found[str(row[0])] = _photo(row, tuple(shown_faces))
         return found
 
     def photo(self, photo_id: str) -> LibraryPhoto:
@@ -85,6 +96,18 @@ class PhotoCatalog:
         if row is None:
             raise InvalidInputError(f"{shown(path)} is no photo of this library: `setnet index` it first")
         return self.photo(str(row[0]))
+
+    def shots_of(self, video: bytes) -> list[LibraryPhoto]:
+        """Return the shots of a video file in order; one that the library does not know has none."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                "SELECT photos.id FROM photos JOIN shots USING (id) WHERE path > ? AND path < ? "
+                "AND state = 'ready' ORDER BY start",
+                (video + b"/", video + b"0"),  # "0" follows "/"
+            ).fetchall()
+        ids = [str(row[0]) for row in rows]
+        found = self.photos(ids)
+        return [found[photo_id] for photo_id in ids if photo_id in found]
 
     def all_photos(self) -> Iterator[LibraryPhoto]:
         """Yield every finished photo in the order of ids, a few hundred rows in memory at a time."""
@@ -125,26 +148,54 @@ class PhotoCatalog:
                 ).fetchall()
         return [str(photo) for _, photo in sorted(found)]
 
+    def shot_ids(self) -> set[str]:
+        """Return the ids of all shots."""
+        with self._database.reading() as db:
+            return {str(photo) for (photo,) in db.execute("SELECT id FROM shots")}
+
     def known_files(self) -> dict[bytes, KnownFile]:
         """Return every file the library has looked at, by path, in one read of the table."""
+        found: dict[bytes, KnownFile] = {}
         with self._database.reading() as db:
-            rows = db.execute("SELECT path, id, size, mtime_ns, hash, state FROM photos")
-            return {row[0]: KnownFile(*row[1:]) for row in rows}
+            for path, start, photo, size, mtime_ns, content, state in db.execute(
+                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state "
+                "FROM photos LEFT JOIN shots USING (id)"
+            ):
+                file, ids = file_of(path, start), (photo,)
+                if start is not None and (known := found.get(file)) is not None:
+                    ids = (*known.ids, photo)
+                    if known.state != "ready":
+                        state, mtime_ns = known.state, known.mtime_ns
+                found[file] = KnownFile(ids, size, mtime_ns, content, state, start is not None)
+        return found
 
     def unfinished(self) -> list[tuple[int, bytes, str]]:
-        """Return photos whose storing was cut short: (id, path, state)."""
+        """Return photos whose storing was cut short: (id, path of the file, state)."""
         with self._database.reading() as db:
-            return db.execute(
+            rows = db.execute(
                 # the first condition is that of the index which makes this quick
-                "SELECT id, path, state FROM photos WHERE state <> 'ready' AND state <> 'failed'"
+                "SELECT photos.id, path, state, start FROM photos LEFT JOIN shots USING (id) "
+                "WHERE state <> 'ready' AND state <> 'failed'"
             ).fetchall()
+        return [(photo, file_of(path, start), state) for photo, path, state, start in rows]
 
-    def same_content(self, content_hash: bytes) -> list[tuple[int, bytes]]:
-        """Return (id, path) of finished photos with this content."""
+    def same_content(self, content_hash: bytes) -> list[tuple[tuple[int, ...], bytes]]:
+        """Return (ids, path) of files with this content of which all is stored."""
+        files: dict[bytes, list[tuple[int, str]]] = {}
         with self._database.reading() as db:
-            return db.execute(
-                "SELECT id, path FROM photos WHERE hash = ? AND state = 'ready' ORDER BY id", (content_hash,)
-            ).fetchall()
+            rows = db.execute(
+                "SELECT id, path, NULL, state FROM photos WHERE hash = ?1 UNION ALL "
+                "SELECT photos.id, path, start, state FROM shots JOIN photos USING (id) WHERE video = ?1 "
+                "ORDER BY 1",
+                (content_hash,),
+            )
+            for photo, path, start, state in rows:
+                files.setdefault(file_of(path, start), []).append((photo, state))
+        return [
+            (tuple(photo for photo, _ in stored), path)
+            for path, stored in files.items()
+            if all(state == "ready" for _, state in stored)
+        ]
 
     def contents(self) -> Iterator[tuple[str, str]]:
         """Yield (id, content hash) of every finished photo."""
@@ -184,6 +235,21 @@ class PhotoCatalog:
         return None if row is None else str(row[0])
 
 
+_START = 7  # the column of a shot's start
+
+
 def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:
-    photo_id, path, size, content, taken, width, height = row
-    return LibraryPhoto(str(photo_id), path, size, content, taken_time(taken), width, height, faces)
+    photo_id, path, size, content, taken, width, height, start, stop, best, video = row
+    path, taken = file_of(path, start), taken_time(taken)
+    return LibraryPhoto(
+        str(photo_id), path, size, content, taken, width, height, faces, start, stop, best, video or b""
+    )
+
+
+def _with_times(db: sqlite3.Connection, photo: int, faces: Sequence[StoredFace]) -> list[StoredFace]:
+    rows = db.execute(
+        "SELECT id, at, seen, track FROM shot_faces WHERE id BETWEEN ? AND ?",
+        (face_number(photo, 0), face_number(photo, FACES - 1)),
+    )
+    times = {number - face_number(photo, 0): values for number, *values in rows}
+    return [face.with_times(*times[face.ordinal]) if face.ordinal in times else face for face in faces]

@@ -16,12 +16,14 @@ from dataclasses import replace
 import numpy as np
 
 from setnet.index import SetIndex
+from setnet.library.indexing.folder_scan import is_video_name
 from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database
 from setnet.library.store.face_references import follow_change
 from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
-from setnet.library.store.tables.group_tables import members_in, refresh, rejoin
+from setnet.library.store.shot_paths import file_of, is_shot_path, shot_path
+from setnet.library.store.tables.group_tables import face_number, members_in, refresh, rejoin
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
@@ -55,12 +57,15 @@ class PhotoWriter:
                 elif result.descriptors is not None:
                     _follow(db, result)
             ids = [self._mark(db, result) for result in results]
+            old = _other_shots(db, results)
+            mark_removed(db, old)
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
         bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
         if good:
             self._add(good)
-        self._drop(bad)
+        self._drop([*bad, *old])
         with self._database.writing() as db:
+            db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in old])
             db.executemany(
                 "UPDATE photos SET state = iif(reason IS NULL, 'ready', 'failed') WHERE id = ?",
                 [(i,) for i in ids],
@@ -87,7 +92,7 @@ class PhotoWriter:
             [i for i, _ in photos],
             np.concatenate(found) if found else np.zeros((0, dim), np.float32),
             [len(r.faces) for _, r in photos],
-            attributes=[attributes_of(r.path, r.taken, len(r.faces)) for _, r in photos],
+            attributes=[attributes_of(r.file, r.taken, len(r.faces), r.start) for _, r in photos],
         )
 
     def touch(self, files: Sequence[tuple[int, PhotoResult]]) -> None:
@@ -102,6 +107,16 @@ class PhotoWriter:
     def copied(self, photo_id: int, result: PhotoResult) -> PhotoResult:
         """Return a result with the faces of a stored photo of the same content."""
         photo = self._catalog.photo(str(photo_id))
+        if photo.start is not None and photo.stop is not None:
+            result = replace(
+                result,
+                path=shot_path(result.path, photo.start, photo.stop),
+                hash=photo.stored_hash,
+                start=photo.start,
+                stop=photo.stop,
+                best=photo.best or photo.start,
+                video=photo.stored_video,
+            )
         return replace(
             result,
             is_known=False,
@@ -149,17 +164,23 @@ def mark_unread(db: sqlite3.Connection, photos: Iterable[int]) -> None:
     )
 
 
-def attributes_of(path: bytes, taken: float | None, faces: int) -> dict[str, str | int | float | None]:
-    """Return the attributes of a photo in the index, on which conditions are checked."""
-    return {"folder": folder_text(os.path.dirname(path)), "taken": taken, "faces": faces}
+def attributes_of(
+    path: bytes, taken: float | None, faces: int, start: float | None = None
+) -> dict[str, str | int | float | None]:
+    """Return the attributes of a photo, or shot, in the index, on which conditions are checked."""
+    found = {"folder": folder_text(os.path.dirname(path)), "taken": taken, "faces": faces}
+    return found if start is None else found | {"kind": "video"}
 
 
 def _move(db: sqlite3.Connection, photo_id: int, path: bytes) -> None:
     """Give a photo its new path; examples of people that come from it follow, to be forgotten with it."""
-    (old,) = db.execute("SELECT path FROM photos WHERE id = ?", (photo_id,)).fetchone()
-    sources = (shown(path).encode(), shown(old).encode())
+    old, start = db.execute(
+        "SELECT path, start FROM photos LEFT JOIN shots USING (id) WHERE photos.id = ?", (photo_id,)
+    ).fetchone()
     for table in ("examples", "removed_examples"):
-        db.execute(f"UPDATE {table} SET source = ? WHERE source = ?", sources)
+        for now, before in {(path, old), (file_of(path, start), file_of(old, start))}:
+            sources = (shown(now).encode(), shown(before).encode())
+            db.execute(f"UPDATE {table} SET source = ? WHERE source = ?", sources)
     db.execute("UPDATE photos SET path = ? WHERE id = ?", (path, photo_id))
 
 
@@ -200,6 +221,43 @@ def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
     db.executemany(
         "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, score, landmarks, quality) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [(photo_id, *face) for face in result.faces],
+        [(photo_id, *face[:8]) for face in result.faces],
     )
+    _mark_shot(db, photo_id, result)
     return int(photo_id)
+
+
+def _mark_shot(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
+    """Store what a shot has and a photo has not."""
+    if result.start is None:
+        db.execute("DELETE FROM shots WHERE id = ?", (photo_id,))
+        return
+    db.execute(
+        "INSERT OR REPLACE INTO shots VALUES (?, ?, ?, ?, ?)",
+        (photo_id, result.start, result.stop, result.best, result.video),
+    )
+    db.executemany(
+        "INSERT INTO shot_faces VALUES (?, ?, ?, ?)",
+        [
+            (face_number(photo_id, face.ordinal), face.at, face.seen, face.stored_track)
+            for face in result.faces
+            if face.at is not None
+        ],
+    )
+
+
+def _other_shots(db: sqlite3.Connection, results: Sequence[PhotoResult]) -> list[int]:
+    """Return what is stored of the same videos and is not among the results: shots that are no more."""
+    kept: dict[bytes, set[bytes]] = {}
+    for result in results:
+        if result.start is not None or is_video_name(os.path.basename(result.path)):
+            kept.setdefault(result.file, set()).add(result.path)
+    return [
+        photo
+        for file, paths in kept.items()
+        for photo, path in db.execute(
+            "SELECT id, path FROM photos WHERE path = ? OR (path > ? AND path < ?)",
+            (file, file + b"/", file + b"0"),  # "0" follows "/"
+        )
+        if path not in paths and (path == file or is_shot_path(path))
+    ]

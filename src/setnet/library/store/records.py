@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.faces import Box
+from setnet.faces import Box, Face
 from setnet.library.store.paths import as_path, shown
 
 PathText = Callable[[bytes | Path], str]
@@ -31,8 +32,23 @@ def corners(box: Box) -> list[float]:
     return [round(10 * value) / 10 for value in box]  # `round(value, 1)` takes three times as long
 
 
+def clock(seconds: float) -> str:
+    """Return a time in a video as a player shows it.
+
+    >>> clock(72.9), clock(3723)
+    ('01:12', '1:02:03')
+    """
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
 class StoredFace(NamedTuple):
-    """A face of a photo in the library, as its row; `ordinal` is the number of its element in the index."""
+    """A face of a photo in the library, as its row; `ordinal` is the number of its element in the index.
+
+    Of a person in a shot it is the best picture: `at` is its time in the video, `seen` the seconds for which
+    the person is seen.
+    """
 
     ordinal: int
     x0: float
@@ -42,6 +58,9 @@ class StoredFace(NamedTuple):
     score: float
     stored_landmarks: bytes
     stored_quality: str
+    at: float | None = None
+    seen: float | None = None
+    stored_track: bytes = b""
 
     @property
     def box(self) -> Box:
@@ -69,13 +88,48 @@ class StoredFace(NamedTuple):
         known: dict[str, float] = json.loads(self.stored_quality)
         return known
 
+    @property
+    def track(self) -> NDArray[np.float32]:
+        """Of a person in a shot, (looks, 5): time, x0, y0, x1, y1 of each look at the person."""
+        return np.frombuffer(self.stored_track, "<f4").reshape(-1, 5)
+
+    def corners_at(self, time: float | None) -> list[float]:
+        """Return the rectangle at about a time of the video; of a face in a photo, where it is."""
+        if time is None or not self.stored_track:
+            return self.corners
+        track = self.track
+        return corners(Box(*track[np.argmin(np.abs(track[:, 0] - time)), 1:].tolist()))
+
+    def with_times(self, at: float, seen: float, track: bytes) -> StoredFace:
+        """Return the face as that of a person in a shot."""
+        return self._replace(at=at, seen=seen, stored_track=track)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the face as values that JSON can hold."""
         return {"box": self.corners, "score": round(self.score, 4), "quality": dict(self.quality)}
 
+    def place(self, best: float | None = None) -> dict[str, Any]:
+        """Return where the face is, as values that JSON can hold; in a shot at its `best` time, and when."""
+        found: dict[str, Any] = {"box": self.corners_at(best)}
+        return found if self.at is None else found | {"at": self.at, "seen": self.seen}
+
+
+def stored_face(ordinal: int, face: Face) -> StoredFace:
+    """Return a face as it is stored."""
+    landmarks, quality = face.landmarks.astype("<f4").tobytes(), json.dumps(asdict(face.quality))
+    return StoredFace(ordinal, *face.box, face.score, landmarks, quality)
+
 
 class LibraryPhoto(NamedTuple):
-    """A photo of the library with its faces, in pixels of the upright photo."""
+    """A photo of the library with its faces, in pixels of the upright photo; or a shot of a video.
+
+    Attributes
+    ----------
+    start, stop, best
+        Of a shot, in seconds of the video: its limits, and when its people are best seen.
+    stored_video
+        Of a shot, the hash of the video's content; `stored_hash` is then the shot's own.
+    """
 
     id: str
     stored_path: bytes
@@ -85,6 +139,21 @@ class LibraryPhoto(NamedTuple):
     width: int
     height: int
     faces: tuple[StoredFace, ...]
+    start: float | None = None
+    stop: float | None = None
+    best: float | None = None
+    stored_video: bytes = b""
+
+    @property
+    def kind(self) -> str:
+        """Whether it is a photo or a shot of a video: `photo` or `video`."""
+        return "photo" if self.start is None else "video"
+
+    @property
+    def shown(self) -> str:
+        """The path for people to read, of a shot with its times: `party.mp4 00:12-00:19`."""
+        times = "" if self.start is None else f" {clock(self.start)}-{clock(self.stop or self.start)}"
+        return shown(self.stored_path) + times
 
     @property
     def path(self) -> Path:
@@ -102,7 +171,7 @@ class LibraryPhoto(NamedTuple):
             "photo": path_text(self.stored_path),
             "id": self.id,
             **self.file_facts(),
-            "faces": [{"box": face.corners} for face in self.faces],
+            "faces": [face.place(self.best) for face in self.faces],
         }
 
     def file_facts(self) -> dict[str, Any]:
@@ -116,6 +185,9 @@ class LibraryPhoto(NamedTuple):
             "width": self.width,
             "height": self.height,
             "bytes": self.size,
+            "kind": self.kind,
+            "from": self.start,
+            "to": self.stop,
         }
 
 
@@ -190,8 +262,13 @@ class PhotoHit(NamedTuple):
             "photo": path_text(photo.stored_path),
             "id": photo.id,
             "score": round(self.score, 6),
-            "matches": [match.to_dict() for match in self.matches],
+            "matches": [self._match(match) for match in self.matches],
             "faces": len(photo.faces),
-            "boxes": [face.corners for face in photo.faces],
+            "boxes": [face.corners_at(photo.best) for face in photo.faces],
             **photo.file_facts(),
         }
+
+    def _match(self, match: PersonMatch) -> dict[str, Any]:
+        if self.photo.start is None:
+            return match.to_dict()
+        return match.to_dict() | {"box": self.photo.faces[match.face].corners_at(self.photo.best)}

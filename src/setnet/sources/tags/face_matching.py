@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library import LibraryPhoto, overlap
+from setnet.library import LibraryPhoto
 from setnet.sources.tags.orientation import Frame, frames_of, turned
 from setnet.sources.tags.photo_tags import PhotoTags
 from setnet.sources.tags.region_list import FaceRegion, RegionList
@@ -77,7 +77,7 @@ def _matches(areas: Sequence[Box], photo: LibraryPhoto) -> dict[int, tuple[int, 
     faces = [in_fractions(face.box, photo) for face in photo.faces]
     pairs = sorted(
         (
-            (overlap(area, face), -i, -j)
+            (area.overlap(face), -i, -j)
             for i, area in enumerate(areas)
             for j, face in enumerate(faces)
             if _has_centre(area, face) and _has_centre(face, area)

@@ -142,7 +142,8 @@ def import_tags(
 def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iterator[LibraryPhoto]:
     roots = existing(folders)
     for photo in library.catalog.all_photos():
-        if not roots or any(is_below(photo.stored_path, root) for root in roots):
+        is_shot = photo.start is not None  # videos have no face tags
+        if not is_shot and (not roots or any(is_below(photo.stored_path, root) for root in roots)):
             yield photo
 
 

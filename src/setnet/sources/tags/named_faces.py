@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from setnet.faces import Box
-from setnet.library import SAME_FACE, Library, LibraryPhoto, NamedPeople, overlap
+from setnet.library import SAME_FACE, Library, LibraryPhoto, NamedPeople
 
 FaceNames = dict[int, str]
 
@@ -25,10 +25,12 @@ def photos_with_names(
             if example.content is not None and example.box is not None:
                 examples[example.content.hex()].append((example.box, person.name))
     for photo in library.catalog.all_photos():
+        if photo.start is not None:
+            continue  # a shot: regions are for pictures
         names: FaceNames = {}
         vectors = library.descriptors(photo.id) if photo.faces else ()
         for number, (face, vector) in enumerate(zip(photo.faces, vectors, strict=True)):
-            known = [name for box, name in examples[photo.content] if overlap(box, face.box) >= SAME_FACE]
+            known = [name for box, name in examples[photo.content] if box.overlap(face.box) >= SAME_FACE]
             identity = people.identify(vector, face.quality, (photo.id, number))
             name = known[0] if known else identity.name if identity.sure else ""
             if name and (not only or name in only):

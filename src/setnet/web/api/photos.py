@@ -11,14 +11,14 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from setnet.client import PhotoAnswer, PhotosAnswer
+from setnet.client import PhotoAnswer, PhotosAnswer, ShotsAnswer
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto, NamedPeople, shown
+from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, shown, sprite_times
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.dependencies import State
 from setnet.web.api.query_faces import descriptors_of
 from setnet.web.server.problems import Problem, not_found
-from setnet.web.state.photo_files import open_inside, real_path, type_of
+from setnet.web.state.photo_files import byte_range, open_inside, real_path, type_of
 from setnet.web.state.server_state import ServerState
 
 routes = APIRouter(tags=["photos"])
@@ -82,10 +82,64 @@ def _details(library: Library, photo_id: str) -> dict[str, Any]:
     descriptors: Any = descriptors_of(library, photo_id) if photo.faces else []
     people = NamedPeople.of(library)
     faces = [
-        face.to_dict() | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
+        face.to_dict()
+        | _times(photo, face)
+        | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
         for face, descriptor in zip(photo.faces, descriptors, strict=False)
     ]
     return photo.to_dict(shown) | {"faces": faces}
+
+
+def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
+    """Return where a person in a shot is when."""
+    if photo.start is None:
+        return {}
+    track = [[round(float(value), 2) for value in look] for look in face.track]
+    return face.place(photo.best) | {"track": track}
+
+
+@routes.get("/photos/{photo_id}/shots", response_model=ShotsAnswer)
+async def list_shots(photo_id: PhotoId, state: State) -> Response:
+    """Return all shots of the video that a shot is of: who is where along it."""
+    return JSONResponse(await state.read(lambda library: _shots(library, photo_id)))
+
+
+def _shots(library: Library, photo_id: str) -> dict[str, Any]:
+    photo = _photo(library, photo_id)
+    if photo.start is None:
+        raise not_found(f"photo {photo_id} is no shot of a video")
+    found = library.catalog.shots_of(photo.stored_path)
+    seconds = max(shot.stop or 0.0 for shot in found)
+    return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
+
+
+@routes.get("/photos/{photo_id}/sprite", response_class=Jpeg)
+async def get_sprite(
+    photo_id: PhotoId,
+    request: Request,
+    state: State,
+    v: Annotated[str | None, Query(max_length=64, description="The shot's version: cached for good")] = None,
+) -> Response:
+    """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
+    photo = await state.read(lambda library: _photo(library, photo_id))
+    if photo.start is None:
+        raise not_found(f"photo {photo_id} is no shot of a video")
+    headers, is_known = _caching(request, photo, "sprite", v)
+    if is_known:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_sprite, state, photo)
+    return Jpeg(data, headers=headers)
+
+
+def _sprite(state: ServerState, photo: LibraryPhoto) -> bytes:
+    with state.library.reading() as library, _drawing_errors():
+
+        def draw(photo: LibraryPhoto) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.sprite(file, sprite_times(photo))
+
+        real_path(library, photo)
+        return library.sprite(photo.id, draw)
 
 
 @routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
@@ -112,7 +166,7 @@ def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
 
         def draw(photo: LibraryPhoto, side: int) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.thumbnail(file, side)
+                return state.drawing.thumbnail(file, side, photo.best)
 
         real_path(library, photo)
         return library.thumbnail(photo.id, size, draw)
@@ -145,7 +199,7 @@ def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: in
 
         def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.face_picture(file, photo.faces[face].box, side)
+                return state.drawing.face_picture(file, photo.faces[face].box, side, photo.faces[face].at)
 
         real_path(library, photo)
         return library.face_thumbnail(photo.id, face, size, draw)
@@ -173,19 +227,26 @@ def _caching(
 @routes.get("/photos/{photo_id}/file", response_class=Response, responses={200: {"content": {"image/*": {}}}})
 async def photo_file(
     photo_id: PhotoId,
+    request: Request,
     state: State,
     download: Annotated[bool, Query(description="Ask the browser to save it")] = False,
 ) -> Response:
-    """Return the photo's own file, as it is on the disk."""
+    """Return the file of a photo or of a shot's video, as it is on the disk; or a range of its bytes."""
     photo = await state.read(lambda library: _photo(library, photo_id))
     file = await state.read(lambda library: open_inside(library, photo))
     name = quote(shown(photo.path.name), safe="")
     kind = "attachment" if download else "inline"
+    part = byte_range(request.headers.get("range"), file.size)
+    first, last = part or (0, file.size - 1)
+    about = {} if part is None else {"Content-Range": f"bytes {first}-{last}/{file.size}"}
     return StreamingResponse(
-        file.chunks(),
+        file.chunks(first, last),
+        status_code=200 if part is None else 206,
         media_type=type_of(photo.path),
-        headers={
-            "Content-Length": str(file.size),
+        headers=about
+        | {
+            "Content-Length": str(last - first + 1),
+            "Accept-Ranges": "bytes",
             "Content-Disposition": f"{kind}; filename*=UTF-8''{name}",
             "Content-Security-Policy": "default-src 'none'; sandbox",
             "Cache-Control": "private, no-cache",

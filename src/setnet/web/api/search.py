@@ -85,7 +85,7 @@ def _photo_query(
         min_similarity=query.min_similarity,
         totals=query.totals,
         conditions=Conditions.parse(
-            query.after, query.before, query.folder, (query.min_faces, query.max_faces)
+            query.after, query.before, query.folder, (query.min_faces, query.max_faces), query.kind
         ),
         threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
     )

@@ -24,6 +24,7 @@ _OPEN = frozenset({"/", "/docs", "/healthz", "/api/v1/healthz", _SESSION, "/favi
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "media-src 'self'; "
         "connect-src 'self'; font-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import FileIO
 from typing import TYPE_CHECKING, TypeVar
@@ -67,15 +67,27 @@ class ImagePool(BoundedThreads):
         task = Message("faces", {"preview": preview}, {"image": as_bytes(image)})
         return await self.run(self._process, task, lambda reply: _seen(reply, dim, content_hash(image)))
 
-    def thumbnail(self, image: FileIO, side: int) -> bytes:
-        """Return an image as an upright JPEG that fits a square; for calls in `run`."""
-        return self._process(Message("thumbnail", {"side": side}, files=(image.fileno(),)), _jpeg_in)
+    def thumbnail(self, image: FileIO, side: int, at: float | None = None) -> bytes:
+        """Return an image, or a video's picture `at` a second, as an upright JPEG that fits a square.
+
+        For calls in `run`, as the others.
+        """
+        facts = {"side": side, "at": at}
+        return self._process(Message("thumbnail", facts, files=(image.fileno(),)), _jpeg_in)
+
+    def sprite(self, video: FileIO, times: Sequence[float]) -> bytes:
+        """Return pictures of a video at some seconds beside each other."""
+        return self._process(Message("sprite", {"times": list(times)}, files=(video.fileno(),)), _jpeg_in)
 
     def face_picture(
-        self, image: FileIO, box: tuple[float, float, float, float], side: int | None = None
+        self,
+        image: FileIO,
+        box: tuple[float, float, float, float],
+        side: int | None = None,
+        at: float | None = None,
     ) -> bytes:
-        """Return a small JPEG of a face in an image; for calls in `run`."""
-        facts = {"box": box, "side": side}
+        """Return a small JPEG of a face in an image, or in a video's picture `at` a second."""
+        facts = {"box": box, "side": side, "at": at}
         return self._process(Message("face picture", facts, files=(image.fileno(),)), _jpeg_in)
 
     def _process(self, task: Message, parse: Callable[[Message], T]) -> T:

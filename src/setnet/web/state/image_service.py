@@ -34,14 +34,35 @@ def tasks(options: Mapping[str, Any]) -> Tasks:
         "thumbnail": _thumbnail,
         "face picture": _face_picture,
     }
-    return {name: partial(_with_photo, call, settings.max_pixels) for name, call in calls.items()}
+    found: dict[str, Callable[[Message], Message]] = {
+        name: partial(_with_photo, call, settings.max_pixels) for name, call in calls.items()
+    }
+    return found | {"sprite": _sprite}
 
 
 def _with_photo(call: Callable[[Photo, Message], Message], max_pixels: int, task: Message) -> Message:
-    from setnet.faces import open_photo
+    from setnet.faces import Photo, open_photo
 
+    if (at := task.fields.get("at")) is not None:
+        from setnet.video import frames_at
+
+        (pixels,) = frames_at(_file(task), [at])
+        return call(Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video"), task)
     data = _contents(task.files[0]) if task.files else task.arrays["image"].tobytes()
     return call(open_photo(data, max_pixels=max_pixels), task)
+
+
+def _file(task: Message) -> str:
+    """Return the path by which the process reaches the file that came with a task."""
+    return f"/dev/fd/{task.files[0]}"
+
+
+def _sprite(task: Message) -> Message:
+    from setnet.library import sprite_of
+    from setnet.video import frames_at
+
+    picture = sprite_of(frames_at(_file(task), task.fields["times"]))
+    return Message("done", arrays={"picture": as_bytes(picture)})
 
 
 def _contents(handle: int) -> bytes:

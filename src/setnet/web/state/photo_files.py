@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -15,6 +16,17 @@ from setnet.web.server.problems import Problem
 
 _CHUNK = 1 << 18
 _KINDS = ("avif", "bmp", "gif", "heic", "heif", "jpeg", "png", "tiff", "webp")
+_VIDEO_KINDS = {
+    "mp4": "mp4",
+    "m4v": "mp4",
+    "mov": "quicktime",
+    "webm": "webm",
+    "mkv": "x-matroska",
+    "ogv": "ogg",
+    "3gp": "3gpp",
+    "avi": "x-msvideo",
+}
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _OTHER_SUFFIXES = {"jpe": "jpeg", "jpg": "jpeg", "tif": "tiff"}
 
 
@@ -25,10 +37,12 @@ class OpenedFile:
     file: FileIO
     size: int
 
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the file piece by piece and close it."""
+    def chunks(self, first: int = 0, last: int | None = None) -> Iterator[bytes]:
+        """Yield the file, or its bytes from `first` to `last`, piece by piece and close it."""
         with self.file as file:
-            left = self.size  # a file that grows meanwhile must not outgrow its announced length
+            file.seek(first)
+            # A file that grows meanwhile must not outgrow its announced length.
+            left = (self.size if last is None else last + 1) - first
             while left > 0 and (piece := file.read(min(_CHUNK, left))):
                 left -= len(piece)
                 yield piece
@@ -81,4 +95,28 @@ def type_of(path: Path) -> str:
     """Return the media type of a photo; never one that a browser would run."""
     suffix = path.suffix.lower().removeprefix(".")
     kind = _OTHER_SUFFIXES.get(suffix, suffix)
+    if suffix in _VIDEO_KINDS:
+        return f"video/{_VIDEO_KINDS[suffix]}"
     return f"image/{kind}" if kind in _KINDS else "application/octet-stream"
+
+
+def byte_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """Return the first and last byte that a Range header asks for; None for all of the file.
+
+    Several ranges at once are answered by the whole file, as the standard allows.
+
+    >>> byte_range("bytes=10-19", 100), byte_range("bytes=90-", 100), byte_range("bytes=-5", 100)
+    ((10, 19), (90, 99), (95, 99))
+    """
+    parts = _RANGE.fullmatch(header or "")
+    if parts is None or not (parts[1] or parts[2]):
+        return None
+    if not parts[1]:
+        first, last = max(0, size - int(parts[2])), size - 1
+    else:
+        first, last = int(parts[1]), min(int(parts[2] or size), size - 1)
+        if parts[2] and int(parts[2]) < first:
+            return None
+    if first > last:
+        raise Problem(416, f"the file has {size} bytes")
+    return first, last

@@ -19,7 +19,10 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How many photos, faces, people and folders a library has; `timed` photos have a known time."""
+    """How many photos, faces, people and folders a library has.
+
+    `timed` photos have a known time; `shots` are those among the photos that are parts of videos.
+    """
 
     photos: int
     without_faces: int
@@ -29,6 +32,7 @@ class Counts:
     unfinished: int
     people: int
     folders: int
+    shots: int
 
     def to_dict(self) -> dict[str, int]:
         """Return the numbers as values that JSON can hold."""
@@ -83,8 +87,8 @@ def problems(db: sqlite3.Connection) -> list[str]:
 
 def _counts(db: sqlite3.Connection, by_state: str) -> Counts:
     found = {row[0]: row[1:] for row in db.execute(by_state)}
-    people, folders = db.execute(
-        "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM folders)"
+    people, folders, shots = db.execute(
+        "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM folders), (SELECT count(*) FROM shots)"
     ).fetchone()
     ready = dict(zip(_COLUMNS, found.get("ready", (0,) * len(_COLUMNS)), strict=True))
     return Counts(
@@ -93,4 +97,5 @@ def _counts(db: sqlite3.Connection, by_state: str) -> Counts:
         unfinished=sum(found.get(state, (0,))[0] for state in ("adding", "removing")),
         people=people,
         folders=folders,
+        shots=shots,
     )

@@ -35,6 +35,8 @@ COLUMNS = FIRST_COLUMNS | {
     "removed_verdicts": _VERDICT,
     "face_groups": "id person hidden faces photos first last cover stale",
     "group_members": "id grp",
+    "shots": "id start stop best video",
+    "shot_faces": "id at seen track",
 }
 # What names a row, by itself of no type: SQLite then looks it up in the key of `row_sums`.
 KEYS = dict.fromkeys(COLUMNS, "+{0}.id") | {

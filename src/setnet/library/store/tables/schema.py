@@ -7,7 +7,13 @@ from contextlib import closing
 
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
-from setnet.library.store.tables import group_tables, people_tables, photo_counts, row_sums
+from setnet.library.store.tables import (
+    group_tables,
+    people_tables,
+    photo_counts,
+    row_sums,
+    shot_tables,
+)
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
 _FIRST_WITH_SUMS = 3
@@ -65,9 +71,10 @@ MIGRATIONS: tuple[str, ...] = (
     photo_counts.MIGRATION,
     people_tables.MIGRATION,
     group_tables.MIGRATION,
+    shot_tables.MIGRATION,
 )
 # What older databases that cannot be written show in the place of tables they do not have, by version.
-_STAND_INS = {5: people_tables.STAND_INS, 6: group_tables.STAND_INS}
+_STAND_INS = {5: people_tables.STAND_INS, 6: group_tables.STAND_INS, 7: shot_tables.STAND_INS}
 
 
 def migrate(db: sqlite3.Connection, *, can_write: bool = True) -> bool:

@@ -84,6 +84,9 @@ class SearchQuery(Strict):
     folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
     min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
     max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    kind: Annotated[
+        Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
+    ] = None
     mode: Literal["exact", "fast", "set"] = "exact"
     k: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None

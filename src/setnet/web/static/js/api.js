@@ -49,6 +49,7 @@ export const api = {
   search: (query, signal) => post("/search", query, signal),
   photos: (cursor) => get("/photos", { limit: 60, cursor }),
   photo: (id) => get(`/photos/${id}`),
+  shots: (id) => get(`/photos/${id}/shots`),
   undo: (change) => post("/changes/undo", { change }),
 
   people: () => get("/people"),
@@ -89,6 +90,7 @@ export const api = {
 
 export const urls = {
   thumbnail: (photo, size) => `${ROOT}/photos/${photo.id}/thumbnail?size=${size}&v=${photo.version}`,
+  sprite: (photo) => `${ROOT}/photos/${photo.id}/sprite?v=${photo.version}`,
   file: (photo) => `${ROOT}/photos/${photo.id}/file`,
   download: (photo) => `${ROOT}/photos/${photo.id}/file?download=true`,
   upload: (id) => `${ROOT}/faces/${id}/picture`,

@@ -3,6 +3,7 @@
 import { h, icon } from "../dom.js";
 import { changed, query, wanted } from "./query.js";
 
+const KINDS = { any: "All", photo: "Photos", video: "Videos" };
 const MODES = { exact: "Exact", fast: "Fast", set: "Set" };
 
 export class Filters {
@@ -43,6 +44,7 @@ export class Filters {
       h("fieldset", { class: "field" }, h("legend", {}, "Taken"), h("div", { class: "row" }, date("after", "Taken from"), h("span", {}, "to"), date("before", "Taken until"))),
       h("fieldset", { class: "field" }, h("legend", {}, "Faces in the photo"), h("div", { class: "row" }, count("minFaces", "At least this many faces", "any"), h("span", {}, "to"), count("maxFaces", "At most this many faces", "any"))),
       this.folderField(),
+      this.segments("kind", "Show", KINDS, (value) => this.set("kind", value)),
       this.segments("mode", "Search", Object.fromEntries(this.modes.map((mode) => [mode, MODES[mode]])), (value) => this.set("mode", value)),
       this.resetter);
     this.draw();
@@ -62,7 +64,7 @@ export class Filters {
   }
 
   reset() {
-    Object.assign(query.filters, { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false });
+    Object.assign(query.filters, { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false, kind: "any" });
     this.build();
     changed();
   }
@@ -79,6 +81,7 @@ export class Filters {
     if (f.after || f.before) active.push(`taken ${f.after || "…"} to ${f.before || "…"}`);
     if (f.minFaces || f.maxFaces) active.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);
     if (f.folder) active.push(f.folder);
+    if (f.kind !== "any") active.push(`${KINDS[f.kind].toLowerCase()} only`);
     if (f.mode !== "exact") active.push(MODES[f.mode].toLowerCase());
     this.resetter.hidden = active.length === 0;
     this.active.textContent = active.length ? `· ${active.join(" · ")}` : "";

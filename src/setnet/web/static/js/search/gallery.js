@@ -3,6 +3,7 @@
 import { urls } from "../api.js";
 import { h, icon } from "../dom.js";
 import { bandOf, called, figures, spoken } from "./matches.js";
+import { clock } from "./shot_strip.js";
 
 const PHONE = matchMedia("(max-width: 640px)");
 const GAP = () => (PHONE.matches ? 4 : 6);
@@ -111,7 +112,8 @@ export class Gallery {
     const people = matches.filter((match) => !match.quiet).map(spoken).join(", ");
     const image = h("img", { src: urls.thumbnail(photo, size), alt: "", loading: "lazy", decoding: "async" });
     const tile = h("div", { class: "tile", "data-photo": photo.id, style: { width: `${width}px`, height: `${height}px` } },
-      h("button", { type: "button", class: "open", "aria-label": `Open ${photo.name}${people ? `, with ${people}` : ""}`, onclick: () => this.open(hit) }, image));
+      h("button", { type: "button", class: "open", "aria-label": `Open ${photo.name}${photo.kind === "video" ? ` ${clock(photo.from)}` : ""}${people ? `, with ${people}` : ""}`, onclick: () => this.open(hit) }, image));
+    if (photo.kind === "video") this.film(tile, photo);
     image.addEventListener("error", () => { image.remove(); tile.classList.add("is-broken"); });
     const matched = new Set(matches.map((match) => match.face));
     const loud = matches.filter((match) => !match.quiet);
@@ -122,6 +124,14 @@ export class Gallery {
     for (const match of matches) tile.append(h("div", { class: `box match ${bandOf(match)} ${match.quiet ? "quiet" : ""}`, style: boxStyle(match.box, photo), "data-name": match.name }));
     loud.forEach((match, number) => tile.append(this.tag(match, hit, places[number])));
     return tile;
+  }
+
+  // A shot has a film icon and its length, and plays a few pictures while it is pointed at.
+  film(tile, photo) {
+    const sprite = h("div", { class: "sprite", "aria-hidden": "true" });
+    tile.classList.add("is-shot");
+    tile.append(sprite, h("span", { class: "film" }, icon("film"), clock(photo.to - photo.from)));
+    tile.addEventListener("pointerenter", () => { sprite.style.backgroundImage ||= `url("${urls.sprite(photo)}")`; }, { passive: true });
   }
 
   tag(match, hit, place) {

@@ -7,7 +7,7 @@ let counter = 0;
 
 export const query = {
   people: [],
-  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false },
+  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false, kind: "any" },
   hidden: new Set(), // matches the user said are wrong: "person key/photo/face"
 };
 
@@ -83,6 +83,7 @@ export function request() {
     min_faces: number(f.minFaces),
     max_faces: number(f.maxFaces),
     mode: f.mode,
+    kind: f.kind === "any" ? null : f.kind,
     totals: true,
     k: 60,
   };

@@ -4,6 +4,8 @@ import { api, urls } from "../api.js";
 import { h, icon, iconButton } from "../dom.js";
 import { boxStyle, tagPlaces } from "./gallery.js";
 import { bandOf, called, figures } from "./matches.js";
+import { ShotPlayer } from "./shot_player.js";
+import { clock, ShotStrip } from "./shot_strip.js";
 import { identified, ViewerFaces } from "./viewer_faces.js";
 
 export class Viewer {
@@ -18,7 +20,8 @@ export class Viewer {
     this.previous = iconButton("back", "Previous photo", () => this.turn(-1), { class: "icon-button turn previous" });
     this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
     this.frame = h("div", { class: "frame" });
-    this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next);
+    this.strip = new ShotStrip((second) => this.player?.play(second));
+    this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next, this.strip.element);
     this.side = new ViewerFaces({ act, close: () => this.dialog.close(), redraw: () => this.dialog.open && this.draw() });
     this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
       h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.open, this.download,
@@ -57,7 +60,8 @@ export class Viewer {
     const photo = this.hit?.photo;
     if (!photo) return;
     const { clientWidth, clientHeight } = this.stage;
-    const scale = Math.min((clientWidth - 16) / photo.width, (clientHeight - 16) / photo.height);
+    const room = photo.kind === "video" ? 72 : 16; // the strip is below a video
+    const scale = Math.min((clientWidth - 16) / photo.width, (clientHeight - room) / photo.height);
     this.size = [photo.width * scale, photo.height * scale];
     Object.assign(this.frame.style, { width: `${this.size[0]}px`, height: `${this.size[1]}px` });
     if (this.tags) this.placeTags();
@@ -69,12 +73,16 @@ export class Viewer {
     const { photo } = hit;
     const taken = photo.taken ? new Date(photo.taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "time unknown";
     this.title.textContent = photo.name;
-    this.about.textContent = `${taken} · ${photo.width} × ${photo.height} · ${photo.folder}`;
+    const times = photo.kind === "video" ? `${clock(photo.from)}-${clock(photo.to)} · ` : "";
+    this.about.textContent = `${times}${taken} · ${photo.width} × ${photo.height} · ${photo.folder}`;
     this.open.href = urls.file(photo);
     this.download.href = urls.download(photo);
     this.previous.disabled = this.source.index === 0;
     this.next.disabled = this.source.index >= this.source.hits().length - 1 && !this.source.hasMore?.();
     this.tags = null;
+    this.player = photo.kind === "video" ? new ShotPlayer(photo, (boxes) => this.move(boxes)) : null;
+    this.strip.element.replaceChildren();
+    if (this.player) this.strip.show(photo).catch(() => {});
     this.fit();
     this.faces(hit, []);
     api.photo(photo.id).then((details) => { if (this.hit === hit) this.faces(hit, details.faces); }).catch(() => {});
@@ -83,16 +91,36 @@ export class Viewer {
   faces(hit, known) {
     const { photo } = hit;
     const who = identified(hit, known, this.act.savedOf);
-    const image = this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
+    if (this.player) this.player.tracks = known.map((face) => face.track ?? []);
+    const image = this.player ? this.player.video : this.frame.querySelector("img")?.dataset.photo === photo.id ? this.frame.querySelector("img")
       : h("img", { src: urls.thumbnail(photo, 1600), alt: photo.name, "data-photo": photo.id });
     const targets = photo.faces.map((face, number) => this.target(hit, face, number, who[number]));
     this.tags = photo.faces.flatMap((face, number) => {
       const named = who[number];
-      return named ? [{ box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: figures(named) }, h("span", { class: "who" }, called(named))) }] : [];
+      return named ? [{ number, box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: figures(named) }, h("span", { class: "who" }, called(named))) }] : [];
     });
-    this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
+    this.targets = targets;
+    if (image.isConnected) { // a video that is taken out stops
+      [...this.frame.children].forEach((child) => child !== image && child.remove());
+      this.frame.append(...targets, ...this.tags.map((tag) => tag.element));
+    } else this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
     this.placeTags();
     this.side.show(hit, who, targets);
+  }
+
+  // Boxes and names follow the faces of a video; whoever is not seen has none.
+  move(boxes) {
+    if (!boxes.length || !this.tags) return;
+    boxes.forEach((box, number) => {
+      if (!this.targets[number]) return;
+      this.targets[number].hidden = !box;
+      if (box) Object.assign(this.targets[number].style, boxStyle(box, this.hit.photo));
+    });
+    for (const tag of this.tags) {
+      tag.element.hidden = !boxes[tag.number];
+      tag.box = boxes[tag.number] ?? tag.box;
+    }
+    this.placeTags();
   }
 
   placeTags() {

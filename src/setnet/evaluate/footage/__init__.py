@@ -1,0 +1,1 @@
+"""Video on footage composed of LFW pictures: its composition, the experiment and its table."""

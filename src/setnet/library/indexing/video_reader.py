@@ -1,0 +1,157 @@
+"""Reads video files part by part in worker processes, with limits for each part and for the whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+
+import numpy as np
+
+from setnet.errors import WorkerError
+from setnet.library.indexing.face_arrays import faces_from
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
+from setnet.library.store.content_hash import HASH_BYTES, content_hash
+from setnet.library.store.records import stored_face
+from setnet.library.store.shot_paths import shot_path
+from setnet.workers import Limits, Message, WorkerPool, invalid_reply
+
+_INT64 = 1 << 63
+_LONGEST = 1e6  # seconds of a video: longer times are nonsense
+_LONGEST_SIDE = 1 << 16
+_ROUNDED = 0.001  # seconds
+_MOST_PEOPLE = 10_000  # in a part
+_PART = 1 / 3  # of the time that a task may take, after which a part ends by itself
+_PATIENCE = 600.0  # seconds for a video of any length
+_PACE = 2.0  # seconds for each second of a video beyond that
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    shots: list[PhotoResult]
+    until: float
+    is_end: bool
+
+
+class VideoReader:
+    """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
+
+    def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
+        self._pool, self._dim, self._limits = pool, dim, limits
+        self.seconds = 0.0
+
+    def result(self, task: PhotoTask) -> PhotoResult:
+        """Return what was found in a video: its shots, or why there are none."""
+        path = os.fsdecode(task.path)
+        whole = PhotoResult(task.path)
+        try:
+            identify = Message("identify", {"path": path})
+            whole = self._pool.call(identify, lambda reply: _identified(task, reply))
+            if whole.reason is not None or whole.is_known:
+                return whole
+            return self._watched(whole, path)
+        except WorkerError as error:
+            with suppress(OSError):
+                info = os.stat(task.path)
+                whole = replace(whole, size=info.st_size, mtime_ns=info.st_mtime_ns)
+            return replace(whole, reason=str(error))
+
+    def _watched(self, whole: PhotoResult, path: str) -> PhotoResult:
+        """Return the shots of all parts; those before a part that failed are kept."""
+        shots: list[PhotoResult] = []
+        at, began, problem = 0.0, monotonic(), None
+        while problem is None:
+            fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
+            try:
+                part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
+            except WorkerError as error:
+                problem = str(error)
+                break
+            if isinstance(part, str):
+                problem = part
+                break
+            shots += part.shots
+            self.seconds += max(0.0, part.until - at)
+            if part.is_end:
+                break
+            if part.until <= at:
+                problem = "it does not go on"
+            at = part.until
+            if monotonic() - began > _PATIENCE + _PACE * at:
+                problem = "the rest would take too long"
+        if not shots:
+            return replace(whole, reason=problem or "holds no picture that can be decoded")
+        note = None if problem is None else f"only the first {at:.0f} s were read: {problem}"
+        return replace(whole, shots=tuple(shots), note=note)
+
+    def _parsed(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
+        if reply.fields.get("reason") is not None:
+            return reply.text("reason")
+        until = reply.number("until", 0, _LONGEST)
+        limits = reply.array("shots", np.float64, None, 4)
+        if not len(limits):
+            return _Part([], until, reply.flag("is_end"))
+        width, height = (reply.integer(name, 1, _LONGEST_SIDE) for name in ("width", "height"))
+        faces = faces_from(reply, self._dim)
+        rows = list(_rows(reply, len(faces)))
+        counts = limits[:, 3]
+        if len(faces) > _MOST_PEOPLE or (counts < 0).any() or counts.sum() != len(faces):
+            raise invalid_reply("people of no shot")
+        if (limits[:, :2] < 0).any() or (limits[:, 1] <= limits[:, 0]).any() or (limits > _LONGEST).any():
+            raise invalid_reply("shots that end before they begin")
+        if limits[0, 0] < at - _ROUNDED or (np.diff(limits[:, 0]) <= 0).any():
+            raise invalid_reply("shots that were seen before")
+        ends = np.cumsum(counts).astype(int).tolist()
+        found = []
+        for (start, stop, best, count), end in zip(limits.tolist(), ends, strict=True):
+            inside = range(end - int(count), end)
+            found.append(
+                replace(
+                    whole,
+                    path=shot_path(whole.path, start, stop),
+                    hash=content_hash(whole.hash + b"%.3f-%.3f" % (start, stop)),
+                    taken=None if whole.taken is None else whole.taken + start,
+                    width=width,
+                    height=height,
+                    faces=tuple(
+                        stored_face(ordinal, faces[i]).with_times(*rows[i])
+                        for ordinal, i in enumerate(inside)
+                    ),
+                    descriptors=np.stack([faces[i].descriptor for i in inside]) if count else None,
+                    start=start,
+                    stop=stop,
+                    best=best,
+                    video=whole.hash,
+                )
+            )
+        return _Part(found, until, reply.flag("is_end"))
+
+
+def _rows(reply: Message, count: int) -> Iterator[tuple[float, float, bytes]]:
+    """Yield when each person is best seen, for how long, and where."""
+    times = reply.array("times", np.float64, count, 3)
+    tracks = reply.array("tracks", np.float32, None, 5).astype("<f4")
+    place = 0
+    for at, seen, looks in times.tolist():
+        if not 0 <= looks <= len(tracks) - place or not 0 <= at <= _LONGEST or not 0 <= seen <= _LONGEST:
+            raise invalid_reply("a track of no person")
+        yield at, seen, tracks[place : place + int(looks)].tobytes()
+        place += int(looks)
+
+
+def _identified(task: PhotoTask, reply: Message) -> PhotoResult:
+    taken = reply.fields.get("taken")
+    found = PhotoResult(
+        task.path,
+        reply.integer("size", 0, _INT64 - 1),
+        reply.integer("mtime_ns", -_INT64, _INT64 - 1),
+        reply.data("hash"),
+        taken=None if taken is None else reply.number("taken", -62_135_596_800, 253_402_300_799),
+        reason=None if reply.fields.get("reason") is None else reply.text("reason"),
+    )
+    if found.reason is None and len(found.hash) != HASH_BYTES:
+        raise invalid_reply("a wrong hash")
+    return replace(found, is_known=found.reason is None and found.hash in task.known)

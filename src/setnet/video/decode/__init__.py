@@ -1,0 +1,1 @@
+"""Reads video files: packets and pictures with their times, and what a file says of itself."""

@@ -1,0 +1,57 @@
+"""Decides at which looks faces are looked for, and does it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from setnet.faces import FaceSettings, faces_of
+from setnet.video.look import Look
+from setnet.video.people.sighting import Sighting
+from setnet.video.shots.limits import CUT
+from setnet.video.shots.signature import Signature
+
+USUAL = 1.0  # seconds between looks for faces
+_SOON = 0.75  # after a cut or when somebody came or went
+_SELDOM = 2.0  # while the same people stay
+_UNCHANGED = 0.012  # distance of pictures in which nothing has changed
+_SIDE = 960  # pixels of the longest side that is searched
+
+
+def video_settings(settings: FaceSettings) -> FaceSettings:
+    """Return the settings for pictures of videos: there are many, so they are smaller and searched faster.
+
+    A detector that was chosen by the user stays.
+    """
+    detector = "cascade" if settings.detector == FaceSettings().detector else settings.detector
+    return replace(settings, detector=detector, longest_side=min(settings.longest_side, _SIDE))
+
+
+class FaceLooks:
+    """The faces seen so far; `seen` has a list of sightings for each look at which faces were looked for."""
+
+    def __init__(self, settings: FaceSettings) -> None:
+        self._settings = video_settings(settings)
+        self._last: Signature | None = None
+        self._wait = 0.0
+        self.seen: list[tuple[float, list[Sighting]]] = []
+        self.count = 0
+
+    def take(self, look: Look, signature: Signature) -> None:
+        """Look for faces if it is time to, or repeat the last finding where the picture is the same."""
+        if self._last is not None:
+            changed, (last, seen) = signature.distance(self._last), self.seen[-1]
+            if changed < CUT and look.time - last < self._wait - 0.05:
+                return
+            if changed < _UNCHANGED:  # the same people at the same place
+                self.seen.append((look.time, [replace(s, time=look.time) for s in seen]))
+                return
+        faces = faces_of(look.pixels, self._settings)
+        self.count += 1
+        before = len(self.seen[-1][1]) if self.seen else -1
+        is_new = self._last is None or signature.distance(self._last) > CUT
+        self.seen.append((look.time, [Sighting(look.time, face) for face in faces]))
+        if is_new or len(faces) != before:
+            self._wait = _SOON
+        else:
+            self._wait = min(_SELDOM, 2 * self._wait)
+        self._last = signature

@@ -1,0 +1,1 @@
+"""Where one shot ends and the next begins."""

@@ -1,0 +1,148 @@
+"""Libraries of version 6, without shots: brought up to date in one transaction, or read as they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from invented_photos import face_of
+from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library.store.shot_paths import shot_path
+from setnet.library.store.tables import row_sums, schema
+from setnet.library.store.tables.shot_tables import TABLES
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+BEFORE = {table: columns for table, columns in row_sums.COLUMNS.items() if table not in TABLES}
+VIDEO = b"/invented/party.mp4"
+
+
+@pytest.fixture
+def last(tmp_path: Path) -> Path:
+    """A library of version 6 of the database."""
+    shutil.unpack_archive(FIXTURES / "library_v6.zip", tmp_path)
+    return tmp_path / "library"
+
+
+def rows(library: Path) -> dict[str, list[Any]]:
+    db = sqlite3.connect(f"{(library / 'library.db').as_uri()}?immutable=1", uri=True)
+    try:
+        return {
+            table: sorted(db.execute(f"SELECT {', '.join(names.split())} FROM {table}"), key=repr)
+            for table, names in BEFORE.items()
+        }
+    finally:
+        db.close()
+
+
+def shot(start: float, stop: float, *people: int) -> PhotoResult:
+    """Return a shot of an invented video with these people."""
+    quality = json.dumps({"size": 90.0, "score": 0.9})
+    track = np.array([[start, 0, 0, 80, 100]], "<f4").tobytes()
+    faces = [
+        StoredFace(i, 100.0 * i, 50, 100.0 * i + 80, 150, 0.9, bytes(40), quality, start, 1.5, track)
+        for i in range(len(people))
+    ]
+    return PhotoResult(
+        shot_path(VIDEO, start, stop),
+        size=1,
+        mtime_ns=5,
+        hash=bytes([int(start)]) * 16,
+        width=320,
+        height=180,
+        faces=tuple(faces),
+        descriptors=np.stack([face_of(person) for person in people]) if people else None,
+        start=start,
+        stop=stop,
+        best=start,
+        video=b"v" * 16,
+    )
+
+
+def store(library: Library, *shots: PhotoResult) -> None:
+    with library._writing() as index:
+        PhotoWriter(library._database, index).store(shots)
+
+
+def test_everything_is_kept_and_shots_can_follow(last: Path) -> None:
+    before = rows(last)
+    assert before["group_members"]
+    with Library.open(last) as library:
+        assert library.check() == []
+        assert library.catalog.counts().shots == 0
+        assert {photo.kind for photo in library.catalog.all_photos()} == {"photo"}
+    assert rows(last) == before
+    with Library.open(last) as library:
+        store(library, shot(0, 2, 1, 2), shot(2, 4, 3))
+        assert [s.start for s in library.catalog.shots_of(VIDEO)] == [0, 2]
+        assert library.catalog.known_files()[VIDEO].hash == b"v" * 16
+        library.discover()
+        assert library.check() == []
+        version = library._database.connection.execute("PRAGMA user_version").fetchone()[0]
+        assert version == len(schema.MIGRATIONS)
+
+
+def test_an_upgrade_that_is_killed_leaves_the_library_as_it_was(
+    last: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, apply = (last / "library.db").read_bytes(), schema.apply
+
+    def killed(db: sqlite3.Connection, version: int, until: int) -> None:
+        apply(db, version, until)
+        os._exit(9)
+
+    child = os.fork()
+    if child == 0:
+        monkeypatch.setattr(schema, "apply", killed)
+        Library.open(last)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (last / "library.db").read_bytes() == before
+    with Library.open(last) as library:
+        assert library.check() == []
+
+
+def test_one_that_cannot_be_written_has_no_shots(last: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = {path: path.read_bytes() for path in last.rglob("*") if path.is_file()}
+    with Library.open(last) as library:
+        assert library.check() == []
+        assert library.catalog.counts().shots == 0
+        assert len(list(library.catalog.all_photos())) == 4
+        assert library.catalog.shots_of(VIDEO) == []
+    assert {path: path.read_bytes() for path in last.rglob("*") if path.is_file()} == before
+
+
+def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_repair(last: Path) -> None:
+    with Library.open(last) as library:
+        store(library, shot(0, 2, 1), shot(2, 4, 3))
+    with sqlite3.connect(last / "library.db") as db:
+        row_sums.register(db)
+        db.execute("DROP TRIGGER shots_delete")
+        db.execute("DELETE FROM shots WHERE start = 2")
+    with Library.open(last) as library:
+        assert library.check() != []
+    Library.repair(last)
+    with Library.open(last) as library:
+        assert library.check() == []
+        assert library.catalog.shots_of(VIDEO) == []  # until a run reads the video again
+        assert library.catalog.known_files()[VIDEO].state == "adding"
+        assert len(list(library.catalog.all_photos())) == 4
+
+
+def test_a_backup_has_the_shots(last: Path, tmp_path: Path) -> None:
+    with Library.open(last) as library:
+        store(library, shot(0, 2, 1), shot(2, 4, 3))
+        library.backup(tmp_path / "backup")
+    with Library.open(tmp_path / "backup") as copy:
+        faces = [s.faces[0] for s in copy.catalog.shots_of(VIDEO)]
+        assert [(face.at, face.seen, face.track.shape) for face in faces] == [
+            (0, 1.5, (1, 5)),
+            (2, 1.5, (1, 5)),
+        ]

@@ -1,0 +1,35 @@
+"""Packets: which of them no other picture needs."""
+
+from __future__ import annotations
+
+import pytest
+
+from setnet.video.decode.packets import Packet, PacketGroup, _is_disposable
+
+
+@pytest.mark.parametrize(
+    ("codec", "headers", "is_disposable"),
+    [
+        ("h264", (0x06, 0x41), False),  # information, then a slice that others refer to
+        ("h264", (0x01,), True),
+        ("h264", (0x67, 0x68, 0x65), False),  # parameters, then a key picture
+        ("hevc", (0x00,), True),  # TRAIL_N
+        ("hevc", (0x02,), False),  # TRAIL_R
+        ("hevc", (0x40, 0x26), False),  # parameters, then a key picture
+        ("h264", (), False),
+    ],
+)
+def test_the_first_slice_tells_whether_others_need_it(
+    codec: str, headers: tuple[int, ...], is_disposable: bool
+) -> None:
+    data = b"".join(b"\0\0\0\1" + bytes([header, 1, 2, 3]) for header in headers)
+    assert _is_disposable(data, codec) is is_disposable
+
+
+def test_of_a_group_only_what_is_needed_is_decoded() -> None:
+    key = Packet(1.0, b"k" * 100, False)
+    others = [Packet(0.9, b"l", False), Packet(1.2, b"p", False), Packet(1.1, b"b", True)]
+    group = PacketGroup(key, others)
+    assert [packet.data[:1] for packet in group.needed] == [b"k", b"p"]
+    assert group.seconds == pytest.approx(0.2)
+    assert group.motion == pytest.approx(0.01)

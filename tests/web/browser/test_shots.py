@@ -1,0 +1,48 @@
+"""Shots on the page: two people are found in one, and it plays from the right second."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.browser.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
+expect = sync_api.expect
+
+pytestmark = pytest.mark.xdist_group("web-browser")
+
+
+def test_two_people_are_found_in_a_shot_that_plays_from_its_second(
+    filmed: Path,
+    tmp_path: Path,
+    start_server: Callable[..., Any],
+    new_page: Callable[..., Page],
+    portraits: dict[str, Path],
+) -> None:
+    with start_server(filmed, tmp_path / "sets") as server:
+        surface = new_page(server.url, "desktop")
+        page = surface.open()
+        surface.add(portraits["P001"], portraits["P003"])
+        best = page.locator(".group .tile").first
+        expect(best.locator(".film")).to_have_text("00:03")
+        best.hover()
+        expect(best.locator(".sprite")).to_have_attribute("style", re.compile("sprite"))
+
+        best.locator(".open").click()
+        video = page.locator("#viewer video")
+        page.wait_for_function("document.querySelector('#viewer video')?.currentTime >= 2.9")
+        assert video.evaluate("video => video.currentTime") < 6.5
+        expect(page.locator("#viewer .target:visible")).to_have_count(2)
+        expect(page.locator("#viewer .strip button")).to_have_count(2)
+
+        page.locator("#viewer .strip button").first.click()  # the shot before
+        page.wait_for_function("document.querySelector('#viewer video').currentTime < 2.5")
+        expect(page.locator("#viewer .target:visible")).to_have_count(0)
+        assert surface.serious_findings() == []
+        assert surface.faults == []
