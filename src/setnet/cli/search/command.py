@@ -149,7 +149,7 @@ def search(
 def _refuse_with_videos(kind: str | None, *others: object) -> None:
     if kind == "photo" or any(others):
         raise InvalidInputError(
-            "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to and --link-to"
+            "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, --link-to"
         )
 
 
