@@ -1,0 +1,2 @@
+from .cluster_index import ClusterIndex as ClusterIndex
+from .results import Hits as Hits
