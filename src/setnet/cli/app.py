@@ -35,6 +35,7 @@ COMMANDS: dict[str, str] = {
     "models": "List the detector and descriptor models and check their hashes; add others.",
     "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
     "immich": "Search the photos of an Immich server by several of its people at once.",
+    "cluster": "Keep and search a library's faces on many machines.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
@@ -44,7 +45,7 @@ COMMANDS: dict[str, str] = {
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich")
-_ROOMS = ("collect", "demo", "people")  # folders of their own
+_ROOMS = ("cluster", "collect", "demo", "people")  # folders of their own
 
 
 def command(name: str) -> Any:

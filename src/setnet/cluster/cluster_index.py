@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,10 @@ from setnet.index import (
     chosen_head,
 )
 from setnet.sets import ELEMENT_LOGISTIC, Logistic
-from setnet.workers import Message
+from setnet.workers import Limits, Message, Service
+
+if TYPE_CHECKING:
+    from setnet.cluster.engine.dask_engine import TaskPool
 
 DEADLINE = 10.0  # seconds
 REPLICAS = 2
@@ -60,9 +63,15 @@ class ClusterIndex(ClusterWriting):
     >>> index.close()
     """
 
-    def __init__(self, path: Path, engine: Engine | None = None, deadline: float = DEADLINE) -> None:
+    def __init__(
+        self,
+        path: Path,
+        engine: Engine | None = None,
+        deadline: float = DEADLINE,
+        unpublished: bool = False,
+    ) -> None:
         """Use `create` or `open` instead."""
-        self.path = path
+        self.path, self._unpublished = path, unpublished
         file = ClusterFile.read(path)
         self._asker = Asker(engine or InProcessEngine(path), deadline)
         self._settings = Settings.of_json(file.settings)
@@ -112,13 +121,21 @@ class ClusterIndex(ClusterWriting):
             return cls(root)
 
     @classmethod
-    def open(cls, path: str | Path, engine: Engine | None = None, deadline: float = DEADLINE) -> Self:
+    def open(
+        cls,
+        path: str | Path,
+        engine: Engine | None = None,
+        *,
+        deadline: float = DEADLINE,
+        unpublished: bool = False,
+    ) -> Self:
         """Open a cluster; without an engine, its shards are read and written in this process.
 
-        ``deadline`` is how many seconds a shard may take to answer.
+        ``deadline`` is how many seconds a shard may take to answer. With ``unpublished``, `in` and `elements`
+        see what is not yet published too, as whoever writes needs; searches never do.
         """
         with storage_errors(Path(path)):
-            return cls(Path(path), engine, deadline)
+            return cls(Path(path), engine, deadline, unpublished)
 
     def close(self) -> None:
         """Give up all connections and files."""
@@ -134,6 +151,11 @@ class ClusterIndex(ClusterWriting):
     def engine(self) -> Engine:
         """What serves the shards."""
         return self._asker.engine
+
+    def task_pool(self, service: Service, limits: Limits | None = None) -> TaskPool | None:
+        """Return a pool that runs a service's tasks on all machines; None when there is only this process."""
+        pool: Callable[..., TaskPool] | None = getattr(self.engine, "pool", None)
+        return None if pool is None else pool(service, limits)
 
     @property
     def shape(self) -> Shape:
@@ -222,6 +244,8 @@ class ClusterIndex(ClusterWriting):
 
     @own_errors
     def __contains__(self, item: object) -> bool:
+        if self._unpublished and isinstance(item, str):
+            return not self._written(item, "missing", ids=[item]).fields["ids"]
         view = self._view()
         if not isinstance(item, str) or not view.published.versions:
             return False
@@ -231,6 +255,8 @@ class ClusterIndex(ClusterWriting):
     @own_errors
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item as stored."""
+        if self._unpublished:
+            return self._written(item, "written", id=item).arrays["elements"]
         view = self._view()
         if not view.published.versions:
             raise InvalidInputError(f"id {item!r} is not in the index")
@@ -275,6 +301,12 @@ class ClusterIndex(ClusterWriting):
         replies = self._all("check", shards=file.shards)
         problems = [problem for reply in replies for problem in reply.fields["problems"]]
         return Report(not problems, problems)
+
+    def _written(self, item: str, name: str, **fields: Any) -> Message:
+        """Return what the writer of an item's shard says of it."""
+        file = ClusterFile.read(self.path)
+        shard = shard_of(item, file.shards)
+        return self._asker.change(shard, Message(name, {"epoch": file.epoch, "shard": shard, **fields}))
 
     def _one(self, view: View, shard: int, name: str, **fields: Any) -> Message:
         replies, _ = self._asker.ask({shard: Message(name, {**view.address(shard), **fields})})

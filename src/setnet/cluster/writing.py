@@ -110,11 +110,13 @@ class ClusterWriting:
 
     @own_errors
     def compact(self) -> None:
-        """Merge the segments of all shards and take deleted items off the disk.
+        """Merge the segments of all shards, publish, and take deleted items off the disk for good.
 
-        Published versions keep what they hold until later ones replace them.
+        Earlier versions go with them: a search under way in that moment may have to be repeated.
         """
         self._change_all(Message("compact"))
+        self.publish()
+        published.drop_old(EpochFolder(self.path, ClusterFile.read(self.path).epoch), kept=1)
 
     @own_errors
     def publish(self) -> int:

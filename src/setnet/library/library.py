@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
+from setnet.library.files import publish
 from setnet.library.library_groups import LibraryGroups
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
@@ -59,12 +60,17 @@ class Library(LibraryGroups):
 
     @classmethod
     def create(
-        cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
+        cls,
+        path: str | Path,
+        settings: FaceSettings | None = None,
+        *,
+        beside_others: bool = False,
+        shards: int | None = None,
     ) -> Library:
-        """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
+        """Create an empty library in a new or empty folder; `beside_others`: in any; `shards`: as a cluster."""
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
-            creation.create_files(place, settings, beside_others=beside_others)
+            creation.create_files(place, settings, beside_others=beside_others, shards=shards)
             return cls(place)
 
     @classmethod
@@ -107,6 +113,7 @@ class Library(LibraryGroups):
         from setnet.library.maintenance.repair import repair
 
         place = library_place(path)
+        creation.refuse_cluster(place, "repaired in one piece")
         with storage_errors(place, "cannot repair: "):
             done = repair(place, revive=revive)
             with Library.open(place) as repaired:
@@ -122,6 +129,7 @@ class Library(LibraryGroups):
         """
         from setnet.library.maintenance.backup import back_up
 
+        creation.refuse_cluster(self.path, "backed up in one piece")
         return back_up(self._database, self.set_index, library_place(to))
 
     @staticmethod
@@ -196,6 +204,7 @@ class Library(LibraryGroups):
                 limits=limits,
             )
             report = run.over(roots, [absolute(self.path)])
+            publish(index)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
                 report = replace(report, interrupted=grouped.interrupted)
@@ -220,6 +229,7 @@ class Library(LibraryGroups):
         from setnet.library.redescription.run import redescribe
 
         with Library.open(path) as library:
+            creation.refuse_cluster(library.path, "described anew")
             return redescribe(library, descriptor, **options)
 
     @own_errors

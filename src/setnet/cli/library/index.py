@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_json, say
-from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
+from setnet.cli.shared_options import (
+    ClusterOption,
+    JsonOption,
+    LibraryOption,
+    library_or_cluster,
+    make_app,
+)
 
 if TYPE_CHECKING:
     from setnet.library import IndexReport, Library
@@ -29,6 +35,7 @@ def index(
         ),
     ] = None,
     library: LibraryOption = None,
+    cluster: ClusterOption = None,
     detector: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +90,7 @@ def index(
     from setnet.library import Library, default_library, existing
 
     existing(photos or ())  # a mistyped folder must not leave an empty library behind
-    place = library or default_library()
+    place = library_or_cluster(library, cluster) or default_library()
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     chosen = {name: value for name, value in options.items() if value is not None}
     if redescribe:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_json, print_table, say
-from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.shared_options import (
+    ClusterOption,
+    JsonOption,
+    LibraryOption,
+    library_or_cluster,
+    make_app,
+    open_library,
+)
 
 if TYPE_CHECKING:
     from setnet.library import Answer, GroupTotal, PhotoHit
@@ -70,6 +77,7 @@ def search(
         Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
     ] = None,
     library: LibraryOption = None,
+    cluster: ClusterOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
@@ -91,7 +99,7 @@ def search(
         totals=True,
         conditions=Conditions.parse(after, before, folder, faces),
     )
-    with open_library(library) as opened:
+    with open_library(library_or_cluster(library, cluster)) as opened:
         answer = opened.find(query)
     for warning in answer.warnings:
         say(f"note: {warning}")

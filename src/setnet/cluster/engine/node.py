@@ -156,6 +156,10 @@ class Node:
         with self._writer(call) as writer:
             return Message("done", {"ids": writer.missing(call.fields["ids"])})
 
+    def _do_written(self, call: Message) -> Message:
+        with self._writer(call) as writer:
+            return Message("done", {}, {"elements": writer.elements(call.fields["id"])})
+
     def _do_delete(self, call: Message) -> Message:
         with self._writer(call) as writer:
             writer.delete(call.fields["ids"])

@@ -54,7 +54,7 @@ def publish(folder: EpochFolder, versions: Sequence[Version]) -> Published:
         made = Published(before.number + 1, newest)
         data = json.dumps([asdict(version) for version in newest]).encode()
         if create_once(_path(folder, made.number), data):
-            _drop_old(folder)
+            drop_old(folder)
             return made
 
 
@@ -84,12 +84,14 @@ def _read(folder: EpochFolder, number: int) -> Published:
         raise StorageError(f"{path} is damaged ({error!r}): delete it, then publish again") from None
 
 
-def _drop_old(folder: EpochFolder) -> None:
-    """Delete lists and versions that no search can still ask for; those not yet listed are later ones."""
+def drop_old(folder: EpochFolder, kept: int = KEPT) -> None:
+    """Delete all but the latest lists and their versions; versions not yet listed are later ones."""
     numbers = _numbers(folder)
-    for number in numbers[:-KEPT]:
+    if not numbers:
+        return
+    for number in numbers[:-kept]:
         _path(folder, number).unlink(missing_ok=True)
-    for shard, version in enumerate(_read(folder, numbers[-KEPT:][0]).versions):
+    for shard, version in enumerate(_read(folder, numbers[-kept:][0]).versions):
         versions = folder.shard(shard) / "versions"
         for name in os.listdir(versions):
             if name.lstrip(".") < version.name:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from setnet.cluster.storage import fence
 from setnet.cluster.storage.cluster_file import ClusterFile, create_once
@@ -61,6 +62,10 @@ class ShardWriter:
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Return those ids that are not stored."""
         return [name for name in ids if name not in self._index]
+
+    def elements(self, item: str) -> NDArray[np.float32]:
+        """Return the elements of an item, published or not."""
+        return self._index.elements(item)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; those that are not stored are left out."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from setnet.cluster import ClusterIndex
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
@@ -38,14 +39,23 @@ class PhotoReader:
         Number of processes; 0 works in this process (no protection against a crash).
     limits
         Time and memory that one photo may take.
+    index
+        Where the photos' faces go: if it is a cluster that runs, its machines read the photos.
     """
 
-    def __init__(self, settings: FaceSettings, workers: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        settings: FaceSettings,
+        workers: int,
+        limits: Limits | None = None,
+        index: object = None,
+    ) -> None:
         from setnet.faces import model_entry
 
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
-        self._pool = WorkerPool(service, workers, limits, ahead=1)
+        shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
+        self._pool = shared or WorkerPool(service, workers, limits, ahead=1)
 
     def __enter__(self) -> PhotoReader:
         return self

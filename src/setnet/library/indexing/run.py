@@ -124,7 +124,8 @@ class IndexRun:
             return
         since = monotonic()
         redo: list[PhotoTask] = []
-        with PhotoReader(self._settings, min(self._workers, len(work)), self._limits) as reader:
+        workers = min(self._workers, len(work))
+        with PhotoReader(self._settings, workers, self._limits, self._index) as reader:
             try:
                 for result in self._results(reader, work, redo):
                     self._take(result, redo)
