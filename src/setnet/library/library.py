@@ -67,7 +67,7 @@ class Library(LibraryGroups):
         beside_others: bool = False,
         shards: int | None = None,
     ) -> Library:
-        """Create an empty library in a new or empty folder; `beside_others`: in any; `shards`: as a cluster."""
+        """Create an empty library in a new or empty folder; `beside_others`: any; `shards`: as a cluster."""
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
             creation.create_files(place, settings, beside_others=beside_others, shards=shards)
