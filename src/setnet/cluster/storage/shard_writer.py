@@ -18,7 +18,7 @@ from setnet.cluster.storage.cluster_file import ClusterFile, create_once
 from setnet.cluster.storage.places import EpochFolder
 from setnet.cluster.storage.published import Version
 from setnet.durable import storage_errors
-from setnet.errors import FencedError, StorageError
+from setnet.errors import FencedError, SetNetError, StorageError
 from setnet.index import SetIndex
 from setnet.system import sync_folder
 
@@ -61,11 +61,13 @@ class ShardWriter:
 
     def missing(self, ids: Sequence[str]) -> list[str]:
         """Return those ids that are not stored."""
-        return [name for name in ids if name not in self._index]
+        with self._while_mine():
+            return [name for name in ids if name not in self._index]
 
     def elements(self, item: str) -> NDArray[np.float32]:
         """Return the elements of an item, published or not."""
-        return self._index.elements(item)
+        with self._while_mine():
+            return self._index.elements(item)
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete items; those that are not stored are left out."""
@@ -89,7 +91,8 @@ class ShardWriter:
             versions = self.path / "versions"
             versions.mkdir(mode=0o700, exist_ok=True)
             name = f"{self.number:06d}-{1 + _count(versions, self.number):06d}"
-            self._version = Version(name, copy_by_links(self._index, versions / name))
+            with self._while_mine():
+                self._version = Version(name, copy_by_links(self._index, versions / name))
             self._changed = False
         self._require_mine()
         return self._version
@@ -103,8 +106,18 @@ class ShardWriter:
     def _acknowledging(self) -> Iterator[None]:
         """Run a change; leave without an error only if it counts."""
         self._changed = True
-        yield
+        with self._while_mine():
+            yield
         self._require_mine()
+
+    @contextmanager
+    def _while_mine(self) -> Iterator[None]:
+        """Run a block; what fails because another took over and removed the folder is a `FencedError`."""
+        try:
+            yield
+        except SetNetError:
+            self._require_mine()
+            raise
 
     def _require_mine(self) -> None:
         with storage_errors(self.path):
@@ -157,6 +170,7 @@ def copy_by_links(index: SetIndex, to: Path) -> int:
     """Copy an index by links to a folder that appears when it is complete; return its number of items."""
     draft = to.with_name(f".{to.name}")
     shutil.rmtree(draft, ignore_errors=True)  # what a killed attempt left
+    draft.mkdir(mode=0o700)
     done = index.backup(draft, link=True)
     os.rename(draft, to)
     sync_folder(to.parent)
