@@ -32,7 +32,10 @@ def rows(seed: int, count: int, first: int) -> np.ndarray[tuple[int, ...], np.dt
     """Return unit vectors that use half of the dimensions, from ``first`` on."""
     found = np.zeros((count, DIM), np.float32)
     found[:, first : first + DIM // 2] = np.random.default_rng(seed).normal(size=(count, DIM // 2))
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
+    unit: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = found / np.linalg.norm(
+        found, axis=1, keepdims=True
+    )
+    return unit
 
 
 QUERIES = rows(2, 10, 0)
