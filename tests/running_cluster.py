@@ -49,7 +49,8 @@ class RunningCluster:
 
     def _run(self, *command: str) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "setnet", "cluster", command[0], str(self.root), *command[1:]]
-        return subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        with open(self.root.parent / "processes.log", "ab") as log:
+            return subprocess.Popen(words, stderr=log)
 
     def wait_for(self, workers: int) -> None:
         """Wait until the head knows so many workers."""

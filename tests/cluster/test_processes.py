@@ -188,8 +188,10 @@ def test_a_cluster_under_load_survives_kills_and_freezes(tmp_path: Path) -> None
         while time.monotonic() < end and not wrong:
             time.sleep(dice.uniform(1.0, 6.0))
             counts["faults"] += 1
-            living = [worker for worker in running.workers if worker.poll() is None]
-            victim = dice.choice(living)
+            running.workers = [worker for worker in running.workers if worker.poll() is None]
+            for _ in range(3 - len(running.workers)):  # one that began while the head was away has given up
+                running.start_worker()
+            victim = dice.choice(running.workers)
             fault = dice.choice(["freeze", "freeze", "kill", "kill", "head", "frozen head"])
             if fault == "freeze":
                 freeze(victim)
@@ -210,7 +212,7 @@ def test_a_cluster_under_load_survives_kills_and_freezes(tmp_path: Path) -> None
         for thread in threads:
             thread.join()
         assert not wrong, wrong
-        running.wait_for(3)
+        running.wait_for(len(running.processes) - 1)
         with running.client(deadline=60.0) as index:
             for i in range(len(trial.expected)):
                 trial.search(index, i)

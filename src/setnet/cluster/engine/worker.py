@@ -82,9 +82,9 @@ async def _serve(
             )
             worker.handlers[HANDLER] = ask
             await worker
-        except (OSError, TimeoutError) as error:
+        except (OSError, TimeoutError, RuntimeError) as error:  # some are wrapped by the engine
             if not joined:
-                raise _refused(head, error) from None
+                raise _refused(head, error.__cause__ or error) from None
         except ClusterError:
             if not joined:
                 raise
@@ -104,7 +104,7 @@ def answered(node: Node, payload: bytes) -> bytes:
     return packed(node.answer(unpacked(payload, LARGEST, LARGEST_HEADER)))
 
 
-def _refused(head: HeadFile, error: Exception) -> ClusterError:
+def _refused(head: HeadFile, error: BaseException) -> ClusterError:
     return ClusterError(
         f"the head at {head.address} cannot be reached or refuses this cluster's key ({error}): see that it "
         "runs (`setnet cluster status`), or start it again"
