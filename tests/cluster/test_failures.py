@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
@@ -256,3 +257,22 @@ def test_an_empty_cluster_has_no_hits(tmp_path: Path) -> None:
         assert index.publish() == 0
         assert index.search(ROWS) == []
         assert len(index) == 0
+
+
+def test_a_full_disk_on_one_machine_is_named_and_loses_nothing(
+    index: ClusterIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errno
+
+    from setnet.index import SetIndex
+
+    def full(self: SetIndex, *_: object) -> None:
+        raise StorageError(f"{self.path}: {os.strerror(errno.ENOSPC)}")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SetIndex, "add", full)
+        with pytest.raises(StorageError, match=r"shard-000\d.*No space left"):
+            index.add(["more"], ROWS[:1], [1])
+    assert index.publish() == 8
+    index.add(["more"], ROWS[:1], [1])
+    assert index.publish() == 9
