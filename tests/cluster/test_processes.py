@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +146,33 @@ def test_a_process_with_another_key_or_version_is_refused(tmp_path: Path) -> Non
         head.write_text(text.replace('"cluster": "', '"cluster": "x'))
         with pytest.raises(ClusterError, match="serves another cluster"):
             open_cluster(running.root)
+    finally:
+        running.stop()
+
+
+@pytest.mark.soak
+def test_a_killed_worker_costs_its_photos_time_alone(tmp_path: Path, compose: Callable[..., None]) -> None:
+    from setnet.library import IndexProgress, Library
+
+    for i in range(8):
+        compose(tmp_path / "photos" / f"{i}.jpg", ("P001", "P003"), tile=1 + i)
+    place = tmp_path / "library"
+    Library.create(place, shards=2).close()
+    running = RunningCluster(place / "index")
+
+    def kill_one(progress: IndexProgress) -> None:
+        if progress.stage == "finding faces" and progress.done == 2 and len(running.workers) == 2:
+            running.workers[0].kill()
+            running.workers.pop(0).wait()
+
+    try:
+        running.start(2)
+        with Library.open(place) as library:
+            report = library.index([tmp_path / "photos"], progress=kill_one)
+            assert len(running.workers) == 1
+            assert (report.added, report.failed) == (8, ())
+            assert library.check() == []
+            assert len(library.set_index) == 8
     finally:
         running.stop()
 

@@ -9,7 +9,7 @@ import pytest
 
 import invented_photos
 from command_line import answered, called
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, LockedError
 from setnet.library import Library
 
 PHOTOS = {f"{i}.jpg": [i % 3, 3 + i % 4, 7 + i % 2][: 1 + i % 3] for i in range(24)}
@@ -58,6 +58,10 @@ def test_what_needs_one_index_is_refused(both: tuple[Library, Library], tmp_path
         many.backup(tmp_path / "copy")
     with pytest.raises(InvalidInputError, match="is a cluster"):
         Library.repair(many.path)
+    with pytest.raises(InvalidInputError, match="shared with a group"):
+        many.set_group_readable(True)
+    with many.locked(), pytest.raises(LockedError, match="being written"):
+        invented_photos.store(many, PHOTOS)
     with pytest.raises(InvalidInputError, match="is a cluster"):
         Library.redescribe(many.path)
 

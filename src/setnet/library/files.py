@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, cast
@@ -91,7 +91,9 @@ class LibraryFiles:
     def _writing(self) -> Iterator[SetIndex]:
         with storage_errors(self.path):
             restrict_with_notice(self.path, group_readable=self.group_readable)
-        with _open_index(self.path) as index:
+        # an index is locked by whoever has it open for writing, a cluster by nobody
+        alone = self.locked() if is_cluster(self.path / INDEX) else nullcontext()
+        with alone, _open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
             publish(index)

@@ -112,8 +112,7 @@ class Library(LibraryGroups):
         """
         from setnet.library.maintenance.repair import repair
 
-        place = library_place(path)
-        creation.refuse_cluster(place, "repaired in one piece")
+        creation.refuse_cluster(place := library_place(path), "repaired in one piece")
         with storage_errors(place, "cannot repair: "):
             done = repair(place, revive=revive)
             with Library.open(place) as repaired:
@@ -149,6 +148,8 @@ class Library(LibraryGroups):
     @own_errors
     def set_group_readable(self, value: bool) -> None:
         """Let the files' group read the library, or nobody but their owner; all files follow at once."""
+        if value:  # a cluster's key is its owner's alone
+            creation.refuse_cluster(self.path, "shared with a group")
         with self._database.writing() as db:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
