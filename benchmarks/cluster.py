@@ -34,7 +34,7 @@ from performance_page import machine, write_section
 from running_cluster import RunningCluster
 from setnet import Library, SetIndex
 from setnet.cluster import ClusterIndex
-from setnet.index import Hit
+from setnet.index import Contents, Hit, mean_of
 
 K, PEOPLE = 100, 2
 TICK = os.sysconf("SC_CLK_TCK")
@@ -97,26 +97,27 @@ def throughput(way: Way, queries: Sequence[Any], clients: int) -> str:
     return f"| {way.name} | {len(queries) / seconds:.0f} | {1000 * used / len(queries):.1f} |"
 
 
-def filled(source: SetIndex, path: Path, shards: int) -> ClusterIndex:
-    """Return a cluster with the items of an index, its shards merged as that one's."""
-    contents = source.contents()
-    cluster = ClusterIndex.create(path, shards=shards, dim=source.shape.dim, head="none")
+def fill(index: SetIndex | ClusterIndex, contents: Contents) -> None:
+    """Add all items to an index or a cluster, and merge its segments."""
     starts = np.concatenate([[0], np.cumsum(contents.counts)])
     for at in range(0, len(contents.ids), worlds.BATCH):
         to = min(at + worlds.BATCH, len(contents.ids))
         rows = contents.elements[starts[at] : starts[to]]
-        cluster.add(contents.ids[at:to], rows, contents.counts[at:to])
-    cluster.compact()
-    return cluster
+        index.add(contents.ids[at:to], rows, contents.counts[at:to])
+    index.compact()
 
 
 def searching(folder: Path, items: int, count: int, shards: int, workers: int) -> list[str]:
     world = worlds.make(folder, items)
     queries = world.queries(PEOPLE, count, 11)[0]
-    with SetIndex.open(world.path) as one:
-        one.compact()
+    with SetIndex.open(world.path, read_only=True) as source:
+        contents = source.contents()
+    settings: dict[str, Any] = {"dim": worlds.DIM, "head": "none", "code_centre": mean_of(contents.elements)}
+    with SetIndex.create(folder / "one", **settings) as one:
+        fill(one, contents)
         running = RunningCluster(folder / "cluster")
-        with filled(one, running.root, shards) as here:
+        with ClusterIndex.create(running.root, shards=shards, **settings) as here:
+            fill(here, contents)
             try:
                 running.start(workers)
                 with running.client() as there:

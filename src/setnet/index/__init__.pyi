@@ -26,6 +26,7 @@ from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
 from .search.options import MoreOptions as MoreOptions
 from .search.options import SearchOptions as SearchOptions
+from .search.query import ItemsLike as ItemsLike
 from .search.query import QueryLike as QueryLike
 from .search.query import VectorsLike as VectorsLike
 from .search.query import merged as merged_examples

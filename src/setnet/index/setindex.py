@@ -23,7 +23,7 @@ from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Contents, Hit, Item, Report, Stats
 from setnet.index.search.candidates import Candidates
 from setnet.index.search.options import MoreOptions, SearchOptions
-from setnet.index.search.query import QueryLike
+from setnet.index.search.query import ItemsLike, QueryLike
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
@@ -344,9 +344,9 @@ class SetIndex:
         return self.ranked_among(query, ids, SearchOptions(k, **options)).hits()
 
     @own_errors
-    def ranked_among(self, query: QueryLike, ids: Sequence[str], options: SearchOptions) -> RankedItems:
-        """Return what `rerank` does, as arrays."""
-        return self._searcher(replace(options, where=None)).among(query, self._reader.seqs_of(ids))
+    def ranked_among(self, query: QueryLike, items: ItemsLike, options: SearchOptions) -> RankedItems:
+        """Return what `rerank` does, as arrays; of items named by ids, or by the numbers of `candidates`."""
+        return self._searcher(replace(options, where=None)).among(query, self._reader.seqs_of(items))
 
     @own_errors
     def candidates(self, query: QueryLike, options: SearchOptions) -> Candidates:

@@ -26,10 +26,10 @@ def test_indexes_with_one_centre_take_the_same_candidates(
         make_index(world, tmp_path / "parts", batch=37, code_centre=centre) as parts,
     ):
         found = [index.candidates(query, options) for index in (whole, parts)]
-        assert found[0].items == found[1].items == sum(len(e) > 0 for e in world.items.values())
-        by_id = [dict(zip(c.ids, c.estimates.tolist(), strict=True)) for c in found]
-        assert len(by_id[0]) == 40
-        assert by_id[0] == by_id[1]
+        assert found[0].count == found[1].count == sum(len(e) > 0 for e in world.items.values())
+        by_number = [dict(zip(c.items.tolist(), c.estimates.tolist(), strict=True)) for c in found]
+        assert len(by_number[0]) == 40
+        assert by_number[0] == by_number[1]
         hits = [index.search(query, k=5, mode="fast", candidates=40) for index in (whole, parts)]
         assert hits[0] == hits[1]
 

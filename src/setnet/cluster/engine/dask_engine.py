@@ -6,9 +6,11 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
@@ -41,8 +43,13 @@ class DaskEngine:
         self._refreshed = 0.0
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are told by our own errors
         self._client = self._connected()
+        # Calls have a loop of their own, and the head is asked in a thread: searches never wait for it.
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="setnet-cluster", daemon=True).start()
+        self._refreshing = ThreadPoolExecutor(1, "setnet-cluster")
         self._pool = ConnectionPool(connection_args=security_of(root).get_connection_args("client"))
         self._run(self._pool.start()).result(_CONNECT_SECONDS)
+        self._refresh()
 
     def _connected(self) -> Client:
         head = HeadFile.read(self._root, self._file.cluster)
@@ -57,8 +64,7 @@ class DaskEngine:
             ) from None
 
     def _run(self, work: Any) -> Future[Any]:
-        loop: asyncio.AbstractEventLoop = self._client.loop.asyncio_loop
-        return asyncio.run_coroutine_threadsafe(work, loop)
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     @property
     def workers(self) -> list[dict[str, Any]]:
@@ -95,21 +101,21 @@ class DaskEngine:
     def _known(self) -> list[str]:
         with self._lock:
             if monotonic() - self._refreshed > _REFRESH_SECONDS:
-                self._refreshed = monotonic()
-                self._refresh()
+                self._refreshed = math.inf  # until it is done
+                self._refreshing.submit(self._refresh)
             return self._addresses
 
     def _refresh(self) -> None:
         """Take over which workers the head knows; while it is away, those known before are asked."""
         try:
             if self._client.status != "running":
-                fresh = self._connected()
-                self._client.close()
-                self._client = fresh
-            known = self._client.scheduler_info(n_workers=-1)["workers"]
+                before, self._client = self._client, self._connected()
+                before.close()
+            self._addresses = [worker["address"] for worker in self.workers] or self._addresses
         except (ClusterError, OSError, TimeoutError, KeyError):
-            return
-        self._addresses = sorted(known) or self._addresses
+            pass
+        finally:
+            self._refreshed = monotonic()
 
     def pool(self, service: Service, limits: Limits | None = None) -> TaskPool:
         """Return a pool that runs the tasks of a service on all machines."""
@@ -117,7 +123,10 @@ class DaskEngine:
 
     def close(self) -> None:
         """Give up all connections."""
-        self._run(self._pool.close()).result(_CONNECT_SECONDS)
+        self._refreshing.shutdown(wait=False, cancel_futures=True)
+        with suppress(TimeoutError):
+            self._run(self._pool.close()).result(_CONNECT_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._client.close()
 
 

@@ -88,14 +88,17 @@ class Node:
             return calls.candidates_reply([index.candidates(query, options) for query in queries])
         except UnknownAttributeError as error:
             found = [index.candidates(query, replace(options, where=None)) for query in queries]
-            none = [replace(c, ids=[], estimates=c.estimates[:0], sure=[], open_items=0) for c in found]
+            empty = np.empty(0, np.int64)
+            none = [
+                replace(c, items=empty, estimates=c.estimates[:0], sure=empty, open_count=0) for c in found
+            ]
             return _unknown(calls.candidates_reply(none), error)
 
     def _do_rerank(self, call: Message) -> Message:
         index = self._index(call)
         queries, options = calls.asked(call)
-        found = zip(queries, call.fields["ids"], strict=True)
-        return calls.ranked_reply([index.ranked_among(query, ids, options) for query, ids in found])
+        found = zip(queries, calls.items_in(call), strict=True)
+        return calls.ranked_reply([index.ranked_among(query, items, options) for query, items in found])
 
     def _do_contains(self, call: Message) -> Message:
         index = self._index(call)

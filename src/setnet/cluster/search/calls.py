@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from setnet.errors import InvalidInputError
 from setnet.index import (
     Candidates,
     Hit,
+    ItemsLike,
     KnownPair,
     Match,
     QueryLike,
@@ -42,6 +43,19 @@ def call(
     if options.without is not None:
         _pack(query_elements(options.without, settings.shape.dim, "without"), "without", arrays)
     return Message(name, {"queries": asked, "options": _options(options), **more}, arrays)
+
+
+def with_items(message: Message, items: Sequence[ItemsLike]) -> Message:
+    """Return a message that also names some items for each query, by ids or by numbers."""
+    numbers = {f"items {i}": some for i, some in enumerate(items) if isinstance(some, np.ndarray)}
+    ids = [None if isinstance(some, np.ndarray) else some for some in items]
+    return replace(message, fields={**message.fields, "items": ids}, arrays={**message.arrays, **numbers})
+
+
+def items_in(message: Message) -> list[ItemsLike]:
+    """Return the items that a message names for each query."""
+    names = enumerate(message.fields["items"])
+    return [message.arrays[f"items {i}"] if ids is None else ids for i, ids in names]
 
 
 def asked(message: Message) -> tuple[list[Any], SearchOptions]:
@@ -142,17 +156,22 @@ def ranked_in(reply: Message) -> list[RankedItems]:
 
 def candidates_reply(answers: Sequence[Candidates]) -> Message:
     """Return the candidates of several queries as a reply."""
-    parts = [{name: getattr(c, name) for name in _CANDIDATES} for c in answers]
-    return Message("done", {"parts": parts}, {f"estimates {i}": c.estimates for i, c in enumerate(answers)})
+    parts = [{name: getattr(c, name) for name in _COUNTS} for c in answers]
+    arrays = {f"{name} {i}": getattr(c, name) for i, c in enumerate(answers) for name in _NUMBERS}
+    return Message("done", {"parts": parts}, arrays)
 
 
-_CANDIDATES = ("ids", "sure", "items", "open_items", "least", "probed")
+_COUNTS = ("count", "open_count", "least", "probed")
+_NUMBERS = ("items", "estimates", "sure")
 
 
 def candidates_in(reply: Message) -> list[Candidates]:
     """Return the candidates in a reply."""
-    parts = enumerate(reply.fields["parts"])
-    return [Candidates(estimates=reply.arrays[f"estimates {i}"], **part) for i, part in parts]
+    found = []
+    for i, part in enumerate(reply.fields["parts"]):
+        items, estimates, sure = (reply.arrays[f"{name} {i}"] for name in _NUMBERS)
+        found.append(Candidates(items, estimates, sure, **part))
+    return found
 
 
 def hits_reply(answers: Sequence[Sequence[Hit]]) -> Message:

@@ -14,7 +14,16 @@ from setnet.cluster.search.asking import Asker
 from setnet.cluster.storage.places import shard_of
 from setnet.cluster.storage.published import Published
 from setnet.errors import InvalidInputError
-from setnet.index import Candidates, Hit, QueryLike, RankedItems, SearchOptions, Settings, query_elements
+from setnet.index import (
+    Candidates,
+    Hit,
+    ItemsLike,
+    QueryLike,
+    RankedItems,
+    SearchOptions,
+    Settings,
+    query_elements,
+)
 from setnet.workers import Message
 
 Groups = list[NDArray[np.float32]]  # one array of examples per query element
@@ -106,24 +115,51 @@ class ClusterSearch:
         return found
 
     def _fast(self, queries: Sequence[Groups]) -> list[RankedItems]:
-        options = self.options
-        message = self._message("candidates", queries, options)
-        replies = self._replies(dict.fromkeys(self._shards, message))
-        found = {shard: calls.candidates_in(reply) for shard, reply in replies.items()}
+        """Score what one index would: the best estimates of all shards, from each a share at first."""
+        options, wanted = self.options, max(self.options.k, self.options.candidates)
+        share = merging.first_k(wanted, len(self._shards))
+        found = self._candidates(queries, share, self._shards)
         parts = [{shard: some[i] for shard, some in found.items()} for i in range(len(queries))]
         if all(p and Candidates.are_all_scored(list(p.values()), options.k) for p in parts):
             return self._best(queries, replace(options, mode="exact"))
-        wanted = max(options.k, options.candidates)
-        return self._reranked(queries, [merging.chosen(p, wanted) if p else {} for p in parts])
+        low = [merging.least_estimate(p, wanted) if p else 0.0 for p in parts]
+        short = [
+            shard
+            for shard, some in found.items()
+            if share < wanted
+            and any(merging.may_estimate_more(c, share, least) for c, least in zip(some, low, strict=True))
+        ]
+        if short:
+            found |= self._candidates(queries, wanted, short)
+            parts = [{shard: some[i] for shard, some in found.items()} for i in range(len(queries))]
+            low = [merging.least_estimate(p, wanted) if p else 0.0 for p in parts]
+        return self._reranked(
+            queries,
+            [
+                {shard: merging.chosen(c, least) for shard, c in p.items()}
+                for p, least in zip(parts, low, strict=True)
+            ],
+        )
+
+    def _candidates(
+        self, queries: Sequence[Groups], wanted: int, shards: Sequence[int]
+    ) -> dict[int, list[Candidates]]:
+        message = self._message(
+            "candidates", queries, replace(self.options, k=wanted, candidates=max(1, wanted))
+        )
+        replies = self._replies(dict.fromkeys(shards, message))
+        return {shard: calls.candidates_in(reply) for shard, reply in replies.items()}
 
     def _reranked(
-        self, queries: Sequence[Groups], chosen: Sequence[Mapping[int, list[str]]]
+        self, queries: Sequence[Groups], chosen: Sequence[Mapping[int, ItemsLike]]
     ) -> list[RankedItems]:
         """Return the best k of chosen items, of each query in each shard, by their elements."""
         options = replace(self.options, mode="exact", aggregate_query=False, where=None)
-        shards = sorted({shard for ids in chosen for shard, some in ids.items() if some})
+        shards = sorted({shard for items in chosen for shard, some in items.items() if len(some)})
         message = {
-            shard: self._message("rerank", queries, options, ids=[ids.get(shard, []) for ids in chosen])
+            shard: calls.with_items(
+                self._message("rerank", queries, options), [items.get(shard, []) for items in chosen]
+            )
             for shard in shards
         }
         found = {shard: calls.ranked_in(reply) for shard, reply in self._replies(message).items()}

@@ -47,17 +47,20 @@ def may_have_more(part: RankedItems, asked: int, best: RankedItems, k: int) -> b
     return bool((part.scores[-1], part.sums[-1]) >= (best.scores[-1], best.sums[-1]))
 
 
-def chosen(parts: Mapping[int, Candidates], wanted: int) -> dict[int, list[str]]:
-    """Return which of the shards' candidates one index would re-rank: the best estimates of all."""
-    estimates = np.concatenate([parts[shard].estimates for shard in sorted(parts)])
-    low = -np.inf if len(estimates) <= wanted else np.partition(estimates, -wanted)[-wanted]
-    return {
-        shard: [*part.sure, *_above(part.ids, part.estimates, float(low))] for shard, part in parts.items()
-    }
+def least_estimate(parts: Mapping[int, Candidates], wanted: int) -> float:
+    """Return the estimate from which one index would re-rank: that of the last of the wanted best."""
+    estimates = np.concatenate([part.estimates for part in parts.values()])
+    return -np.inf if len(estimates) <= wanted else float(np.partition(estimates, -wanted)[-wanted])
 
 
-def _above(ids: Sequence[str], estimates: NDArray[np.float32], low: float) -> list[str]:
-    return [ids[i] for i in np.flatnonzero(estimates >= low).tolist()]
+def may_estimate_more(part: Candidates, asked: int, low: float) -> bool:
+    """Return whether a shard asked for so many candidates may have more that reach an estimate."""
+    return len(part.estimates) >= asked and bool(part.estimates.min(initial=np.inf) >= low)
+
+
+def chosen(part: Candidates, low: float) -> NDArray[np.int64]:
+    """Return the items of a shard that are re-ranked, by their numbers."""
+    return np.concatenate([part.sure, part.items[part.estimates >= low]])
 
 
 def merged_tags(parts: Mapping[int, Sequence[Hit]]) -> list[tuple[int, Hit]]:

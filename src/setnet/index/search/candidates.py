@@ -24,11 +24,12 @@ class Candidates:
 
     Attributes
     ----------
-    ids, estimates
-        The most promising items and their estimated scores, in no fixed order.
+    items, estimates
+        The most promising items, by their numbers in the order of insertion, and their estimated scores, in
+        no fixed order.
     sure
         Items with a pair that is known to match, which are re-ranked whatever they are estimated at.
-    items, open_items
+    count, open_count
         How many items there are, and how many of them satisfy the conditions on attributes.
     least
         The score that a hit needs, below 0 if none.
@@ -36,20 +37,20 @@ class Candidates:
         Whether inverted lists were read, so that candidates may be missing.
     """
 
-    ids: list[str]
+    items: NDArray[np.int64]
     estimates: NDArray[np.float32]
-    sure: list[str]
-    items: int
-    open_items: int
+    sure: NDArray[np.int64]
+    count: int
+    open_count: int
     least: float
     probed: bool
 
     @staticmethod
     def are_all_scored(parts: Sequence[Candidates], k: int) -> bool:
         """Return whether one index of all these items would score every item, without candidates."""
-        items, open_items = (sum(getattr(part, name) for part in parts) for name in ("items", "open_items"))
+        count, open_count = sum(part.count for part in parts), sum(part.open_count for part in parts)
         probed = any(part.probed for part in parts)
-        return not probed and looks_at_all(k, items, open_items, max(part.least for part in parts))
+        return not probed and looks_at_all(k, count, open_count, max(part.least for part in parts))
 
 
 def candidates(scope: Scope, query: Query) -> Candidates:
@@ -76,9 +77,9 @@ def candidates(scope: Scope, query: Query) -> Candidates:
             rows.append((s, some))
             estimates.append(bounds[lanes])
     return Candidates(
-        _ids(snapshot, rows),
+        _numbers(snapshot, rows),
         np.concatenate(estimates),
-        _ids(snapshot, [(s, some) for s, some, _ in field.split(sure)]),
+        _numbers(snapshot, [(s, some) for s, some, _ in field.split(sure)]),
         field.items,
         len(is_open),
         query.least_score(options.at_least),
@@ -86,5 +87,5 @@ def candidates(scope: Scope, query: Query) -> Candidates:
     )
 
 
-def _ids(snapshot: Snapshot, rows: Rows) -> list[str]:
-    return [name for s, some in rows for name in snapshot.segments[s].ids_of(some)]
+def _numbers(snapshot: Snapshot, rows: Rows) -> NDArray[np.int64]:
+    return np.concatenate([np.empty(0, np.int64), *(snapshot.segments[s].seq[some] for s, some in rows)])
