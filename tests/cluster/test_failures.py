@@ -160,11 +160,13 @@ def test_repeated_changes_do_no_harm(index: ClusterIndex) -> None:
     assert index.publish() == 7
 
 
-def test_searches_see_one_published_state(index: ClusterIndex) -> None:
+def test_searches_see_one_published_state(index: ClusterIndex, tmp_path: Path) -> None:
     index.add(["new"], ROWS[:1], [1])
     assert "new" not in ids_of(index.search(ROWS, k=20))
     index.publish()
     assert "new" in ids_of(index.search(ROWS, k=20))
+    left = [path.name for path in (tmp_path / "c").glob("epoch-*/shard-*/versions/*/catalog.sqlite*")]
+    assert set(left) == {"catalog.sqlite"}  # no shared memory, which machines do not share
 
 
 def test_deleted_items_leave_the_disk(index: ClusterIndex, tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_kills_and_freezes_cost_no_answer_and_no_item(trial: Trial) -> None:
     freeze(running.workers[0])
     for i in range(3):
         trial.search(index, i)
-    index._asker.deadline = 1.0  # a writer that stands still is given up after that
+    index._asker.deadline = 0.3  # a writer that stands still is given up after some times that
     trial.add(index)
     index._asker.deadline = 20.0
     thaw(running.workers[0])

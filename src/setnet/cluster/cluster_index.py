@@ -131,8 +131,9 @@ class ClusterIndex(ClusterWriting):
     ) -> Self:
         """Open a cluster; without an engine, its shards are read and written in this process.
 
-        ``deadline`` is how many seconds a shard may take to answer. With ``unpublished``, `in` and `elements`
-        see what is not yet published too, as whoever writes needs; searches never do.
+        ``deadline`` is how many seconds a shard may take to answer a search; a change may take six times as
+        long. With ``unpublished``, `in` and `elements` see what is not yet published too, as whoever writes
+        needs; searches never do.
         """
         with storage_errors(Path(path)):
             return cls(Path(path), engine, deadline, unpublished)
@@ -315,7 +316,8 @@ class ClusterIndex(ClusterWriting):
     def _all(self, name: str, **fields: Any) -> list[Message]:
         view = self._view()
         shards = range(len(view.published.versions))
-        replies, _ = self._asker.ask({s: Message(name, {**view.address(s), **fields}) for s in shards})
+        messages = {shard: Message(name, {**view.address(shard), **fields}) for shard in shards}
+        replies, _ = self._asker.ask(messages, long=True)
         return [replies[shard] for shard in shards]
 
 

@@ -106,7 +106,7 @@ class ClusterWriting:
         sizes = np.array([len(group) for group in groups], np.int64)
         arrays: dict[str, NDArray[Any]] = {"examples": np.concatenate(groups), "sizes": sizes}
         message = Message("tag", {"names": list(gallery), "threshold": threshold}, arrays)
-        return sum(reply.fields["entries"] for reply in self._change_all(message))
+        return sum(reply.fields["entries"] for reply in self._change_all(message, long=True))
 
     @own_errors
     def compact(self) -> None:
@@ -114,7 +114,7 @@ class ClusterWriting:
 
         Earlier versions go with them: a search under way in that moment may have to be repeated.
         """
-        self._change_all(Message("compact"))
+        self._change_all(Message("compact"), long=True)
         self.publish()
         published.drop_old(EpochFolder(self.path, ClusterFile.read(self.path).epoch), kept=1)
 
@@ -147,15 +147,18 @@ class ClusterWriting:
         shards = np.unique(home).tolist()
         return self._changed(file, {shard: part(np.flatnonzero(home == shard)) for shard in shards})
 
-    def _change_all(self, message: Message) -> list[Message]:
+    def _change_all(self, message: Message, *, long: bool = False) -> list[Message]:
         file = ClusterFile.read(self.path)
-        return self._changed(file, dict.fromkeys(range(file.shards), message))
+        return self._changed(file, dict.fromkeys(range(file.shards), message), long=long)
 
-    def _changed(self, file: ClusterFile, messages: Mapping[int, Message]) -> list[Message]:
+    def _changed(
+        self, file: ClusterFile, messages: Mapping[int, Message], *, long: bool = False
+    ) -> list[Message]:
         def change(shard: int) -> Message:
             message = messages[shard]
             address = {"epoch": file.epoch, "shard": shard}
-            return self._asker.change(shard, replace(message, fields={**message.fields, **address}))
+            addressed = replace(message, fields={**message.fields, **address})
+            return self._asker.change(shard, addressed, long=long)
 
         with ThreadPoolExecutor(min(AT_ONCE, len(messages)), "setnet-change") as threads:
             return list(threads.map(change, messages))

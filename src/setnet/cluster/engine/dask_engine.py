@@ -29,6 +29,7 @@ from setnet.workers import Limits, Message, Service, packed, unpacked
 
 _CONNECT_SECONDS = 10.0
 _REFRESH_SECONDS = 1.0
+_LEAST_CAPACITY = 32
 
 T = TypeVar("T")
 
@@ -144,13 +145,14 @@ class TaskPool:
         self._client, self._limits = client, limits
         options = {"module": service.module, "options": dict(service.options)}
         self._service, self._limits_json = json.dumps(options), json.dumps(asdict(limits))
+        self._pending: set[Any] = set()
 
     @property
     def capacity(self) -> int:
-        """How many threads can have a call under way: two for each of a worker, so that none waits."""
+        """How many threads can have a call under way: enough for workers that join later too."""
         workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
         threads: int = sum(worker["nthreads"] for worker in workers)
-        return max(2, 2 * threads)
+        return max(_LEAST_CAPACITY, 4 * threads)
 
     def call(self, task: Message, parse: Callable[[Message], T]) -> T:
         """Return what ``parse`` makes of the reply to a task, as `WorkerPool.call` does."""
@@ -158,12 +160,17 @@ class TaskPool:
         future = self._client.submit(
             run_task, self._service, self._limits_json, packed(task), largest, pure=False, retries=1
         )
+        self._pending.add(future)
         try:
             return parse(unpacked(future.result(), largest))
         except SetNetError:
             raise
-        except Exception as error:  # of the engine: the worker died again and again, or was cancelled
+        except (Exception, asyncio.CancelledError) as error:  # its workers died, or it was given up
             raise WorkerError(f"no worker could process it ({type(error).__name__})") from error
+        finally:
+            self._pending.discard(future)
 
     def close(self) -> None:
-        """Give up the tasks under way."""
+        """Give up the tasks under way, which then fail."""
+        if self._pending:
+            self._client.cancel(list(self._pending), force=True)

@@ -19,7 +19,7 @@ from setnet.errors import FencedError, UnknownAttributeError
 from setnet.index import RankedItems, SetIndex
 from setnet.workers import Message, answer
 
-KEPT_VERSIONS = 2  # of a shard that stay open: that of searches under way, and the newest
+KEPT_VERSIONS = 3  # of a shard that stay open: those of searches under way, and the newest
 
 Key = tuple[int, int]  # epoch and shard
 

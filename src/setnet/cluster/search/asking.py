@@ -28,6 +28,8 @@ LEAST_PATIENCE = 0.002
 REMEMBERED = 200  # latest latencies
 LATE = 95  # percentile: one call in twenty is asked of two copies
 ATTEMPTS = 4  # of a change
+CHANGE = 6  # times the deadline of a search that a change may take
+LONG = 360  # and what reads or writes all of a shard
 # What another process may do better: its disk, its memory and its time are others.
 ELSEWHERE = (ClusterError, StorageError, NotAnIndexError, WorkerError, FencedError)
 
@@ -78,9 +80,11 @@ class Asker:
         self.latencies = Latencies()
 
     def ask(
-        self, calls: Mapping[int, Message], *, partial: bool = False
+        self, calls: Mapping[int, Message], *, partial: bool = False, long: bool = False
     ) -> tuple[dict[int, Message], tuple[int, ...]]:
         """Return the replies of the shards, and with ``partial`` the shards without one.
+
+        ``long`` is for calls that read all of a shard: they may take longer, and are asked of one copy.
 
         Raises
         ------
@@ -89,8 +93,9 @@ class Asker:
         SetNetError
             As a shard reports it, when the call itself is at fault.
         """
-        end = monotonic() + self.deadline
-        patience = self.latencies.patience
+        deadline = self.deadline * LONG if long else self.deadline
+        end = monotonic() + deadline
+        patience = deadline if long else self.latencies.patience
         open_calls = {shard: _Asked(call, self.engine.copies(shard)) for shard, call in calls.items()}
         replies: dict[int, Message] = {}
         lost: dict[int, str] = {}
@@ -104,12 +109,12 @@ class Asker:
                     del open_calls[shard]
             self._wait(open_calls, end)
             for shard, one in list(open_calls.items()):
-                reply = self._taken(one)
+                reply = self._taken(one, remember=not long)
                 if reply is not None:
                     replies[shard] = reply
                     del open_calls[shard]
         if lost and not partial:
-            raise _missing(lost, self.deadline)
+            raise _missing(lost, deadline)
         return replies, tuple(sorted(lost))
 
     def _send(self, shard: int, one: _Asked, seconds: float, patience: float) -> None:
@@ -126,7 +131,7 @@ class Asker:
         if futures:
             wait(futures, max(0.0, min([end, *due]) - monotonic()), FIRST_COMPLETED)
 
-    def _taken(self, one: _Asked) -> Message | None:
+    def _taken(self, one: _Asked, *, remember: bool) -> Message | None:
         """Return the first good reply of a shard's copies; forget those that failed."""
         for future in [future for future in one.began if future.done()]:
             began = one.began.pop(future)
@@ -134,7 +139,8 @@ class Asker:
             if error is None:
                 failure = _failure(future.result())
                 if failure is None:
-                    self.latencies.add(monotonic() - began)
+                    if remember:
+                        self.latencies.add(monotonic() - began)
                     for other in one.began:
                         other.cancel()
                     return future.result()
@@ -146,14 +152,17 @@ class Asker:
             one.reason = str(error) or "no answer in time"
         return None
 
-    def change(self, shard: int, call: Message) -> Message:
-        """Return the reply of a shard's writer to a change, which may be repeated: it is asked of another
-        process when the first cannot be reached, is late or was replaced."""
+    def change(self, shard: int, call: Message, *, long: bool = False) -> Message:
+        """Return the reply of a shard's writer to a change, which may be repeated.
+
+        It is asked of another process when the first cannot be reached, is late or was replaced.
+        """
+        deadline = self.deadline * (LONG if long else CHANGE)
         reason = "no worker is there"
         copies = self.engine.copies(shard)
         for attempt in range(ATTEMPTS if copies else 0):
             try:
-                reply = self.engine.ask(shard, call, self.deadline, attempt % copies).result(self.deadline)
+                reply = self.engine.ask(shard, call, deadline, attempt % copies).result(deadline)
                 failure = _failure(reply)
                 if failure is None:
                     return reply
@@ -161,7 +170,7 @@ class Asker:
                     raise failure
                 reason = str(failure)
             except (ClusterError, TimeoutError, OSError) as error:
-                reason = str(error) or f"no answer within {self.deadline:g} s"
+                reason = str(error) or f"no answer within {deadline:g} s"
         raise MissingShardsError(
             f"shard {shard} cannot be written: {reason}. What was acknowledged is stored; repeat the change "
             "when `setnet cluster status` shows workers",

@@ -63,4 +63,4 @@ def _part(writer: ShardWriter, new: EpochFolder, number: int, shards: int) -> pu
         index.compact()
         (folder / "versions").mkdir(mode=0o700)
         name = "000000-000001"
-        return published.Version(name, copy_by_links(index, folder / "versions" / name))
+        return published.Version(name, copy_by_links(index, folder / "versions" / name, sealed=True))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,7 @@ class ShardWriter:
             versions.mkdir(mode=0o700, exist_ok=True)
             name = f"{self.number:06d}-{1 + _count(versions, self.number):06d}"
             with self._while_mine():
-                self._version = Version(name, copy_by_links(self._index, versions / name))
+                self._version = Version(name, copy_by_links(self._index, versions / name, sealed=True))
             self._changed = False
         self._require_mine()
         return self._version
@@ -166,12 +167,18 @@ class ShardWriter:
         sync_folder(self.path)
 
 
-def copy_by_links(index: SetIndex, to: Path) -> int:
-    """Copy an index by links to a folder that appears when it is complete; return its number of items."""
+def copy_by_links(index: SetIndex, to: Path, *, sealed: bool = False) -> int:
+    """Copy an index by links to a folder that appears when it is complete; return its number of items.
+
+    A ``sealed`` one is read only: its catalogue needs no shared memory, which machines do not share.
+    """
     draft = to.with_name(f".{to.name}")
     shutil.rmtree(draft, ignore_errors=True)  # what a killed attempt left
     draft.mkdir(mode=0o700)
     done = index.backup(draft, link=True)
+    if sealed:
+        with closing(sqlite3.connect(draft / "catalog.sqlite")) as catalog:
+            catalog.execute("PRAGMA journal_mode = DELETE")
     os.rename(draft, to)
     sync_folder(to.parent)
     return done.items
