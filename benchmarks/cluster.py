@@ -197,7 +197,8 @@ def main() -> None:
         lines = searching(Path(scratch), given.items, given.queries, given.shards, given.workers)
         if given.photos:
             lines += ["", *indexing(Path(scratch), given.photos)]
-    text = "\n".join([*lines, "", f"Measured by `python benchmarks/cluster.py` on {machine('distributed')}."])
+    command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    text = "\n".join([*lines, "", f"Measured by `python benchmarks/{command}` on {machine('distributed')}."])
     print(text)
     if given.write:
         write_section(given.write, "cluster", text)
