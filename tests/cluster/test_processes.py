@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from running_cluster import RunningCluster, freeze, thaw
-from setnet.cluster import ClusterIndex, cluster_status, open_cluster, require_running
+from setnet.cluster import ClusterIndex, cluster_status, open_cluster, require_running, run_head
 from setnet.errors import ClusterError, SetNetError
 from setnet.index import Hit, SetIndex
 
@@ -128,6 +128,8 @@ def test_a_process_with_another_key_or_version_is_refused(tmp_path: Path) -> Non
         key = running.root / "key.pem"
         assert key.stat().st_mode & 0o777 == 0o600
         assert cluster_status(running.root).workers == []
+        with pytest.raises(ClusterError, match="runs already"):
+            run_head(running.root, "127.0.0.1", 0, lambda address: None)
         right = key.read_bytes()
         key.unlink()
         secrets.make_key(running.root)

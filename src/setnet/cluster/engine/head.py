@@ -31,6 +31,7 @@ SETTINGS = {
 def run_head(root: Path, host: str, port: int, on_ready: Callable[[str], None]) -> None:
     """Run the head of a cluster until it is told to stop (Ctrl-C, SIGTERM)."""
     file = ClusterFile.read(root)
+    HeadFile.refuse_second(root)
     make_key(root)
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     with dask.config.set(SETTINGS), suppress(asyncio.CancelledError):  # told to stop

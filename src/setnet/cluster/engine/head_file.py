@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from setnet.durable import replace_file
 from setnet.errors import ClusterError
 
 NAME = "head.json"
+_ANSWER_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,17 @@ class HeadFile:
                 "same version on all machines"
             )
         return head
+
+    @classmethod
+    def refuse_second(cls, root: Path) -> None:
+        """Raise when a head of the cluster listens already: two would share its workers."""
+        with suppress(OSError, ValueError, KeyError):
+            address = json.loads((root / NAME).read_bytes())["address"]
+            host, _, port = address.rpartition("/")[2].rpartition(":")
+            socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+            raise ClusterError(
+                f"the cluster {root} runs already, its head listens at {address}: stop it first"
+            )
 
     def remove(self, root: Path) -> None:
         """Remove the file, unless another head has replaced it."""
