@@ -12,8 +12,8 @@ def shard_of(item: str, shards: int) -> int:
 
     In a cluster of twice as many shards an item stays, or moves to the shard that many places on.
 
-    >>> shard_of("photo 1", 4), shard_of("photo 1", 8)
-    (1, 5)
+    >>> shard_of("photo 1", 4), shard_of("photo 1", 8), shard_of("photo 2", 4), shard_of("photo 2", 8)
+    (3, 3, 0, 4)
     """
     return int.from_bytes(hashlib.blake2b(item.encode(), digest_size=8).digest(), "little") % shards
 

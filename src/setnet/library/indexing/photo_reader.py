@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -55,7 +55,8 @@ class PhotoReader:
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
         shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
-        self._pool = shared or WorkerPool(service, workers, limits, ahead=1)
+        # a pool of a cluster has the same calls
+        self._pool = cast(WorkerPool, shared) if shared else WorkerPool(service, workers, limits, ahead=1)
 
     def __enter__(self) -> PhotoReader:
         return self
