@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -216,6 +217,32 @@ def test_a_change_of_an_epoch_that_ended_is_refused(index: ClusterIndex, engine:
         index.add(["late"], ROWS[:1], [1])
     index.add(["late"], ROWS[:1], [1])
     assert index.publish() == 9
+
+
+def test_no_change_is_acknowledged_while_a_cluster_grows(
+    index: ClusterIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from setnet.cluster.storage import growth
+
+    def add_in_between(*given: Any) -> Any:
+        with pytest.raises(MissingShardsError, match="is growing: repeat the change"):
+            index.add(["late"], ROWS[:1], [1])
+        if given[2] == 4:
+            raise KeyboardInterrupt
+        return part(*given)
+
+    part = growth._part
+    with monkeypatch.context() as patch:
+        patch.setattr(growth, "_part", add_in_between)
+        with pytest.raises(KeyboardInterrupt):
+            index.grow(6)
+    assert len(index.search(ROWS, k=20)) == 8
+    with pytest.raises(MissingShardsError, match="setnet cluster grow"):
+        index.add(["late"], ROWS[:1], [1])
+    index.grow(6)
+    index.add(["late"], ROWS[:1], [1])
+    assert index.publish() == 9
+    assert index.check().ok
 
 
 def test_a_killed_publish_is_harmless(index: ClusterIndex, tmp_path: Path) -> None:

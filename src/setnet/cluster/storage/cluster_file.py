@@ -38,6 +38,8 @@ class ClusterFile:
         How many workers may be asked for a shard.
     settings
         Those of every shard's index, with the fingerprint of the head that makes set vectors.
+    growing
+        Whether the items are being spread over more shards: no change is acknowledged meanwhile.
     """
 
     cluster: str
@@ -45,6 +47,7 @@ class ClusterFile:
     shards: int
     replicas: int
     settings: Mapping[str, Any]
+    growing: bool = False
 
     @classmethod
     def create(cls, root: Path, shards: int, replicas: int, settings: Settings) -> ClusterFile:
@@ -93,7 +96,7 @@ class ClusterFile:
 
     def grown(self, shards: int) -> ClusterFile:
         """Return the file of the next epoch, with more shards."""
-        return replace(self, epoch=self.epoch + 1, shards=shards)
+        return replace(self, epoch=self.epoch + 1, shards=shards, growing=False)
 
 
 def create_once(path: Path, data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from setnet.cluster.storage import published
@@ -12,6 +13,7 @@ from setnet.cluster.storage.shard_writer import ShardWriter, code_centre, copy_b
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError
 from setnet.index import SetIndex
+from setnet.system import FileLock
 
 CHUNK = 8192  # items deleted at once
 
@@ -20,8 +22,9 @@ def grow(root: Path, shards: int) -> None:
     """Spread a cluster's items over ``shards`` shards, a multiple of the present number.
 
     An item's shard is its hash modulo the number of shards: in a multiple of it, the items of one new shard
-    all come from one old one. So each new shard is a copy, by links, without the others' items. The epoch of
-    the old shards ends when `cluster.json` is replaced; a kill before that leaves them as they were.
+    all come from one old one. So each new shard is a copy, by links, without the others' items. Searches use
+    the old shards until `cluster.json` is replaced in the end. A growth that was killed is completed by the
+    next one; until then no change is acknowledged, since it might be one that was not copied.
     """
     file = ClusterFile.read(root)
     if type(shards) is not int or shards % file.shards or not file.shards < shards <= MOST_SHARDS:
@@ -29,14 +32,23 @@ def grow(root: Path, shards: int) -> None:
             f"{root} has {file.shards} shards and can grow to a multiple of that, up to {MOST_SHARDS}, not "
             f"to {shards!r}"
         )
+    alone = FileLock(root / "growing.lock")
+    try:
+        _grow(root, file, shards)
+    finally:
+        alone.close()
+
+
+def _grow(root: Path, file: ClusterFile, shards: int) -> None:
     grown = file.grown(shards)
     old, new = EpochFolder(root, file.epoch), EpochFolder(root, grown.epoch)
     with storage_errors(root, "cannot grow: "):
+        replace(file, growing=True).write(root)
         shutil.rmtree(new.path, ignore_errors=True)  # what a killed attempt left
         if code_centre(root) is not None:
             versions: list[published.Version] = [published.Version("", 0)] * shards
             for shard in range(file.shards):
-                writer = ShardWriter(root, file.epoch, shard)  # earlier ones acknowledge nothing from here on
+                writer = ShardWriter(root, file.epoch, shard, growing=True)
                 try:
                     for number in range(shard, shards, file.shards):
                         versions[number] = _part(writer, new, number, shards)

@@ -33,8 +33,8 @@ class ShardWriter:
     links, so that nothing a stalled machine does later can reach it.
     """
 
-    def __init__(self, root: Path, epoch: int, shard: int) -> None:
-        self._root, self._epoch = root, epoch
+    def __init__(self, root: Path, epoch: int, shard: int, *, growing: bool = False) -> None:
+        self._root, self._epoch, self._growing = root, epoch, growing
         self._folder = EpochFolder(root, epoch)
         self.path = self._folder.shard(shard)
         self._require_epoch()
@@ -100,8 +100,8 @@ class ShardWriter:
 
     def copy_to(self, folder: Path) -> None:
         """Copy the shard's index, by links, to a folder that appears when it is complete."""
-        copy_by_links(self._index, folder)
-        self._require_mine()
+        with self._while_mine():
+            copy_by_links(self._index, folder)
 
     @contextmanager
     def _acknowledging(self) -> Iterator[None]:
@@ -109,16 +109,16 @@ class ShardWriter:
         self._changed = True
         with self._while_mine():
             yield
-        self._require_mine()
 
     @contextmanager
     def _while_mine(self) -> Iterator[None]:
-        """Run a block; what fails because another took over and removed the folder is a `FencedError`."""
+        """Run a block, and raise `FencedError` when another took over; that may be why it failed."""
         try:
             yield
         except SetNetError:
             self._require_mine()
             raise
+        self._require_mine()
 
     def _require_mine(self) -> None:
         with storage_errors(self.path):
@@ -126,9 +126,16 @@ class ShardWriter:
             self._require_epoch()
 
     def _require_epoch(self) -> None:
-        if (now := ClusterFile.read(self._root).epoch) != self._epoch:
+        now = ClusterFile.read(self._root)
+        if now.epoch != self._epoch:
             raise FencedError(
-                f"the shards of {self._root} are those of epoch {now}, not {self._epoch}: repeat the change"
+                f"the shards of {self._root} are those of epoch {now.epoch}, not {self._epoch}: repeat the "
+                "change"
+            )
+        if now.growing and not self._growing:
+            raise FencedError(
+                f"{self._root} is growing: repeat the change when that is done. If it was killed, `setnet "
+                "cluster grow` completes it"
             )
 
     def _taken_over(self) -> SetIndex:
