@@ -13,7 +13,7 @@ from pathlib import Path
 from setnet.cluster import ClusterIndex, open_cluster
 from setnet.errors import SetNetError
 
-WAIT = 60.0  # seconds for what takes one on an idle machine
+WAIT = 120.0  # seconds for what takes one or two on an idle machine
 
 
 def eventually(true: Callable[[], bool], what: str) -> None:
@@ -34,10 +34,14 @@ class RunningCluster:
 
     def start(self, workers: int) -> None:
         """Start the head and some workers, and wait until they have joined."""
-        self.start_head()
-        for _ in range(workers):
-            self.start_worker()
-        self.wait_for(workers)
+        try:
+            self.start_head()
+            for _ in range(workers):
+                self.start_worker()
+            self.wait_for(workers)
+        except BaseException:
+            self.stop()
+            raise
 
     def start_head(self) -> None:
         (self.root / "head.json").unlink(missing_ok=True)
