@@ -14,6 +14,10 @@ class InvalidInputError(SetNetError, ValueError):
     """A value given by the caller cannot be used: wrong shape, NaN, unknown name, empty set."""
 
 
+class UnknownAttributeError(InvalidInputError):
+    """A condition names an attribute that no item of the index has."""
+
+
 class TakenError(InvalidInputError):
     """A name is a saved person's: whether they are meant has to be said. `person` is their JSON."""
 
@@ -40,6 +44,22 @@ class OutcomeUnknownError(StorageError):
 
 class LockedError(SetNetError):
     """Another process is writing to this index."""
+
+
+class FencedError(LockedError):
+    """Another writer has taken over: the change may be stored or not, and can be repeated."""
+
+
+class ClusterError(SetNetError):
+    """A cluster cannot be reached, or this machine does not fit it."""
+
+
+class MissingShardsError(ClusterError):
+    """Some shards of a cluster do not answer, so that an exact answer cannot be given."""
+
+    def __init__(self, message: str, shards: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.shards = tuple(shards)
 
 
 class ModelError(SetNetError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from setnet.durable import own_errors, storage_errors
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.errors import InvalidInputError, StorageError
 from setnet.index.arguments import whole
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
@@ -20,14 +21,15 @@ from setnet.index.recovery.backup import BackupReport, back_up
 from setnet.index.recovery.check import check_index
 from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Contents, Hit, Item, Report, Stats
+from setnet.index.search.candidates import Candidates
 from setnet.index.search.options import MoreOptions, SearchOptions
-from setnet.index.search.query import QueryLike
+from setnet.index.search.query import ItemsLike, QueryLike
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
 from setnet.index.settings import Settings, chosen_head, head_named
 from setnet.index.statistics import stats_of
-from setnet.index.storage.creation import create_files
+from setnet.index.storage.creation import create_files, require_index
 from setnet.index.storage.shape import Shape
 from setnet.index.storage.writer import Writer
 from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
@@ -53,8 +55,7 @@ class SetIndex:
 
     def __init__(self, path: Path, read_only: bool, head: Aggregator | None, verify: str = "open") -> None:
         """Use `create` or `open` instead."""
-        self.path = path
-        self.read_only = read_only
+        self.path, self.read_only = path, read_only
         writer = None if read_only else Writer(path)
         try:
             self._reader = IndexReader(path, head, verify)
@@ -78,6 +79,7 @@ class SetIndex:
         set_dim: int | None = None,
         set_bits: int = 32,
         set_logistic: tuple[float, float] | Logistic | None = None,
+        code_centre: ArrayLike | None = None,
     ) -> SetIndex:
         """Make a new, empty index in the folder ``path`` and open it for writing.
 
@@ -99,10 +101,13 @@ class SetIndex:
             passes to `add`; ``set_bits`` also applies to ``"mean"``.
         set_logistic
             (w, b) for set vectors; the head's own by default.
+        code_centre
+            (dim,): what ``fast`` takes one bit per dimension around; by default the mean of each segment.
+            Indexes with the same one estimate scores alike.
         """
         root = Path(path)
         made = chosen_head(head, dim, set_dim, set_bits)
-        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
+        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic, code_centre)
         with storage_errors(root, "cannot create an index: "):
             create_files(root, settings.meta())
             return cls(root, read_only=False, head=made)
@@ -124,11 +129,7 @@ class SetIndex:
         somebody may truncate a file that is being searched. It takes memory for what the searches read.
         """
         root = Path(path)
-        if not (root / "catalog.sqlite").is_file():
-            if (root / "segments").is_dir():
-                raise NotAnIndexError(f"{root} has no catalogue: SetIndex.repair({str(root)!r}) rebuilds it")
-            what = "does not exist" if not root.exists() else "holds no setnet index"
-            raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
+        require_index(root)
         if isinstance(head, str):
             head = head_named(head, 0, 32)
         with storage_errors(root):
@@ -137,8 +138,8 @@ class SetIndex:
     @staticmethod
     def destroy(path: str | Path) -> None:
         """Delete an index and all its files; refuses a folder that is none."""
-        SetIndex.open(path).close()
         with storage_errors(Path(path)):
+            SetIndex.open(path).close()
             shutil.rmtree(path)
 
     @staticmethod
@@ -152,14 +153,15 @@ class SetIndex:
         with storage_errors(Path(path), "cannot repair: "):
             return repair_index(Path(path), revive)
 
-    def backup(self, to: str | Path) -> BackupReport:
+    def backup(self, to: str | Path, *, link: bool = False) -> BackupReport:
         """Copy the index, as of the latest commit, into another folder while it is searched and written.
 
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is an
-        index: open it where it is, or bring it back with `restore`.
+        index: open it where it is, or bring it back with `restore`. With ``link``, segments become further
+        names of the same files: quick and without more disk, and no help when those are damaged.
         """
         with storage_errors(Path(to), "cannot back up: "), self._reader.consistent() as (catalog, snapshot):
-            return back_up(catalog, snapshot, Path(to))
+            return back_up(catalog, snapshot, Path(to), link)
 
     @staticmethod
     def restore(backup: str | Path, path: str | Path) -> BackupReport:
@@ -185,8 +187,6 @@ class SetIndex:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-    # -- settings ------------------------------------------------------------------------------------
 
     @property
     def shape(self) -> Shape:
@@ -292,9 +292,7 @@ class SetIndex:
         mode
             ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
         **options
-            ``candidates``, ``first``, ``probes``, ``where``, ``at_least``, ``only``, ``without``,
-            ``aggregate_query``, ``examples``, ``matching``, ``scoring``, ``known`` and ``threads``, as in
-            `SearchOptions`.
+            ``where``, ``at_least``, ``only``, ``without`` and the other attributes of `SearchOptions`.
         """
         return self.answer([query], SearchOptions(k, mode, **options))[0]
 
@@ -307,21 +305,25 @@ class SetIndex:
     @own_errors
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        if options.mode == "tags":
-            searcher = self._searcher(options)
-            with self._reader.reading() as catalog:
-                return searcher.tagged(catalog, queries)
-        return self._searcher(options).answers(queries)
+        if options.mode != "tags":
+            return [items.hits() for items in self.ranked_many(queries, options)]
+        searcher = self._searcher(options)
+        with self._reader.reading() as catalog:
+            return searcher.tagged(catalog, queries)
 
-    @own_errors
     def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
         """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
 
         With ``at_least``, a ``k`` of the index's length costs little: items that cannot match are not scored.
         """
+        return self.ranked_many([query], options)[0]
+
+    @own_errors
+    def ranked_many(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[RankedItems]:
+        """Return what `ranked` does for several queries, in one pass over the vectors."""
         if options.mode == "tags":
             raise InvalidInputError("mode 'tags' has no ranked(): use search()")
-        return self._searcher(options).ranked([query])[0]
+        return self._searcher(options).ranked(queries)
 
     def _searcher(self, options: SearchOptions) -> Searcher:
         snapshot, allowed = self._reader.view(options.where)
@@ -339,12 +341,17 @@ class SetIndex:
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
         """
-        chosen = SearchOptions(k, **options)
-        seqs = self._reader.seqs_of(ids)
-        snapshot = self._reader.snapshot()
-        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
-        scope = Scope(snapshot, chosen, known=self._reader.known_pairs(chosen.known))
-        return Searcher(scope, self._reader.settings).reranked(query, rows)
+        return self.ranked_among(query, ids, SearchOptions(k, **options)).hits()
+
+    @own_errors
+    def ranked_among(self, query: QueryLike, items: ItemsLike, options: SearchOptions) -> RankedItems:
+        """Return what `rerank` does, as arrays; of items named by ids, or by the numbers of `candidates`."""
+        return self._searcher(replace(options, where=None)).among(query, self._reader.seqs_of(items))
+
+    @own_errors
+    def candidates(self, query: QueryLike, options: SearchOptions) -> Candidates:
+        """Return the items that ``fast`` would re-rank, for whoever searches several indexes as one."""
+        return self._searcher(options).candidates(query)
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -361,14 +368,7 @@ class SetIndex:
     def items(self) -> Iterator[Item]:
         """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
         with storage_errors(self.path):
-            snapshot = self._reader.snapshot()
-            for s, segment in enumerate(snapshot.segments):
-                rows = snapshot.alive(s)
-                for at in range(0, len(rows), 1024):
-                    segment.file.ensure_whole()
-                    part = rows[at : at + 1024]
-                    values = segment.attribute_values_of(part)
-                    yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
+            yield from self._reader.snapshot().items()
 
     @own_errors
     def elements(self, item: str) -> NDArray[np.float32]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
+from setnet.library.files import publish
 from setnet.library.library_pictures import LibraryPictures
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
@@ -60,12 +61,17 @@ class Library(LibraryPictures):
 
     @classmethod
     def create(
-        cls, path: str | Path, settings: FaceSettings | None = None, *, beside_others: bool = False
+        cls,
+        path: str | Path,
+        settings: FaceSettings | None = None,
+        *,
+        beside_others: bool = False,
+        shards: int | None = None,
     ) -> Library:
-        """Create an empty library in a folder that is new or empty; with `beside_others`, in any folder."""
+        """Create an empty library in a new or empty folder; `beside_others`: any; `shards`: as a cluster."""
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
-            creation.create_files(place, settings, beside_others=beside_others)
+            creation.create_files(place, settings, beside_others=beside_others, shards=shards)
             return cls(place)
 
     @classmethod
@@ -107,7 +113,7 @@ class Library(LibraryPictures):
         """
         from setnet.library.maintenance.repair import repair
 
-        place = library_place(path)
+        creation.refuse_cluster(place := library_place(path), "repaired in one piece")
         with storage_errors(place, "cannot repair: "):
             done = repair(place, revive=revive)
             with Library.open(place) as repaired:
@@ -123,6 +129,7 @@ class Library(LibraryPictures):
         """
         from setnet.library.maintenance.backup import back_up
 
+        creation.refuse_cluster(self.path, "backed up in one piece")
         return back_up(self._database, self.set_index, library_place(to))
 
     @staticmethod
@@ -142,6 +149,8 @@ class Library(LibraryPictures):
     @own_errors
     def set_group_readable(self, value: bool) -> None:
         """Let the files' group read the library, or nobody but their owner; all files follow at once."""
+        if value:  # a cluster's key is its owner's alone
+            creation.refuse_cluster(self.path, "shared with a group")
         with self._database.writing() as db:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
@@ -202,6 +211,7 @@ class Library(LibraryPictures):
                 excluded=self.excluded,
             )
             report = run.over(roots, [absolute(self.path)])
+            publish(index)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
                 report = replace(report, interrupted=grouped.interrupted)
@@ -226,6 +236,7 @@ class Library(LibraryPictures):
         from setnet.library.redescription.redescribe import redescribe
 
         with Library.open(path) as library:
+            creation.refuse_cluster(library.path, "described anew")
             return redescribe(library, descriptor, **options)
 
     @own_errors

@@ -9,7 +9,14 @@ import typer
 
 from setnet.cli.output import print_json, print_table, say
 from setnet.cli.search.result_files import copy_photos, link_photos, make_folder, print_csv, print_paths
-from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.shared_options import (
+    ClusterOption,
+    JsonOption,
+    LibraryOption,
+    library_or_cluster,
+    make_app,
+    open_library,
+)
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -93,6 +100,7 @@ def search(
         Path | None, typer.Option(metavar="DIR", help="Also make symbolic links to the photos there.")
     ] = None,
     library: LibraryOption = None,
+    cluster: ClusterOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
@@ -120,11 +128,12 @@ def search(
         totals=True,
         conditions=Conditions.parse(after, before, folder, faces, kind),
     )
+    place = library_or_cluster(library, cluster)
     if in_video:
         _refuse_with_videos(kind, sheet, paths, null, csv, copy_to, link_to)
-        _print_videos(query, library, json)
+        _print_videos(query, place, json)
         return
-    with open_library(library) as opened:
+    with open_library(place) as opened:
         answer = opened.find(query)
     for warning in answer.warnings:
         say(f"note: {warning}")

@@ -67,4 +67,5 @@ def rank_given(
         raise StorageError(f"item {ids[int(finite.argmin())]!r} holds NaN or infinity: store it again")
     best = out.those(out.passing(options.at_least, options.only)).ranked(options.k)
     names = [ids[i] for i in best.row.tolist()]
-    return RankedItems(names, best.score, best.matched, best.element, best.similarity)
+    arrays = (best.score, best.matched, best.element, best.similarity, best.similarity_sum)
+    return RankedItems(names, *arrays)

@@ -124,7 +124,7 @@ class _Ranking:
         self._scope, self._field, self._queries, self._second_look = scope, field, queries, second_look
         self._least = least
         self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
-        self._lanes = _open_lanes(field, scope.allowed) if scope.allowed is not None else None
+        self._lanes = open_lanes(field, scope.allowed) if scope.allowed is not None else None
         self._first = field.lanes_of(scope.sure_rows())
 
     @property
@@ -136,10 +136,10 @@ class _Ranking:
         k, field, lanes = self._scope.options.k, self._field, self._lanes
         if k == 0 or not field.lanes:
             return
-        all_enter = 2 * k >= field.lanes and max(self._least) <= 0  # a score that is needed rules most out
-        if (lanes is not None and len(lanes) * FEW <= field.lanes) or all_enter:
+        open_items = field.items if lanes is None else len(lanes)
+        if looks_at_all(k, field.items, open_items, max(self._least)):
             for i in range(len(self._queries)):
-                self._offer(i, _open_lanes(field, None) if lanes is None else lanes)
+                self._offer(i, open_lanes(field, None) if lanes is None else lanes)
             return
         together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
         for at in range(0, len(self._queries), together):
@@ -175,7 +175,16 @@ class _Ranking:
             self._tops[i].add(self._second_look(i, rows))
 
 
-def _open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
+def looks_at_all(k: int, items: int, open_items: int, least: float) -> bool:
+    """Return whether scoring all open items is faster than a first pass, or hardly leaves one out.
+
+    ``least`` is a score that hits need: it rules most items out. Counting items, not lanes, makes this the
+    same for the same items in other segments.
+    """
+    return open_items * FEW <= items or (2 * k >= items and least <= 0)
+
+
+def open_lanes(field: Field, allowed: Allowed) -> NDArray[np.int64]:
     """Return the lanes of living items that the conditions on attributes, if any, leave open."""
     is_open = np.ones(field.lanes, bool)
     for s, (rows, mask) in enumerate(zip(field.lane_rows, allowed or [], strict=False)):

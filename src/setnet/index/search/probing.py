@@ -24,11 +24,19 @@ Found = tuple[NDArray[np.int64], Floats]  # rows and their estimated scores
 def probed(scope: Scope, query: Query) -> Scored:
     """Rank the rows that the lists near the query elements hold, by estimates and then by their elements."""
     wanted = max(scope.options.k, scope.options.candidates)
+    rows: Rows = [(s, np.sort(rows)) for s, rows, _ in probed_rows(scope, query, wanted)]
+    return scope.best_of(_with_sure(scope, rows), query)
+
+
+def probed_rows(
+    scope: Scope, query: Query, wanted: int
+) -> list[tuple[int, NDArray[np.int64], NDArray[np.float32]]]:
+    """Return the ``wanted`` most promising rows by segment, with their estimates; more where these tie."""
     found = [_candidates(scope, s, query, wanted) for s in range(len(scope.snapshot.segments))]
     scores = np.concatenate([scores for _, scores in found])
     low = np.partition(scores, len(scores) - wanted)[len(scores) - wanted] if len(scores) > wanted else -1.0
-    rows: Rows = [(s, np.sort(rows[scores >= low])) for s, (rows, scores) in enumerate(found) if len(rows)]
-    return scope.best_of(_with_sure(scope, rows), query)
+    best = ((s, rows, scores, scores >= low) for s, (rows, scores) in enumerate(found))
+    return [(s, rows[keep], scores[keep]) for s, rows, scores, keep in best if keep.any()]
 
 
 def _with_sure(scope: Scope, rows: Rows) -> Rows:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,8 @@ class RankedItems:
     elements, similarities
         (items, query elements): the element of the item that each query element is paired with, -1 for
         none, and their similarity.
+    sums
+        The sum of each item's similarities, by which items of equal scores are ordered.
     """
 
     ids: list[str]
@@ -30,12 +34,13 @@ class RankedItems:
     matched: NDArray[np.int32]
     elements: NDArray[np.int32]
     similarities: NDArray[np.float64]
+    sums: NDArray[np.float64]
 
     @classmethod
     def none(cls, size: int) -> RankedItems:
         """Return no items, found by a query of `size` elements."""
         pairs = np.zeros((0, size), np.int32)
-        return cls([], np.zeros(0), np.zeros(0, np.int32), pairs, np.zeros((0, size)))
+        return cls([], np.zeros(0), np.zeros(0, np.int32), pairs, np.zeros((0, size)), np.zeros(0))
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -43,15 +48,16 @@ class RankedItems:
     @property
     def nbytes(self) -> int:
         """Bytes of memory, about."""
-        arrays = (self.scores, self.matched, self.elements, self.similarities)
-        return sum(array.nbytes for array in arrays) + 64 * len(self.ids)
+        return sum(array.nbytes for array in self._arrays) + 64 * len(self.ids)
+
+    @property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        return (self.scores, self.matched, self.elements, self.similarities, self.sums)
 
     def take(self, which: NDArray[np.int64] | slice) -> RankedItems:
         """Return the items at some places."""
         ids = self.ids[which] if isinstance(which, slice) else [self.ids[i] for i in which.tolist()]
-        return RankedItems(
-            ids, self.scores[which], self.matched[which], self.elements[which], self.similarities[which]
-        )
+        return RankedItems(ids, *(array[which] for array in self._arrays))
 
     def first(self, n: int) -> RankedItems:
         """Return the first n items, without the memory of the others."""
@@ -61,13 +67,13 @@ class RankedItems:
         """Return these items and then those of `others` that are not among them."""
         known = set(self.ids)
         new = others.take(np.array([i for i, name in enumerate(others.ids) if name not in known], np.int64))
-        return RankedItems(
-            self.ids + new.ids,
-            np.concatenate([self.scores, new.scores]),
-            np.concatenate([self.matched, new.matched]),
-            np.concatenate([self.elements, new.elements]),
-            np.concatenate([self.similarities, new.similarities]),
-        )
+        return RankedItems.chained([self, new])
+
+    @classmethod
+    def chained(cls, parts: Sequence[RankedItems]) -> RankedItems:
+        """Return the items of several answers to one query, one answer after another."""
+        arrays = zip(*(part._arrays for part in parts), strict=True)
+        return cls([name for part in parts for name in part.ids], *map(np.concatenate, arrays))
 
     def hits(self, start: int = 0, stop: int | None = None) -> list[Hit]:
         """Return the items from `start` to before `stop` as hits."""

@@ -185,7 +185,8 @@ def ranked_items(snapshot: Snapshot, scored: Scored) -> RankedItems:
         places = np.flatnonzero(scored.segment == s)
         for at, name in zip(places.tolist(), snapshot.segments[s].ids_of(scored.row[places]), strict=True):
             ids[at] = name
-    return RankedItems(ids, scored.score, scored.matched, scored.element, scored.similarity)
+    arrays = (scored.score, scored.matched, scored.element, scored.similarity, scored.similarity_sum)
+    return RankedItems(ids, *arrays)
 
 
 def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.index.results import Hit
 from setnet.index.search import modes
+from setnet.index.search.candidates import Candidates, candidates
 from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.ranking import Rows, hits_of, ranked_items
@@ -29,10 +30,6 @@ class Searcher:
     scope: Scope
     settings: Settings
     head: Aggregator | None = None
-
-    def answers(self, queries: Sequence[QueryLike]) -> list[list[Hit]]:
-        """Return the hits of each query, in one pass over the vectors."""
-        return [items.hits() for items in self.ranked(queries)]
 
     def ranked(self, queries: Sequence[QueryLike]) -> list[RankedItems]:
         """Return the items found by each query, as arrays, in one pass over the vectors."""
@@ -59,6 +56,19 @@ class Searcher:
         else:
             found = modes.fast_by_sets(self.scope, [self._set_query(query) for query in given], exact)
         return [ranked_items(self.scope.snapshot, scored) for scored in found]
+
+    def candidates(self, query: QueryLike) -> Candidates:
+        """Return the items that ``fast`` would re-rank for a query, by codes of one bit."""
+        elements = query_elements(query, self.settings.shape.dim)
+        return candidates(self.scope, self._query(elements, self._unwanted()))
+
+    def among(self, query: QueryLike, seqs: NDArray[np.int64]) -> RankedItems:
+        """Return the best of some items that have elements, by the matching of these."""
+        snapshot = self.scope.snapshot
+        rows = [(s, some[snapshot.segments[s].counts[some] > 0]) for s, some in snapshot.find(seqs)]
+        elements = query_elements(query, self.settings.shape.dim)
+        found = self.scope.best_of(rows, self._query(elements, self._unwanted()))
+        return ranked_items(snapshot, found)
 
     def tagged(self, catalog: Catalog, queries: Sequence[QueryLike]) -> list[list[Hit]]:
         """Return the hits of queries by names, inside a transaction of the caller's."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.errors import InvalidInputError, StorageError, UnknownAttributeError, one_of
 from setnet.index.arguments import is_unicode
 from setnet.index.conditions import Condition, Value, checked_value, conditions_of
 from setnet.index.storage.catalog import Catalog
@@ -39,7 +39,8 @@ def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]
     found: NDArray[np.int64] | None = None
     for name, given in where.items():
         if name not in numbers:
-            raise one_of("attribute", name, sorted(numbers) or ["(no item has any attribute)"])
+            known = sorted(numbers) or ["(no item has any attribute)"]
+            raise UnknownAttributeError(str(one_of("attribute", name, known)))
         for statements in _clauses(conditions_of({name: given})):
             seqs = _seqs(catalog, numbers[name], statements)
             found = seqs if found is None else np.intersect1d(found, seqs, assume_unique=True)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog, Committed
@@ -28,6 +28,15 @@ def create_files(root: Path, meta: dict[str, Any]) -> None:
     put_in_place(root / UNFINISHED, root / "catalog.sqlite")  # from here on there is an index
     sync_folder(root.parent)
     restrict(root)  # the folder may have been there before
+
+
+def require_index(root: Path) -> None:
+    """Raise unless a folder holds an index, saying what it holds and what to do."""
+    if not (root / "catalog.sqlite").is_file():
+        if (root / "segments").is_dir():
+            raise NotAnIndexError(f"{root} has no catalogue: SetIndex.repair({str(root)!r}) rebuilds it")
+        what = "does not exist" if not root.exists() else "holds no setnet index"
+        raise NotAnIndexError(f"{root} {what}: make one with SetIndex.create({str(root)!r}, dim=...)")
 
 
 def empty_database(path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import StorageError
-from setnet.index.results import Contents
+from setnet.index.results import Contents, Item
 from setnet.index.storage.attributes import items_where
 from setnet.index.storage.catalog import Catalog, ListedSegment
 from setnet.index.storage.segments.segment import Segment
@@ -37,6 +37,11 @@ class Field:
     def lanes(self) -> int:
         """Number of lanes in all."""
         return int(self.start[-1])
+
+    @property
+    def items(self) -> int:
+        """Number of items that can be found: neither deleted nor empty."""
+        return self.lanes - len(self.excluded)
 
     def lanes_of(self, rows: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int64]:
         """Return the global lanes of (segment, rows), in ascending order."""
@@ -145,6 +150,16 @@ class Snapshot:
             place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
             found.append(segment.elements[place].astype(np.float32))
         return np.concatenate(found)
+
+    def items(self) -> Iterator[Item]:
+        """Yield all living items in the order of segments and rows, a chunk of them in memory at a time."""
+        for s, segment in enumerate(self.segments):
+            rows = self.alive(s)
+            for at in range(0, len(rows), 1024):
+                segment.file.ensure_whole()
+                part = rows[at : at + 1024]
+                values = segment.attribute_values_of(part)
+                yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
 
     def contents(self) -> Contents:
         """Return ids, counts and elements of all living items, in the order of segments and rows."""

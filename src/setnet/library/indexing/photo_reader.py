@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from setnet.cluster import ClusterIndex
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.folder_scan import is_video_name
@@ -38,14 +39,24 @@ class PhotoReader:
         Number of processes; 0 works in this process (no protection against a crash).
     limits
         Time and memory that one photo may take.
+    index
+        Where the photos' faces go: if it is a cluster that runs, its machines read the photos.
     """
 
-    def __init__(self, settings: FaceSettings, workers: int, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        settings: FaceSettings,
+        workers: int,
+        limits: Limits | None = None,
+        index: object = None,
+    ) -> None:
         from setnet.faces import model_entry
 
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
-        self._pool = WorkerPool(service, workers, limits, ahead=1)
+        shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
+        # a pool of a cluster has the same calls
+        self._pool = cast(WorkerPool, shared) if shared else WorkerPool(service, workers, limits, ahead=1)
         self.videos = VideoReader(self._pool, self._dim, limits or Limits())
 
     def __enter__(self) -> PhotoReader:

@@ -138,7 +138,8 @@ class IndexRun:
             return
         since = monotonic()
         redo: list[PhotoTask] = []
-        with PhotoReader(self._settings, min(self._workers, len(work)), self._limits) as reader:
+        workers = min(self._workers, len(work))
+        with PhotoReader(self._settings, workers, self._limits, self._index) as reader:
             self._videos = reader.videos
 
             def poll() -> bool:  # also while a long video is being watched

@@ -38,12 +38,14 @@ def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool |
         writer.array("offsets", np.int64, (), [rows.offsets])
         rows.write_texts(writer, "id")
         rows.write_texts(writer, "attribute")
-        coded = len(rows.seq) >= SMALLEST_CODED
+        # around a centre of the index's all items are estimated alike, however they are stored
+        coded = len(rows.seq) >= SMALLEST_CODED or (shape.code_centre is not None and rows.offsets[-1] > 0)
         given = rows.in_memory if coded else None
-        codes = None if given is None else ElementCodes(given, rows.offsets)
+        codes = None if given is None else ElementCodes(given, rows.offsets, shape.code_centre)
         writer.array("elements", shape.precision, (shape.dim,), rows.elements())
         if coded:
-            codes = codes or ElementCodes(writer.read_back("elements"), rows.offsets)
+            stored = writer.read_back("elements")
+            codes = codes or ElementCodes(stored, rows.offsets, shape.code_centre)
             info.update(codes.write(writer))
             if lists or (lists is None and len(rows.seq) >= SMALLEST_LISTED):
                 write_lists(writer, codes.layout, rows.offsets)

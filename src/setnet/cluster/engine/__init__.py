@@ -1,0 +1,1 @@
+"""Where shards are served: in this process, or by the workers of a Dask cluster."""
