@@ -11,7 +11,7 @@ from setnet.video.shots.limits import CUT
 from setnet.video.shots.signature import Signature
 
 USUAL = 1.0  # seconds between looks for faces
-_SOON = 0.75  # after a cut or when somebody came or went
+_SOON = 0.5  # after a cut or when somebody came or went
 _SELDOM = 2.0  # while the same people stay
 _UNCHANGED = 0.012  # distance of pictures in which nothing has changed
 _SIDE = 960  # pixels of the longest side that is searched

@@ -41,6 +41,8 @@ def status(
         ("calibration", "fitted to this library" if now.calibrated else "of the descriptor model"),
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
     ]
+    if counts.shots:
+        rows.insert(2, ("of them", f"{counts.shots:,} shots of videos"))
     if counts.unfinished:
         rows.append(("unfinished", f"{counts.unfinished:,} photos: `setnet index` completes them"))
     if counts.failed:

@@ -3,7 +3,7 @@
 import { h, icon } from "../dom.js";
 import { changed, query, wanted } from "./query.js";
 
-const KINDS = { any: "All", photo: "Photos", video: "Videos" };
+const KINDS = { any: "Both", photo: "Photos", video: "Videos" };
 const MODES = { exact: "Exact", fast: "Fast", set: "Set" };
 
 export class Filters {
