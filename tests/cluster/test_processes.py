@@ -95,9 +95,9 @@ def test_kills_and_freezes_cost_no_answer_and_no_item(trial: Trial) -> None:
     freeze(running.workers[0])
     for i in range(3):
         trial.search(index, i)
-    index._asker.deadline = 0.3  # a writer that stands still is given up after some times that
+    index._dispatcher.deadline = 0.3  # a writer that stands still is given up after some times that
     trial.add(index)
-    index._asker.deadline = 20.0
+    index._dispatcher.deadline = 20.0
     thaw(running.workers[0])
     running.workers[0].kill()
     trial.search(index, 3)

@@ -43,7 +43,7 @@ from setnet.client.answers.set_answers import (
     SetsAnswer,
 )
 from setnet.client.answers.system_answers import FailuresAnswer, IndexAnswer, StatusAnswer
-from setnet.client.connection import Connection
+from setnet.client.server_connection import Connection
 
 PersonLike = str | Sequence[str] | Mapping[str, Any]
 """A saved person's name; a list of face ids that `find_faces` returned; or the fields of the API."""

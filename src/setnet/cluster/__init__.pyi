@@ -1,11 +1,11 @@
 from .cluster_index import ClusterIndex as ClusterIndex
-from .engine.head import run_head as run_head
 from .engine.protocol import Engine as Engine
+from .engine.scheduler import run_head as run_head
 from .engine.worker import run_worker as run_worker
 from .opening import cluster_folder as cluster_folder
 from .opening import is_cluster as is_cluster
 from .opening import open_cluster as open_cluster
 from .opening import require_running as require_running
-from .results import Hits as Hits
+from .partial_answer import Hits as Hits
 from .status import ClusterStatus as ClusterStatus
 from .status import cluster_status as cluster_status

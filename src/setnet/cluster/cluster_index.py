@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.cluster.engine.in_process import InProcessEngine
 from setnet.cluster.engine.protocol import Engine
-from setnet.cluster.results import Hits
-from setnet.cluster.search.asking import Asker
+from setnet.cluster.partial_answer import Hits
 from setnet.cluster.search.cluster_search import ClusterSearch, View
+from setnet.cluster.search.dispatch import Dispatcher
+from setnet.cluster.shard_changes import ClusterWriting
 from setnet.cluster.storage import published
 from setnet.cluster.storage.cluster_file import ClusterFile
 from setnet.cluster.storage.places import EpochFolder, shard_of
-from setnet.cluster.writing import ClusterWriting
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError
 from setnet.index import (
@@ -73,7 +73,7 @@ class ClusterIndex(ClusterWriting):
         """Use `create` or `open` instead."""
         self.path, self._unpublished = path, unpublished
         file = ClusterFile.read(path)
-        self._asker = Asker(engine or InProcessEngine(path), deadline)
+        self._dispatcher = Dispatcher(engine or InProcessEngine(path), deadline)
         self._settings = Settings.of_json(file.settings)
 
     @classmethod
@@ -140,7 +140,7 @@ class ClusterIndex(ClusterWriting):
 
     def close(self) -> None:
         """Give up all connections and files."""
-        self._asker.engine.close()
+        self._dispatcher.engine.close()
 
     def __enter__(self) -> Self:
         return self
@@ -151,7 +151,7 @@ class ClusterIndex(ClusterWriting):
     @property
     def engine(self) -> Engine:
         """What serves the shards."""
-        return self._asker.engine
+        return self._dispatcher.engine
 
     def task_pool(self, service: Service, limits: Limits | None = None) -> TaskPool | None:
         """Return a pool that runs a service's tasks on all machines; None when there is only this process."""
@@ -230,7 +230,7 @@ class ClusterIndex(ClusterWriting):
         return search.among(query, ids).hits()
 
     def _search(self, options: SearchOptions, partial: bool = False) -> ClusterSearch:
-        return ClusterSearch(self._view(), self._asker, options, partial)
+        return ClusterSearch(self._view(), self._dispatcher, options, partial)
 
     def _view(self) -> View:
         """Return the latest published state."""
@@ -307,17 +307,17 @@ class ClusterIndex(ClusterWriting):
         """Return what the writer of an item's shard says of it."""
         file = ClusterFile.read(self.path)
         shard = shard_of(item, file.shards)
-        return self._asker.change(shard, Message(name, {"epoch": file.epoch, "shard": shard, **fields}))
+        return self._dispatcher.change(shard, Message(name, {"epoch": file.epoch, "shard": shard, **fields}))
 
     def _one(self, view: View, shard: int, name: str, **fields: Any) -> Message:
-        replies, _ = self._asker.ask({shard: Message(name, {**view.address(shard), **fields})})
+        replies, _ = self._dispatcher.ask({shard: Message(name, {**view.address(shard), **fields})})
         return replies[shard]
 
     def _all(self, name: str, **fields: Any) -> list[Message]:
         view = self._view()
         shards = range(len(view.published.versions))
         messages = {shard: Message(name, {**view.address(shard), **fields}) for shard in shards}
-        replies, _ = self._asker.ask(messages, long=True)
+        replies, _ = self._dispatcher.ask(messages, long=True)
         return [replies[shard] for shard in shards]
 
 

@@ -1,6 +1,8 @@
 from .conditions import Condition as Condition
 from .conditions import Value as Value
 from .conditions import conditions_of as conditions_of
+from .federation.candidates import Candidates as Candidates
+from .federation.given_items import rank_given as rank_given
 from .graph.cells import cells_of as cells_of
 from .graph.linkage import Apart as Apart
 from .graph.linkage import Clusters as Clusters
@@ -19,8 +21,6 @@ from .results import Item as Item
 from .results import Match as Match
 from .results import Report as Report
 from .results import Stats as Stats
-from .search.candidates import Candidates as Candidates
-from .search.given_items import rank_given as rank_given
 from .search.known_pairs import KnownPair as KnownPair
 from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index.reader import IndexReader
-from setnet.index.search import tags
+from setnet.index.search import pre_tagging
 from setnet.index.settings import GIVEN
 from setnet.index.storage.ingest import check_ids, checked_batch
 from setnet.index.storage.writer import Writer
@@ -103,6 +103,6 @@ class IndexEditor:
         """Recognise the gallery in all items and replace the tags; return the number of entries."""
         with self._one_at_a_time:
             settings = self._reader.settings
-            names, rows = tags.gallery_rows(gallery, settings.shape.dim)
-            found = tags.tagged(self._reader.snapshot(), rows, threshold, settings.logistic)
+            names, rows = pre_tagging.gallery_rows(gallery, settings.shape.dim)
+            found = pre_tagging.tagged(self._reader.snapshot(), rows, threshold, settings.logistic)
             return self.writer.tag(names, rows, found)

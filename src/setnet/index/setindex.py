@@ -16,12 +16,12 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.index.arguments import whole
 from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
+from setnet.index.federation.candidates import Candidates
 from setnet.index.reader import IndexReader
 from setnet.index.recovery.backup import BackupReport, back_up
 from setnet.index.recovery.check import check_index
 from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Contents, Hit, Item, Report, Stats
-from setnet.index.search.candidates import Candidates
 from setnet.index.search.options import MoreOptions, SearchOptions
 from setnet.index.search.query import ItemsLike, QueryLike
 from setnet.index.search.ranked_items import RankedItems

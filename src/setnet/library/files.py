@@ -17,7 +17,7 @@ from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict, restrict_with_notice
 from setnet.library.maintenance.replacement import expire_quarantine
 from setnet.library.people.people import People
-from setnet.library.search.matching import Matching
+from setnet.library.recognition.matching import Matching
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX
 from setnet.library.store.paths import as_path, shown

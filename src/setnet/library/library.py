@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from setnet.library.indexing.run import AgreeToPrune, Progress
     from setnet.library.maintenance.backup import LibraryBackup
     from setnet.library.maintenance.repair import LibraryRepair
+    from setnet.library.recognition.probability import MatchModel
     from setnet.library.redescription.redescription_report import RedescribeReport
-    from setnet.library.search.probability import MatchModel
     from setnet.library.store.descriptor_export import ExportReport
     from setnet.workers import Limits
 

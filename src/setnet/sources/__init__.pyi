@@ -9,8 +9,8 @@ from .postgres.postgres_sets import PostgresSets as PostgresSets
 from .postgres.query_text import conditions_from as conditions_from
 from .postgres.query_text import query_from as query_from
 from .postgres.searching import SEARCH_MODES as SEARCH_MODES
-from .tags.importing import TagConflict as TagConflict
-from .tags.importing import TagImport as TagImport
-from .tags.importing import import_tags as import_tags
-from .tags.writing import TagsWritten as TagsWritten
-from .tags.writing import write_tags as write_tags
+from .tags.sidecar_writing import TagsWritten as TagsWritten
+from .tags.sidecar_writing import write_tags as write_tags
+from .tags.tag_import import TagConflict as TagConflict
+from .tags.tag_import import TagImport as TagImport
+from .tags.tag_import import import_tags as import_tags

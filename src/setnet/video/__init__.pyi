@@ -6,4 +6,4 @@ from .frame_descriptors import frame_sets as frame_sets
 from .people.shot_person import ShotPerson as ShotPerson
 from .shot import Shot as Shot
 from .shot import Watched as Watched
-from .watching import watch as watch
+from .video_part import watch as watch

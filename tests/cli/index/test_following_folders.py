@@ -13,7 +13,7 @@ from PIL import Image
 from command_line import answered, called
 from setnet.errors import LockedError
 from setnet.library import Library
-from setnet.library.indexing import watching
+from setnet.library.indexing import folder_watch
 
 
 def add(folder: Path, *names: str) -> None:
@@ -104,7 +104,7 @@ def test_a_watch_indexes_what_changes_until_it_is_stopped(
             raise LockedError("somebody is writing")
         return index(self, folders, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(watching, "changed_folders", changes)
+    monkeypatch.setattr(folder_watch, "changed_folders", changes)
     monkeypatch.setattr(Library, "index", busy_at_first)
     out, err = called("index", photos, "--watch", "--workers", 0, code=130)
     assert runs == [[photos]] * 4

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from setnet.cli.cluster import running
+from setnet.cli.cluster import processes
 from setnet.cli.output import print_either, print_facts, print_json, print_table, say
 from setnet.cli.shared_options import JsonOption, make_app
 
 app = make_app()
-app.command()(running.start)
-app.command()(running.join)
+app.command()(processes.start)
+app.command()(processes.join)
 
 Folder = Annotated[
     Path,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from setnet.client.answers.answer import Answer
+from setnet.client.answers.base_answer import Answer
 from setnet.client.answers.people_answers import PersonAnswer
 
 Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]

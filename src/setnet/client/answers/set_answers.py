@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from setnet.client.answers.answer import Answer
+from setnet.client.answers.base_answer import Answer
 
 
 class SetsAnswer(Answer):

@@ -15,9 +15,9 @@ from pathlib import Path
 import dask
 from distributed import Worker
 
-from setnet.cluster.engine.head import SETTINGS, stopped
 from setnet.cluster.engine.head_file import HeadFile
 from setnet.cluster.engine.node import Node
+from setnet.cluster.engine.scheduler import SETTINGS, stopped
 from setnet.cluster.engine.secrets import security_of
 from setnet.cluster.storage.cluster_file import ClusterFile
 from setnet.errors import ClusterError

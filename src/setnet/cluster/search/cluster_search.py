@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.cluster.search import calls, merging
-from setnet.cluster.search.asking import Asker
+from setnet.cluster.search.dispatch import Dispatcher
 from setnet.cluster.storage.places import shard_of
 from setnet.cluster.storage.published import Published
 from setnet.errors import InvalidInputError
@@ -47,7 +47,7 @@ class ClusterSearch:
     """A search under way; ``missing`` grows with the shards that did not answer, where that is allowed."""
 
     view: View
-    asker: Asker
+    dispatcher: Dispatcher
     options: SearchOptions
     partial: bool = False
     missing: set[int] = field(default_factory=set)
@@ -210,7 +210,7 @@ class ClusterSearch:
             shard: replace(message, fields={**message.fields, **self.view.address(shard)})
             for shard, message in messages.items()
         }
-        replies, missing = self.asker.ask(addressed, partial=self.partial)
+        replies, missing = self.dispatcher.ask(addressed, partial=self.partial)
         self.missing.update(missing)
         unknown = [reply.fields.get("unknown") for reply in replies.values()]
         if unknown and all(unknown):  # an attribute that no item of any shard has

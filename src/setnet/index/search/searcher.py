@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
+from setnet.index.federation.candidates import Candidates, candidates
 from setnet.index.results import Hit
 from setnet.index.search import modes
-from setnet.index.search.candidates import Candidates, candidates
+from setnet.index.search.pre_tagging import TagQuery
 from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.ranking import Rows, hits_of, ranked_items
 from setnet.index.search.scope import Scope
-from setnet.index.search.tags import TagQuery
 from setnet.index.settings import GIVEN, Settings
 from setnet.index.storage.catalog import Catalog
 from setnet.sets import Aggregator

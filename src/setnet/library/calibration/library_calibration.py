@@ -13,9 +13,9 @@ from setnet.errors import InvalidInputError
 from setnet.library.calibration.match_fitting import fit_match_model
 from setnet.library.calibration.match_trials import LabelledFaces, trials
 from setnet.library.calibration.stored import match_model_of, model_calibration
-from setnet.library.search.cohort import Cohort
-from setnet.library.search.probability import MatchModel
-from setnet.library.search.recogniser import Recogniser
+from setnet.library.recognition.cohort import Cohort
+from setnet.library.recognition.probability import MatchModel
+from setnet.library.recognition.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

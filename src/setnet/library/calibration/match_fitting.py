@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library.calibration.match_trials import LabelledFaces, Trial, trials
-from setnet.library.search.cohort import evenly, measured
-from setnet.library.search.probability import MatchModel, Strangers
+from setnet.library.recognition.cohort import evenly, measured
+from setnet.library.recognition.probability import MatchModel, Strangers
 
 EXAMPLES = (1, 2, 3, 5, 10)
 LEAST_PEOPLE = 10  # with two faces or more

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.library.search.person_vector import person_vector
+from setnet.library.recognition.person_vector import person_vector
 
 Floats = NDArray[np.float32]
 _MOST_GENUINE = 20  # faces of one person that a trial looks for

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from setnet.errors import InvalidInputError
-from setnet.library.search.probability import MatchModel
+from setnet.library.recognition.probability import MatchModel
 from setnet.library.store.database import Database
 from setnet.library.store.photo_catalog import PhotoCatalog
 

@@ -21,7 +21,7 @@ from setnet.library.grouping.last_grouping import LastGrouping
 from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.units import Units, units_of
-from setnet.library.search.probability import MatchModel
+from setnet.library.recognition.probability import MatchModel
 from setnet.library.store.database import Database
 from setnet.library.store.tables import group_tables
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index import SetIndex
-from setnet.library.search.probability import MatchModel
+from setnet.library.recognition.probability import MatchModel
 from setnet.library.store.tables.group_tables import FACES
 
 _LEAST_WEIGHT = 0.05

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.library.pictures.drawing import Mark, draw_marks
-from setnet.library.search.face_identity import Identity, NamedPeople
+from setnet.library.recognition.face_identity import Identity, NamedPeople
 from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
 

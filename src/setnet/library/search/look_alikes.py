@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.search.recogniser import Recogniser
 
 
 def look_alikes(people: Sequence[QueryPerson], recognisers: Sequence[Recogniser]) -> list[str]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from setnet.errors import InvalidInputError
 from setnet.index import RankedItems, SearchOptions, SetIndex
+from setnet.library.recognition.matching import Matching
 from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.look_alikes import look_alikes
-from setnet.library.search.matching import Matching
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_matching import QueryMatching
 from setnet.library.search.query_person import QueryPerson, with_unique_names

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.library.search.face_identity import NamedPeople
+from setnet.library.recognition.face_identity import NamedPeople
 from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import shown
 

@@ -16,7 +16,7 @@ from setnet.library.grouping.groups.group import Group
 from setnet.library.grouping.groups.groups import STATES, group_at
 from setnet.library.grouping.library_faces import LibraryFaces
 from setnet.library.people.person import Person
-from setnet.library.search.face_identity import NamedPeople
+from setnet.library.recognition.face_identity import NamedPeople
 from setnet.library.search.query_person import QueryPerson
 from setnet.library.store.tables.group_tables import face_number
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library.calibration.stored import match_model_of
-from setnet.library.search.cohort import Cohort
-from setnet.library.search.person_vector import person_vector
-from setnet.library.search.probability import MatchModel
+from setnet.library.recognition.cohort import Cohort
+from setnet.library.recognition.person_vector import person_vector
+from setnet.library.recognition.probability import MatchModel
+from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.search.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from setnet.library.files import LibraryFiles

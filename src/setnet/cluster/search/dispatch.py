@@ -1,4 +1,4 @@
-"""Asking shards: a deadline for each, a second copy when the first is late, and who is missing."""
+"""Calls to shards: a deadline for each, a second copy when the first is late, and who is missing."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class _Asked:
         return not self.began and self.tried >= self.copies
 
 
-class Asker:
+class Dispatcher:
     """Asks all shards at once; of two copies of a shard the first good answer counts."""
 
     def __init__(self, engine: Engine, deadline: float) -> None:

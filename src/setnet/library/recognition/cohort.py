@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index import SetIndex
-from setnet.library.search.probability import MatchModel, Strangers
+from setnet.library.recognition.probability import MatchModel, Strangers
 
 FACES = 2048  # of a sample
 _COMPARED = 1024  # of these, to see how many people they are

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.cluster.search.asking import Asker
+from setnet.cluster.search.dispatch import Dispatcher
 from setnet.cluster.storage import published
 from setnet.cluster.storage.cluster_file import ClusterFile
 from setnet.cluster.storage.growth import grow
@@ -29,7 +29,7 @@ class ClusterWriting:
     """The part of `ClusterIndex` that changes it."""
 
     path: Path
-    _asker: Asker
+    _dispatcher: Dispatcher
     _settings: Settings
 
     @own_errors
@@ -158,7 +158,7 @@ class ClusterWriting:
             message = messages[shard]
             address = {"epoch": file.epoch, "shard": shard}
             addressed = replace(message, fields={**message.fields, **address})
-            return self._asker.change(shard, addressed, long=long)
+            return self._dispatcher.change(shard, addressed, long=long)
 
         with ThreadPoolExecutor(min(AT_ONCE, len(messages)), "setnet-change") as threads:
             return list(threads.map(change, messages))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.library.search.probability import MatchModel, Strangers
+from setnet.library.recognition.probability import MatchModel, Strangers
 
 # A sure match: one stranger in a million is as similar, one is to be expected in fifty searches, and even for
 # a face so good that more similarity was to be expected, the odds are three to one.

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from setnet.client.answers.answer import Answer
+from setnet.client.answers.base_answer import Answer
 from setnet.client.server_error import ServerError
 
 T = TypeVar("T", bound=Answer)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.library.people.person import Person
+from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.search.recogniser import Recogniser
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

@@ -16,13 +16,13 @@ from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
 from setnet.library import Library, LibraryPhoto
 from setnet.sources.tags.face_matching import in_fractions, matched_regions
-from setnet.sources.tags.importing import OnProgress, TagConflict
 from setnet.sources.tags.named_faces import FaceNames, photos_with_names
 from setnet.sources.tags.orientation import Frame, stored_size, turned_back
 from setnet.sources.tags.photo_tags import PhotoTags, TagReader, contents, sidecars_of
 from setnet.sources.tags.region_list import FaceRegion, RegionList, area_in_picture
 from setnet.sources.tags.safe_xml import LARGEST
 from setnet.sources.tags.sidecar import new_sidecar, with_regions
+from setnet.sources.tags.tag_import import OnProgress, TagConflict
 from setnet.sources.tags.xmp_regions import MWG
 
 _PROGRESS_STEP = 20  # photos

@@ -1,0 +1,1 @@
+"""Searches over more than one store: candidates of an index, and items fetched from elsewhere."""

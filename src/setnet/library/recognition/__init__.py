@@ -1,0 +1,1 @@
+"""Who a face is: what similarities mean, how sure a match is, and which saved person it is."""
