@@ -55,7 +55,7 @@ def video(
         for number, clip in enumerate(clips):
             if not (work / "clips" / clip.name).is_file():
                 part = work / f"{clip.name}.part.mp4"
-                write_clip(lfw, clip, part, number)
+                write_clip(lfw, clip, part, 10_000 * seed + number)
                 os.replace(part, work / "clips" / clip.name)
         seconds = sum(clip.shots[-1].stop for clip in clips)
         run.note(world=f"{len(clips)} clips of {seconds / 60:.1f} minutes composed of LFW pictures")

@@ -130,7 +130,7 @@ export class Gallery {
   film(tile, photo) {
     const sprite = h("div", { class: "sprite", "aria-hidden": "true" });
     tile.classList.add("is-shot");
-    tile.append(sprite, h("span", { class: "film" }, icon("film"), clock(photo.to - photo.from)));
+    tile.append(sprite, h("span", { class: "film" }, icon("film"), clock(Math.round(photo.to - photo.from))));
     tile.addEventListener("pointerenter", () => { sprite.style.backgroundImage ||= `url("${urls.sprite(photo)}")`; }, { passive: true });
   }
 
