@@ -20,7 +20,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from setnet.library import Library
 from setnet.library.indexing import run
-run._BATCH_PHOTOS = 3
+run._BATCH_PHOTOS, run._BATCH_SECONDS = 3, 1e9
 
 def wait(now):
     if now.done == 7 and len(sys.argv) > 4:
