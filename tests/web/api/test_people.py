@@ -166,8 +166,9 @@ def test_a_stopped_run_keeps_what_it_found_and_can_go_on(
 
     def reported(job: IndexJob, progress: IndexProgress) -> None:
         report(job, progress)
-        found.set()
-        job._stop.wait()  # the run stays at its first photo until it is stopped
+        if progress.done:
+            found.set()
+            job._stop.wait()  # the run stays at its first photo until it is stopped
 
     monkeypatch.setattr(IndexJob, "_report", reported)
     own.post(f"{API}/index", json={"folders": [str(folder)]})

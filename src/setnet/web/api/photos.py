@@ -73,7 +73,8 @@ def _known(library: Library, path: str | None, content: str | None) -> list[Libr
         except InvalidInputError:
             return []
         return [photo for photo in found if content in (None, photo.content)]
-    ids = [str(number) for number, _ in library.catalog.same_content(bytes.fromhex(content or ""))]
+    copies = library.catalog.same_content(bytes.fromhex(content or ""))
+    ids = [str(number) for numbers, _ in copies for number in numbers]
     return list(library.catalog.photos(ids).values())
 
 
