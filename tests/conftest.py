@@ -155,3 +155,18 @@ def uri(server: PostgresServer, request: pytest.FixtureRequest) -> str:
     name: str = request.node.name
     address: str = server.new_database(f"test {name}"[:60])
     return address
+
+
+@pytest.fixture(scope="session")
+def filmed(_people: None, compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The library of a folder with a photo and a clip of two shots; not to be changed."""
+    from clips import Scene, write_clip
+    from setnet.library import Library
+
+    place = tmp_path_factory.mktemp("filmed")
+    scenes = (Scene(("P005",), 3.0), Scene(("P001", "P003"), 3.0, (140, 60, 40)))
+    write_clip(place / "photos" / "party.webm", scenes)
+    compose(place / "photos" / "alone.jpg", ("P003",))
+    with Library.create(place / "library") as library:
+        library.index([place / "photos"], workers=0)
+    return place / "library"
