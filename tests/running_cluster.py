@@ -71,7 +71,7 @@ class RunningCluster:
     def client(self, deadline: float = 20.0) -> ClusterIndex:
         """Return the cluster as seen through its workers."""
         index = open_cluster(self.root)
-        index._asker.deadline = deadline
+        index._dispatcher.deadline = deadline
         return index
 
     @property
