@@ -48,6 +48,14 @@ def portraits(portrait: Callable[[str], bytes], tmp_path_factory: pytest.TempPat
     return files
 
 
+# Resolves when what appears has appeared: animations that run and end, such as a message's.
+_SETTLED = """() => Promise.race([
+  new Promise((done) => setTimeout(done, 2000)),
+  Promise.allSettled(document.getAnimations().filter((one) => one.playState === "running"
+    && one.effect.getComputedTiming().endTime !== Infinity).map((one) => one.finished)).then(() => null),
+])"""
+
+
 class Page:
     """A page that remembers everything that went wrong on it."""
 
@@ -140,6 +148,7 @@ class Page:
     def serious_findings(self) -> list[str]:
         from axe_playwright_python.sync_playwright import Axe
 
+        self.page.evaluate(_SETTLED)  # what is still fading in has little contrast
         found = Axe().run(self.page).response["violations"]
         return [
             f"{v['id']}: {v['nodes'][0]['html'][:120]}"
