@@ -8,7 +8,7 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate import verification
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.data.similarity import similarities
-from setnet.evaluate.experiments.identification import roc
+from setnet.evaluate.experiments.one_face.identification import roc
 from setnet.evaluate.verification import match_rate_draws, true_match_rates
 
 

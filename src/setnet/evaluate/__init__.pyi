@@ -13,10 +13,10 @@ from .experiments.end_to_end import end_to_end as end_to_end
 from .experiments.end_to_end import write_examples as write_examples
 from .experiments.fit import fit as fit
 from .experiments.grouping import grouping as grouping
-from .experiments.identification import identify as identify
 from .experiments.inputs import Inputs as Inputs
 from .experiments.matching import matching as matching
-from .experiments.orthogonality import orthogonality as orthogonality
+from .experiments.one_face.identification import identify as identify
+from .experiments.one_face.orthogonality import orthogonality as orthogonality
 from .experiments.retrieval import retrieval as retrieval
 from .experiments.running import Interrupted as Interrupted
 from .experiments.shipped_heads import train_heads as train_heads

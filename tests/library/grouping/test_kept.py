@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ import invented_photos
 from setnet.faces import write_model_entry
 from setnet.library import Library, PhotoWriter
 from small_models import write_small_model
+from stored_rows import alter
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
@@ -129,20 +129,6 @@ def test_a_backup_has_the_groups(grouped: Library, groups_in: GroupsIn, tmp_path
     with Library.open(tmp_path / "backup") as backup:
         assert groups_in(backup) == groups_in(grouped)
         assert backup.check() == []
-
-
-def alter(path: Path, table: str, statement: str) -> None:
-    """Change rows behind the back of their checksums."""
-    with sqlite3.connect(path / "library.db") as db:
-        triggers = db.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", (table,)
-        ).fetchall()
-        for name, _ in triggers:
-            db.execute(f"DROP TRIGGER {name}")
-        db.execute(statement)
-        for _, sql in triggers:
-            db.execute(sql)
-    db.close()
 
 
 @pytest.mark.parametrize(

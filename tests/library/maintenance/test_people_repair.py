@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from setnet.library import Example, Library
 from setnet.library.maintenance import salvage
 from setnet.library.store.database import Database
 from setnet.library.store.tables.row_sums import COLUMNS
+from stored_rows import alter
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -53,20 +53,6 @@ def contents(path: Path) -> dict[str, Any]:
                 table: sorted(db.execute(f"SELECT {', '.join(columns.split())} FROM {table}"), key=repr)
                 for table, columns in COLUMNS.items()
             }
-
-
-def alter(path: Path, table: str, statement: str) -> None:
-    """Change rows behind the back of their checksums."""
-    with sqlite3.connect(path / "library.db") as db:
-        triggers = db.execute(
-            "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = ?", (table,)
-        ).fetchall()
-        for name, _ in triggers:
-            db.execute(f"DROP TRIGGER {name}")
-        db.execute(statement)
-        for _, sql in triggers:
-            db.execute(sql)
-    db.close()
 
 
 def test_damage_elsewhere_costs_people_nothing(path: Path) -> None:

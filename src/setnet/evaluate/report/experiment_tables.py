@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from setnet.evaluate.experiments.identification import FALSE_ACCEPT_RATES, RANKS
+from setnet.evaluate.experiments.one_face.identification import FALSE_ACCEPT_RATES, RANKS
 from setnet.evaluate.footage.tables import video_tables
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.adaptation_tables import adaptation_tables

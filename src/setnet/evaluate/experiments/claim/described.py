@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from setnet.evaluate.experiments.claim.domains import Domain
-from setnet.evaluate.experiments.orthogonality import gram_difference, identity_descriptors
+from setnet.evaluate.experiments.one_face.orthogonality import gram_difference, identity_descriptors
 from setnet.evaluate.methods.stress_measure import StressTest
 from setnet.learn import FaceSource, SetNetwork, elements_of
 from setnet.sets import Aggregator

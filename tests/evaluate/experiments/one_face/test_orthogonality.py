@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.data.labelled_people import Halves
-from setnet.evaluate.experiments.orthogonality import gram_difference, gram_draws, run_orthogonality
+from setnet.evaluate.experiments.one_face.orthogonality import gram_difference, gram_draws, run_orthogonality
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run, mean_and_error
 

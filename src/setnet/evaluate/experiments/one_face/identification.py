@@ -13,8 +13,8 @@ from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.data.similarity import similarities
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
+from setnet.evaluate.experiments.one_face.single_faces import on_single_faces
 from setnet.evaluate.experiments.running import OnProgress
-from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.verification import match_rate_draws

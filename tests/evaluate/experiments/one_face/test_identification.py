@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.data.labelled_people import Halves
-from setnet.evaluate.experiments.identification import identified, roc, run_identify
+from setnet.evaluate.experiments.one_face.identification import identified, roc, run_identify
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run, mean_and_error
 

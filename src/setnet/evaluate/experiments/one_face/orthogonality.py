@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import DRAWS
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
+from setnet.evaluate.experiments.one_face.single_faces import on_single_faces
 from setnet.evaluate.experiments.running import OnProgress
-from setnet.evaluate.experiments.single_faces import on_single_faces
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run

@@ -1,0 +1,1 @@
+"""Experiments on single faces: who is identified, and how orthogonal descriptors are."""
