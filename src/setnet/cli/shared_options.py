@@ -29,6 +29,15 @@ ClusterOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+WithoutOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
+]
+AfterOption = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="Taken on this date or later: 2019, 2019-07, 2019-07-14."),
+]
+BeforeOption = Annotated[str | None, typer.Option(metavar="DATE", help="Taken before this date.")]
 
 
 def make_app() -> typer.Typer:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import numpy as np
@@ -49,6 +49,8 @@ PersonLike = str | Sequence[str] | Mapping[str, Any]
 """A saved person's name; a list of face ids that `find_faces` returned; or the fields of the API."""
 
 _LOOK_SECONDS = 0.5
+
+P = TypeVar("P", SearchAnswer, PhotosAnswer)
 
 
 class Client(Connection):
@@ -95,21 +97,17 @@ class Client(Connection):
 
     def hits(self, people: Sequence[PersonLike], **conditions: Any) -> Iterator[HitAnswer]:
         """Yield all photos that contain these people, the best first, page by page."""
-        cursor: str | None = None
-        while True:
-            page = self.search(people, cursor=cursor, **conditions)
+        for page in _pages(lambda cursor: self.search(people, cursor=cursor, **conditions)):
             yield from page.hits
-            if (cursor := page.cursor) is None:
-                return
 
     def photos(self) -> Iterator[PhotoAnswer]:
         """Yield all photos of the library, the latest indexed first."""
-        cursor: str | None = None
-        while True:
-            page = self.call(PhotosAnswer, "GET", "/photos", params={"limit": 200, "cursor": cursor})
+
+        def read(cursor: str | None) -> PhotosAnswer:
+            return self.call(PhotosAnswer, "GET", "/photos", params={"limit": 200, "cursor": cursor})
+
+        for page in _pages(read):
             yield from page.photos
-            if (cursor := page.cursor) is None:
-                return
 
     def photo_at(self, path: str | os.PathLike[str]) -> PhotoAnswer | None:
         """Return the photo of a file on the server's machine, or None if it is not in the library."""
@@ -267,6 +265,15 @@ class Client(Connection):
         """Find the items that hold most of the query's elements, a row each, the best first."""
         body = {"query": np.asarray(query, np.float64).tolist()} | options
         return self.call(SetHitsAnswer, "POST", f"/sets/{_word(name)}/search", body)
+
+
+def _pages(read: Callable[[str | None], P]) -> Iterator[P]:
+    """Yield all pages, each read with the cursor that the one before it had."""
+    page = read(None)
+    yield page
+    while page.cursor is not None:
+        page = read(page.cursor)
+        yield page
 
 
 def _person(person: PersonLike) -> dict[str, Any]:

@@ -10,9 +10,12 @@ import typer
 from setnet.cli.output import print_json, print_table, say
 from setnet.cli.search.result_files import copy_photos, link_photos, make_folder, print_csv, print_paths
 from setnet.cli.shared_options import (
+    AfterOption,
+    BeforeOption,
     ClusterOption,
     JsonOption,
     LibraryOption,
+    WithoutOption,
     library_or_cluster,
     make_app,
     open_library,
@@ -54,15 +57,9 @@ def search(
             "and of faces searched].",
         ),
     ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
-    ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="Taken on this date or later: 2019, 2019-07, 2019-07-14."),
-    ] = None,
-    before: Annotated[str | None, typer.Option(metavar="DATE", help="Taken before this date.")] = None,
+    without: WithoutOption = None,
+    after: AfterOption = None,
+    before: BeforeOption = None,
     folder: Annotated[
         str | None, typer.Option("--in", metavar="FOLDER", help="In this folder or below it.")
     ] = None,

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.output import print_either, print_json, print_table, say
-from setnet.cli.shared_options import JsonOption, make_app
+from setnet.cli.shared_options import AfterOption, BeforeOption, JsonOption, WithoutOption, make_app
 
 app = make_app()
 
@@ -74,15 +74,9 @@ def search(
         int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
     ] = 1,
     only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
-    ] = None,
-    after: Annotated[
-        str | None,
-        typer.Option(metavar="DATE", help="Taken on this date or later: 2019, 2019-07, 2019-07-14."),
-    ] = None,
-    before: Annotated[str | None, typer.Option(metavar="DATE", help="Taken before this date.")] = None,
+    without: WithoutOption = None,
+    after: AfterOption = None,
+    before: BeforeOption = None,
     link_base: Annotated[
         str, typer.Option(metavar="URL", help="Address of Immich's page, for links to the photos.")
     ] = "",

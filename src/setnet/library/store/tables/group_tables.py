@@ -51,12 +51,7 @@ _TABLES = f"""
 MIGRATION = _TABLES + "".join(row_sums.triggers(table, row_sums.COLUMNS[table]) for table in TABLES)
 
 # An older database has no groups.
-STAND_INS = "".join(
-    f"CREATE TEMP VIEW {table} AS SELECT "
-    + ", ".join(f"NULL AS {column}" for column in row_sums.COLUMNS[table].split())
-    + " WHERE 0;\n"
-    for table in TABLES
-)
+STAND_INS = row_sums.empty_views(TABLES)
 
 # Of what is known of a face without looking at it: large, surely a face, seen from the front.
 _GOOD = (

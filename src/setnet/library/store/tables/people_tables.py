@@ -103,9 +103,4 @@ STAND_INS = (
     "NULL AS cover FROM main.people;\n"
     f"CREATE TEMP VIEW examples AS SELECT {', '.join(row_sums.FIRST_COLUMNS['examples'].split())}, "
     "'portrait' AS origin, NULL AS content FROM main.examples;\n"
-) + "".join(
-    f"CREATE TEMP VIEW {table} AS SELECT "
-    + ", ".join(f"NULL AS {column}" for column in row_sums.COLUMNS[table].split())
-    + " WHERE 0;\n"
-    for table in _NEW
-)
+) + row_sums.empty_views(_NEW)

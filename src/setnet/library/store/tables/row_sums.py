@@ -9,6 +9,7 @@ from __future__ import annotations
 import marshal
 import sqlite3
 import threading
+from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
@@ -70,6 +71,16 @@ def raise_hidden() -> None:
 
 def _listed(columns: str, row: str) -> str:
     return ", ".join(f"{row}.{column}" for column in columns.split())
+
+
+def empty_views(tables: Iterable[str]) -> str:
+    """Return the statements that let an older database be read as if it had these tables, without rows."""
+    return "".join(
+        f"CREATE TEMP VIEW {table} AS SELECT "
+        + ", ".join(f"NULL AS {column}" for column in COLUMNS[table].split())
+        + " WHERE 0;\n"
+        for table in tables
+    )
 
 
 def triggers(table: str, columns: str) -> str:

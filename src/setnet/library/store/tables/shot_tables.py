@@ -32,9 +32,4 @@ _TABLES = f"""
 MIGRATION = _TABLES + "".join(row_sums.triggers(table, row_sums.COLUMNS[table]) for table in TABLES)
 
 # An older database has no shots.
-STAND_INS = "".join(
-    f"CREATE TEMP VIEW {table} AS SELECT "
-    + ", ".join(f"NULL AS {column}" for column in row_sums.COLUMNS[table].split())
-    + " WHERE 0;\n"
-    for table in TABLES
-)
+STAND_INS = row_sums.empty_views(TABLES)
