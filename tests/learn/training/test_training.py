@@ -11,6 +11,7 @@ from setnet.errors import TrainingError
 from setnet.learn.data.descriptor_source import DescriptorSource
 from setnet.learn.data.face_source import FaceArray, FaceFolder
 from setnet.learn.data.source import Draw
+from setnet.learn.models.aggregators.pooling import GeneralisedMean
 from setnet.learn.models.backbones.backbone import make_backbone
 from setnet.learn.models.model_file import (
     load_backbone,
@@ -238,12 +239,22 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path: Path, caplog: pytest.Log
     assert "the same command goes on" in caplog.text
 
 
-def test_generalised_mean_learns_p(tmp_path: Path) -> None:
+def learned_p(name: str, folder: Path) -> torch.Tensor:
     settings = load_settings("default", [*HEAD, "sets.rate=0.5"])
     backbone = make_backbone("descriptors", 32)
-    network = SetNetwork(backbone, make_aggregator("gem", backbone))
-    train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, tmp_path)
-    assert abs(network.aggregator.p.item() - 3.0) > 0.01  # type: ignore[operator]
+    network = SetNetwork(backbone, make_aggregator(name, backbone))
+    train_sets(network, DescriptorSource(*descriptors(80, 4)), settings, folder)
+    assert isinstance(network.aggregator, GeneralisedMean)
+    return network.aggregator.p.detach()
+
+
+def test_generalised_mean_learns_p_per_dimension_as_far_as_one(tmp_path: Path) -> None:
+    one = learned_p("gem", tmp_path / "one")
+    each = learned_p("gem-per-dim", tmp_path / "each")
+    moved = abs(one.item() - 3.0)
+    assert moved > 0.01
+    assert (each - 3.0).abs().mean().item() > 0.5 * moved
+    assert each.std().item() > 0.01
 
 
 def test_folders_of_photos_train(tmp_path: Path) -> None:

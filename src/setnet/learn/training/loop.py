@@ -18,7 +18,7 @@ from setnet.learn.training.distributed import ProcessGroup
 from setnet.learn.training.progress_log import ProgressLog
 from setnet.learn.training.training_settings import Schedule
 
-EXPONENT_RATE = 10.0  # times the rate of the weights
+EXPONENT_RATE = 10.0  # times the rate of the weights, for a single exponent
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,17 @@ def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
     """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay.
 
     Exponents of a generalised mean have a rate of their own: at that of the weights they would stay at 3.
+    Of D exponents each has a D-th of a single one's gradient, so their rate is D times as high.
     """
     trainable = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
     exponents = [p for name, p in trainable if name.endswith("aggregator.p")]
     weights = [p for _, p in trainable if p.ndim > 1]
     others = [p for name, p in trainable if p.ndim <= 1 and not name.endswith("aggregator.p")]
+    times = EXPONENT_RATE * sum(p.numel() for p in exponents)
     groups = [
         {"params": weights, "weight_decay": schedule.weight_decay, "times": 1.0},
         {"params": others, "weight_decay": 0.0, "times": 1.0},
-        {"params": exponents, "weight_decay": 0.0, "times": EXPONENT_RATE},
+        {"params": exponents, "weight_decay": 0.0, "times": times},
     ]
     return torch.optim.SGD([g for g in groups if g["params"]], lr=schedule.rate, momentum=schedule.momentum)
 

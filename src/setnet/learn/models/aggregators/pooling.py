@@ -58,7 +58,8 @@ class GeneralisedMean(AggregatorModule):
 
     def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit generalised mean of each set."""
-        p = self.p.clamp_min(1.0)  # below the mean there is no generalised mean to learn, and 1 / p explodes
-        # The floor keeps the logarithm in x^p's derivative finite at 0.
+        # Below the mean 1 / p explodes, above 6 the floor's power is 0. The floor keeps the logarithm in the
+        # derivative of x^p finite.
+        p = self.p.clamp(1.0, 6.0)
         powers = elements.abs().clamp_min(1e-6) ** p
         return unit(ragged_mean(powers, counts) ** (1.0 / p))
