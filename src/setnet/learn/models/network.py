@@ -93,4 +93,4 @@ class SetNetwork(nn.Module):
 def learned_exponents(network: SetNetwork) -> list[float]:
     """Return the exponents that a generalised mean learned; none for other aggregators."""
     aggregator = network.aggregator
-    return aggregator.p.tolist() if isinstance(aggregator, GeneralisedMean) else []
+    return aggregator.exponents.tolist() if isinstance(aggregator, GeneralisedMean) else []

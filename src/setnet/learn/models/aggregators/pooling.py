@@ -56,10 +56,14 @@ class GeneralisedMean(AggregatorModule):
         super().__init__(element_dim, element_dim)
         self.p = nn.Parameter(torch.full((element_dim,) if per_dimension else (1,), p))
 
+    @property
+    def exponents(self) -> Tensor:
+        """The exponents in use, from 1 to 6: below, 1 / p explodes; above, powers of small numbers are 0."""
+        return self.p.clamp(1.0, 6.0)
+
     def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit generalised mean of each set."""
-        # Below the mean 1 / p explodes, above 6 the floor's power is 0. The floor keeps the logarithm in the
-        # derivative of x^p finite.
-        p = self.p.clamp(1.0, 6.0)
+        p = self.exponents
+        # The floor keeps the logarithm in x^p's derivative finite at 0.
         powers = elements.abs().clamp_min(1e-6) ** p
         return unit(ragged_mean(powers, counts) ** (1.0 / p))
