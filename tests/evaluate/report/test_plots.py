@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setnet.evaluate.report.plots import plots_of
+from setnet.evaluate.report.plots import RERANKED, plots_of
 from setnet.evaluate.report.record import Record, Row
 
 
@@ -30,3 +30,9 @@ def test_every_experiment_with_a_plot_draws_it(tmp_path: Path) -> None:
             assert path.stat().st_size > 5000
     assert len(list(tmp_path.glob("*.svg"))) == 6
     assert plots_of(Record("photos", {}, (Row("a"),), {}), tmp_path) == []
+
+
+def test_steps_of_re_ranking_are_one_family() -> None:
+    names = ["head, query agg.", "head, re-rank 100, query agg.", "head, re-rank 2,000, query agg."]
+    assert {RERANKED.sub("", name) for name in names} == {names[0]}
+    assert [found[1] for name in names if (found := RERANKED.search(name))] == ["100", "2,000"]

@@ -20,7 +20,7 @@ from setnet.library import MatchModel, Strangers
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
 MARKERS = "osD^v<>PX*hd"
 DASHES = ("-", "--", "-.", ":")
-RERANKED = re.compile(r", re-rank ([\d,]+)")  # in the names of rows that differ in nothing else
+RERANKED = re.compile(r", re-rank (\d[\d,]*\d|\d)")  # in the names of rows that differ in nothing else
 # The main methods of `setnet train claim`.
 CLAIMED = (
     "Descriptor-per-element",
