@@ -39,7 +39,7 @@ from setnet.sets import ELEMENT_LOGISTIC, Logistic
 from setnet.workers import Limits, Message, Service
 
 if TYPE_CHECKING:
-    from setnet.cluster.engine.dask_engine import TaskPool
+    from setnet.cluster.engine.task_pool import TaskPool
 
 DEADLINE = 10.0  # seconds
 REPLICAS = 2

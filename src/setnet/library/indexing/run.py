@@ -16,7 +16,6 @@ from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
-from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, is_below
 from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
@@ -69,7 +68,7 @@ class IndexRun:
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
         self._interrupted = False
-        self._videos: VideoReader | None = None
+        self._reader: PhotoReader | None = None
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
@@ -140,7 +139,7 @@ class IndexRun:
         redo: list[PhotoTask] = []
         workers = min(self._workers, len(work))
         with PhotoReader(self._settings, workers, self._limits, self._index) as reader:
-            self._videos = reader.videos
+            self._reader = reader
 
             def poll() -> bool:  # also while a long video is being watched
                 self._report_progress("finding faces", len(work))
@@ -231,7 +230,7 @@ class IndexRun:
 
     @property
     def _minutes(self) -> float:
-        return 0.0 if self._videos is None else self._videos.seconds / 60
+        return 0.0 if self._reader is None else self._reader.videos.seconds / 60
 
     def _report_progress(self, stage: str, total: int) -> None:
         if self._progress is not None:
@@ -246,6 +245,7 @@ class IndexRun:
                     failed=len(self._failed),
                     seconds=perf_counter() - self._start - self._scan_seconds,
                     minutes=self._minutes,
+                    machines=0 if self._reader is None else self._reader.machines,
                 )
             )
 
