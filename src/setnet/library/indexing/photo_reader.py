@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from setnet.addresses import file_at, is_address
 from setnet.cluster import ClusterIndex
-from setnet.errors import WorkerError
+from setnet.errors import SetNetError, WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.folder_scan import is_video_name
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
@@ -106,9 +107,13 @@ class PhotoReader:
             return read()
         except WorkerError as error:
             size = mtime_ns = 0
-            with suppress(OSError):
-                info = os.stat(task.path)
-                size, mtime_ns = info.st_size, info.st_mtime_ns
+            with suppress(OSError, SetNetError):
+                if is_address(task.path):
+                    found = file_at(os.fsdecode(task.path))
+                    size, mtime_ns = found.size, found.stamp
+                else:
+                    info = os.stat(task.path)
+                    size, mtime_ns = info.st_size, info.st_mtime_ns
             return PhotoResult(task.path, size, mtime_ns, reason=str(error))
 
     def _parsed(self, task: PhotoTask, reply: Message) -> PhotoResult:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from setnet.addresses import is_address
 from setnet.index import SetIndex
 from setnet.library.indexing.away import away_folders
 from setnet.library.indexing.exclusion import Exclusion
@@ -116,7 +117,7 @@ class IndexRun:
                 self._counts["unchanged"] += 1
         # Photos that a killed run left half-stored are finished by the next one, whichever folders it reads.
         for _, path, _ in self._catalog.unfinished():
-            if path not in self._seen and os.path.isfile(path):
+            if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
                 work.append(PhotoTask(path))
         return work
@@ -215,6 +216,8 @@ class IndexRun:
             self._counts["copied"] += 1
 
     def _is_gone(self, path: bytes) -> bool:
+        if is_address(path):  # it may be away for other reasons: then this is a copy
+            return False
         return path not in self._seen and not os.path.lexists(path)
 
     def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
