@@ -97,7 +97,7 @@ class ClusterIndex(ClusterWriting):
         Parameters
         ----------
         shards
-            Number of shards; `grow` makes it a multiple later.
+            Number of shards; `grow` adds some later.
         replicas
             How many workers may be asked for one shard: when one is late, another is.
         head

@@ -130,7 +130,7 @@ class ClusterWriting:
 
     @own_errors
     def grow(self, shards: int) -> None:
-        """Spread the items over a multiple of the present number of shards, while searches go on.
+        """Spread the items over more shards, while searches go on; quickest over a multiple of their number.
 
         Changes are refused with `FencedError` meanwhile, and can be repeated afterwards.
         """

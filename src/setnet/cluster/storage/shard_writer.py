@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from setnet.cluster.storage.places import EpochFolder
 from setnet.cluster.storage.published import Version
 from setnet.durable import storage_errors
 from setnet.errors import FencedError, SetNetError, StorageError
-from setnet.index import SetIndex
+from setnet.index import SetIndex, copy_items
 from setnet.system import sync_folder
 
 CENTRE = "code-centre.json"
@@ -102,6 +102,16 @@ class ShardWriter:
         """Copy the shard's index, by links, to a folder that appears when it is complete."""
         with self._while_mine():
             copy_by_links(self._index, folder)
+
+    def copy_items(self, to: SetIndex, is_wanted: Callable[[str], bool]) -> None:
+        """Copy those items whose ids are wanted to another index, as they are stored."""
+        with self._while_mine():
+            copy_items(self._index, to, is_wanted)
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether items of the shard have tags."""
+        return self._index.stats().tags > 0
 
     @contextmanager
     def _acknowledging(self) -> Iterator[None]:
