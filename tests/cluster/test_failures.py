@@ -199,6 +199,7 @@ def test_searches_go_on_while_a_cluster_grows(index: ClusterIndex, tmp_path: Pat
     assert not wrong
     assert list(index.search(QUERY, k=4)) == before
     assert len(list((tmp_path / "c").glob("epoch-0002/shard-*"))) == 6
+    assert (tmp_path / "c" / "epoch-0002").stat().st_mode & 0o77 == 0
     index.add(["more"], ROWS[:1], [1])
     index.publish()
     assert len(index) == 9
@@ -262,6 +263,13 @@ def test_a_damaged_or_missing_shard_is_named(index: ClusterIndex, tmp_path: Path
         shutil.rmtree(path)
     with pytest.raises(MissingShardsError, match=r"shards 2 .*shard-0002"):
         index.search(ROWS)
+
+
+def test_a_check_finds_what_an_open_shard_has_lost(index: ClusterIndex, tmp_path: Path) -> None:
+    assert len(index.search(ROWS, k=8)) == 8  # from now on all shards are open
+    (tmp_path / "c" / "epoch-0001" / "shard-0002" / "versions").rename(tmp_path / "away")
+    (problem,) = index.check().problems
+    assert "shard 2: " in problem
 
 
 def test_folders_that_are_no_cluster_are_refused(tmp_path: Path) -> None:

@@ -30,10 +30,12 @@ def copy_cluster(root: Path, to: Path) -> BackupReport:
     old, new = EpochFolder(root, file.epoch), EpochFolder(to, copied.epoch)
     reports, versions = list[BackupReport](), list[published.Version]()
     with storage_errors(to, "cannot back up: "):
-        new.path.mkdir(mode=0o700, parents=True)
+        to.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new.path.mkdir(mode=0o700)
         for shard, version in enumerate(published.latest(old).versions):
             folder = new.shard(shard)
-            (folder / "versions").mkdir(mode=0o700, parents=True)
+            folder.mkdir(mode=0o700)
+            (folder / "versions").mkdir(mode=0o700)
             with SetIndex.open(old.version(shard, version.name), read_only=True) as index:
                 reports.append(index.backup(folder / "work-000000"))
             with SetIndex.open(folder / "work-000000", read_only=True) as index:

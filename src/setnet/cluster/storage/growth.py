@@ -49,6 +49,7 @@ def _grow(root: Path, file: ClusterFile, shards: int) -> None:
     with storage_errors(root, "cannot grow: "):
         replace(file, growing=True).write(root)
         shutil.rmtree(new.path, ignore_errors=True)  # what a killed attempt left
+        new.path.mkdir(mode=0o700)
         if code_centre(root) is not None:
             with ExitStack() as opened:
                 writers = [
@@ -76,7 +77,7 @@ def _part(writers: Sequence[ShardWriter], new: EpochFolder, number: int, shards:
     step = gcd(len(writers), shards)
     first, *others = writers[number % step :: step]
     folder = new.shard(number)
-    folder.mkdir(mode=0o700, parents=True)
+    folder.mkdir(mode=0o700)
     work = folder / "work-000000"
     first.copy_to(work)
     with SetIndex.open(work) as index:

@@ -81,10 +81,10 @@ class ShardWriter:
         with self._acknowledging():
             return self._index.tag(gallery, threshold)
 
-    def compact(self) -> None:
+    def compact(self, lists: bool | None = None) -> None:
         """Merge segments and take deleted items off the disk."""
         with self._acknowledging():
-            self._index.compact()
+            self._index.compact(lists)
 
     def publish(self) -> Version:
         """Make the present state an immutable version that readers can open."""
