@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -287,6 +288,23 @@ def test_folders_that_are_no_cluster_are_refused(tmp_path: Path) -> None:
     for shards in (0, 2.5, 10**6):
         with pytest.raises(InvalidInputError, match="shards is"):
             ClusterIndex.create(tmp_path / "d", shards=shards, dim=2)  # type: ignore[arg-type]
+
+
+def test_a_machine_with_another_head_makes_no_shard(tmp_path: Path) -> None:
+    ClusterIndex.create(tmp_path / "c", shards=1, dim=128, head="sface-128").close()
+    file = tmp_path / "c" / "cluster.json"
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps(stored | {"settings": _with_other_head(stored["settings"])}))
+    with ClusterIndex.open(tmp_path / "c") as index:
+        with pytest.raises(MissingShardsError, match=r"other set vectors .* on all machines"):
+            index.add(["one"], np.eye(1, 128), [1])
+        file.write_text(json.dumps(stored))
+        index.add(["one"], np.eye(1, 128), [1])
+        assert index.publish() == 1
+
+
+def _with_other_head(settings: dict[str, Any]) -> dict[str, Any]:
+    return settings | {"sets": settings["sets"] | {"fingerprint": "00000000"}}
 
 
 def test_an_empty_cluster_has_no_hits(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from setnet.cluster.storage.cluster_file import ClusterFile, create_once
 from setnet.cluster.storage.places import EpochFolder
 from setnet.cluster.storage.published import Version
 from setnet.durable import storage_errors
-from setnet.errors import FencedError, SetNetError, StorageError
-from setnet.index import SetIndex, copy_items
+from setnet.errors import ClusterError, FencedError, SetNetError, StorageError
+from setnet.index import SetIndex, Settings, copy_items
 from setnet.system import sync_folder
 
 CENTRE = "code-centre.json"
@@ -169,7 +169,7 @@ class ShardWriter:
         sets = settings["sets"]
         given = sets is not None and sets["name"] == "given"
         draft = own.with_name(f".{own.name}")
-        SetIndex.create(
+        with SetIndex.create(
             draft,
             dim=settings["dim"],
             precision=settings["precision"],
@@ -179,7 +179,14 @@ class ShardWriter:
             set_bits=32 if sets is None else sets["bits"],
             set_logistic=tuple(settings["set_logistic"]),
             code_centre=code_centre(self._root),
-        ).close()
+        ) as made:
+            own_sets, expected = made.shape.sets, Settings.of_json(settings).shape.sets
+        if own_sets != expected:
+            shutil.rmtree(draft)
+            raise ClusterError(
+                f"the head {sets['name']!r} of this machine makes other set vectors than that of the cluster "
+                f"{self._root}: install the same setnet and the same model files on all machines"
+            )
         os.rename(draft, own)
         sync_folder(self.path)
 
