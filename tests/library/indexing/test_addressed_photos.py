@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from setnet.cli.search.result_files import copy_photos, print_paths
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library
 from setnet.web.server.problems import Problem
@@ -22,7 +24,9 @@ def archive(place: Path, photos: dict[str, Path]) -> None:
             made.write(path, name)
 
 
-def test_photos_in_an_archive_are_followed(tmp_path: Path, compose: Callable[..., None]) -> None:
+def test_photos_in_an_archive_are_followed(
+    tmp_path: Path, compose: Callable[..., None], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
     one, two, three = (tmp_path / f"{name}.jpg" for name in ("one", "two", "three"))
     compose(one, ("P001", "P003"))
     compose(two, ("P005",))
@@ -46,6 +50,9 @@ def test_photos_in_an_archive_are_followed(tmp_path: Path, compose: Callable[...
             [library.descriptors(pair.id)[0]], conditions=Conditions(folder=f"zip://2019::{place}")
         )
         assert [hit.photo.id for hit in hits] == [pair.id]
+        print_paths(hits)
+        assert capfdbinary.readouterr().out == os.fsencode(pair.shown) + b"\n"
+        assert not copy_photos(hits, tmp_path / "copies")
         archive(place, {"2019/one.jpg": three, "three.jpg": two})
         report = library.index(workers=0)
         assert (report.changed, report.copied, len(report.vanished)) == (1, 1, 1)
