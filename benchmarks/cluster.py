@@ -3,6 +3,8 @@
     python benchmarks/cluster.py                                  # 100,000 items in 4 shards, 4 workers
     python benchmarks/cluster.py --write docs/cluster.md          # as a section of the page
     python benchmarks/cluster.py --items 20000 --queries 20 --photos 0
+    python benchmarks/cluster.py --starts 20 --write docs/cluster.md      # only start and stop it so often
+    python benchmarks/cluster.py --probes --items 50000 --queries 20 --write docs/cluster.md     # recall of `fast`
 
 Head and workers are processes on loopback (extra `cluster`); the same queries are answered in turn by one index, by
 shards in this process and by the workers, and compared. Processor time is that of all processes together. On one
@@ -34,6 +36,7 @@ from performance_page import machine, write_section
 from running_cluster import RunningCluster
 from setnet import Library, SetIndex
 from setnet.cluster import ClusterIndex
+from setnet.errors import SetNetError
 from setnet.index import Contents, Hit, mean_of
 
 K, PEOPLE = 100, 2
@@ -152,6 +155,38 @@ def searching(folder: Path, items: int, count: int, shards: int, workers: int) -
                 running.stop()
 
 
+def probing(folder: Path, items: int, count: int, shards: int) -> list[str]:
+    """Compare what `fast` finds of the exact best with inverted lists, in one index and in shards."""
+    world = worlds.make(folder, items)
+    queries = world.queries(PEOPLE, count, 12)[0]
+    with SetIndex.open(world.path, read_only=True) as source:
+        contents = source.contents()
+    settings: dict[str, Any] = {"dim": worlds.DIM, "head": "none", "code_centre": mean_of(contents.elements)}
+    with (
+        SetIndex.create(folder / "one", **settings) as one,
+        ClusterIndex.create(folder / "cluster", shards=shards, **settings) as many,
+    ):
+        for index in (one, many):
+            fill(index, contents)
+            index.compact(lists=True)
+        exact = [[hit.id for hit in one.search(query, k=K)] for query in queries]
+        lines = [
+            f"{items:,} items with inverted lists: share of the exact best 10 and {K} that `fast` finds, by probes:",
+            "",
+            f"| probes | 10, one index | 10, {shards} shards | {K}, one index | {K}, {shards} shards |",
+            "|---|---|---|---|---|",
+        ]
+        for probes in (1, 4, 16, 64, 0):
+            row = []
+            for k in (10, K):
+                for index in (one, many):
+                    best = [{h.id for h in index.search(q, k=k, mode="fast", probes=probes)} for q in queries]
+                    shares = [len(a.intersection(b[:k])) / k for a, b in zip(best, exact, strict=True)]
+                    row.append(f"{100 * statistics.mean(shares):.1f} %")
+            lines.append(f"| {probes or 'all codes'} | {' | '.join(row)} |")
+        return lines
+
+
 def indexing(folder: Path, photos: int) -> list[str]:
     """Read the same photos with one worker and with two, of one thread each."""
     from setnet.faces import FaceSettings
@@ -182,6 +217,35 @@ def indexing(folder: Path, photos: int) -> list[str]:
     ]
 
 
+def starting(folder: Path, times: int, workers: int) -> list[str]:
+    """Start head and workers again and again until all answer; count the starts that fail."""
+    ClusterIndex.create(folder / "cluster", shards=workers, dim=8).close()
+    seconds, used, failed = [], [], 0
+    for _ in range(times):
+        running = RunningCluster(folder / "cluster")
+        start = time.perf_counter()
+        try:
+            running.start(workers)
+            with running.client() as index:
+                index.add(["one"], np.eye(1, 8, dtype=np.float32), [1])
+                index.publish()
+                assert len(index.search(np.eye(1, 8), k=1)) == 1
+            seconds.append(time.perf_counter() - start)
+            used.append(processor_time([process.pid for process in running.processes]))
+        except (AssertionError, SetNetError) as error:
+            failed += 1
+            print(f"a start failed: {error}", file=sys.stderr)
+        finally:
+            running.stop()
+    if not seconds:
+        return [f"{failed} of {times} starts of head and {workers} workers failed."]
+    return [
+        f"{failed} of {times} starts of head and {workers} workers failed. Until all had joined, stored an item and "
+        f"answered a search: median {statistics.median(seconds):.1f} s, longest {max(seconds):.1f} s, "
+        f"{statistics.median(used):.1f} s of processor time.",
+    ]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -191,17 +255,28 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--photos", type=int, default=40, help="photos to index; 0 leaves that out")
+    parser.add_argument("--starts", type=int, default=0, help="count failed starts, and measure nothing else")
+    parser.add_argument(
+        "--probes", action="store_true", help="measure the recall of `fast` with lists instead"
+    )
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the figures on this page")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
-        lines = searching(Path(scratch), given.items, given.queries, given.shards, given.workers)
-        if given.photos:
-            lines += ["", *indexing(Path(scratch), given.photos)]
+        if given.starts:
+            name, lines = "cluster starts", starting(Path(scratch), given.starts, given.workers)
+        elif given.probes:
+            name = "cluster probes"
+            lines = probing(Path(scratch), given.items, given.queries, given.shards)
+        else:
+            name = "cluster"
+            lines = searching(Path(scratch), given.items, given.queries, given.shards, given.workers)
+            if given.photos:
+                lines += ["", *indexing(Path(scratch), given.photos)]
     command = " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
     text = "\n".join([*lines, "", f"Measured by `python benchmarks/{command}` on {machine('distributed')}."])
     print(text)
     if given.write:
-        write_section(given.write, "cluster", text)
+        write_section(given.write, name, text)
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from setnet.cluster import ClusterIndex
+from setnet.errors import InvalidInputError
 from setnet.index import Hit, KnownPair, SetIndex
 
 DIM = 12
@@ -55,7 +56,7 @@ def nearly_same(found: list[Hit], expected: list[Hit]) -> bool:
     return near and [hit.id for hit in found] == [hit.id for hit in expected]
 
 
-def pair(root: Path, shards: int, seed: int, items: int, **options: Any) -> Pair:
+def pair(root: Path, shards: int, seed: int, items: int, *, tags: bool = True, **options: Any) -> Pair:
     rng = np.random.default_rng(seed)
     centres = unit(rng.normal(size=(9, DIM)))
     counts = rng.integers(0, 5, items)
@@ -77,7 +78,8 @@ def pair(root: Path, shards: int, seed: int, items: int, **options: Any) -> Pair
     gallery = {f"name {i}": centres[i : i + 1] for i in range(3)}
     for index in (one, cluster):
         index.delete(gone)
-        index.tag(gallery, 0.3)
+        if tags:
+            index.tag(gallery, 0.3)
     cluster.publish()
     return Pair(one, cluster, [unit(centres[:q] + 0.1) for q in (1, 2, 3)], ids)
 
@@ -192,3 +194,34 @@ def test_a_share_of_k_that_was_too_small_is_made_up_for(tmp_path: Path) -> None:
         with SetIndex.create(tmp_path / "one", dim=DIM) as one:
             one.add(ids, rows, [1] * 100)
             assert same(cluster.search(rows[:2], k=80), one.search(rows[:2], k=80))
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(shards=4, more=2, seed=1, options={})
+@given(
+    shards=st.integers(1, 4),
+    more=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+    options=st.sampled_from([{}, {"precision": "float16"}, {"head": "none"}]),
+)
+def test_a_cluster_grows_to_any_number_of_shards(
+    shards: int, more: int, seed: int, options: dict[str, Any]
+) -> None:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as folder:
+        both = pair(Path(folder), shards, seed, 60, tags=False, **options)
+        modes = ["exact", "fast"] if options.get("head") == "none" else ["exact", "fast", "set"]
+        both.cluster.grow(shards + more)
+        assert len(both.cluster) == len(both.one)
+        assert both.cluster.check().problems == []
+        for query in both.queries:
+            for mode in modes:
+                both.agree(query, k=10, mode=mode)
+        both.close()
+
+
+def test_tags_move_to_a_multiple_of_the_shards_only(tmp_path: Path) -> None:
+    both = pair(tmp_path, 2, 5, 30)
+    with pytest.raises(InvalidInputError, match="multiple of 2"):
+        both.cluster.grow(3)
+    both.cluster.delete(both.ids[:1], missing_ok=True)  # it goes on as before
+    both.close()

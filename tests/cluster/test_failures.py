@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -199,12 +200,13 @@ def test_searches_go_on_while_a_cluster_grows(index: ClusterIndex, tmp_path: Pat
     assert not wrong
     assert list(index.search(QUERY, k=4)) == before
     assert len(list((tmp_path / "c").glob("epoch-0002/shard-*"))) == 6
+    assert (tmp_path / "c" / "epoch-0002").stat().st_mode & 0o77 == 0
     index.add(["more"], ROWS[:1], [1])
     index.publish()
     assert len(index) == 9
     assert index.check().ok
-    with pytest.raises(InvalidInputError, match="6 shards and can grow to a multiple"):
-        index.grow(9)
+    with pytest.raises(InvalidInputError, match="6 shards and can grow to a larger number"):
+        index.grow(5)
 
 
 def test_a_change_of_an_epoch_that_ended_is_refused(index: ClusterIndex, engine: FaultyEngine) -> None:
@@ -264,6 +266,13 @@ def test_a_damaged_or_missing_shard_is_named(index: ClusterIndex, tmp_path: Path
         index.search(ROWS)
 
 
+def test_a_check_finds_what_an_open_shard_has_lost(index: ClusterIndex, tmp_path: Path) -> None:
+    assert len(index.search(ROWS, k=8)) == 8  # from now on all shards are open
+    (tmp_path / "c" / "epoch-0001" / "shard-0002" / "versions").rename(tmp_path / "away")
+    (problem,) = index.check().problems
+    assert "shard 2: " in problem
+
+
 def test_folders_that_are_no_cluster_are_refused(tmp_path: Path) -> None:
     with pytest.raises(NotAnIndexError, match="setnet cluster create"):
         ClusterIndex.open(tmp_path)
@@ -279,6 +288,23 @@ def test_folders_that_are_no_cluster_are_refused(tmp_path: Path) -> None:
     for shards in (0, 2.5, 10**6):
         with pytest.raises(InvalidInputError, match="shards is"):
             ClusterIndex.create(tmp_path / "d", shards=shards, dim=2)  # type: ignore[arg-type]
+
+
+def test_a_machine_with_another_head_makes_no_shard(tmp_path: Path) -> None:
+    ClusterIndex.create(tmp_path / "c", shards=1, dim=128, head="sface-128").close()
+    file = tmp_path / "c" / "cluster.json"
+    stored = json.loads(file.read_text())
+    file.write_text(json.dumps(stored | {"settings": _with_other_head(stored["settings"])}))
+    with ClusterIndex.open(tmp_path / "c") as index:
+        with pytest.raises(MissingShardsError, match=r"other set vectors .* on all machines"):
+            index.add(["one"], np.eye(1, 128), [1])
+        file.write_text(json.dumps(stored))
+        index.add(["one"], np.eye(1, 128), [1])
+        assert index.publish() == 1
+
+
+def _with_other_head(settings: dict[str, Any]) -> dict[str, Any]:
+    return settings | {"sets": settings["sets"] | {"fingerprint": "00000000"}}
 
 
 def test_an_empty_cluster_has_no_hits(tmp_path: Path) -> None:

@@ -8,15 +8,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from running_cluster import RunningCluster, freeze, thaw
+from running_cluster import RunningCluster, eventually, freeze, thaw
 from setnet.cluster import ClusterIndex, cluster_status, open_cluster, require_running, run_head
-from setnet.errors import ClusterError, SetNetError
+from setnet.errors import ClusterError, PhotoError, SetNetError
 from setnet.index import Hit, SetIndex
+from setnet.workers import Message, Service
 
 pytestmark = [
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are frozen and read by /proc"),
@@ -152,18 +154,59 @@ def test_a_process_with_another_key_or_version_is_refused(tmp_path: Path) -> Non
         running.stop()
 
 
+def test_a_batch_whose_worker_is_killed_is_run_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker dies in the middle of a batch; afterwards each task has one reply, a failed one too."""
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)]))
+    ClusterIndex.create(tmp_path / "c", shards=1, dim=4).close()
+    running = RunningCluster(tmp_path / "c")
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "hold").touch()
+    try:
+        running.start(2)
+        with running.client() as index, ThreadPoolExecutor(1) as threads:
+            options = {"folder": str(notes), "held": 2, "bad": 1}
+            pool = index.task_pool(Service("held_service", options))
+            assert pool is not None
+            assert (pool.workers, pool.threads, pool.batch_size(40), pool.batch_size(3)) == (2, 2, 5, 1)
+            batch = threads.submit(pool.replies, [Message("note", {"number": i}) for i in range(4)])
+            eventually(lambda: any(notes.glob("begun 2 *")), "the third task")
+            (begun,) = notes.glob("begun 2 *")
+            victim = next(w for w in running.workers if w.pid == int(begun.name.rpartition(" ")[2]))
+            victim.kill()
+            victim.wait()
+            (notes / "hold").unlink()
+            replies = batch.result()
+            assert [reply.fields.get("number") for reply in replies] == [0, None, 2, 3]
+            with pytest.raises(PhotoError, match="no photo"):
+                pool.taken(replies[1], lambda reply: reply)
+            assert len(list(notes.glob("begun 2 *"))) == 2
+            (notes / "hold").touch()
+            lost = threads.submit(pool.replies, [Message("note", {"number": 2})])
+            eventually(lambda: (notes / "hold").exists(), "a task under way")
+            assert running.head is not None
+            running.head.kill()
+            with pytest.raises(ClusterError, match="the head of the cluster went away"):
+                lost.result()
+    finally:
+        running.stop()
+
+
 @pytest.mark.soak
 def test_a_killed_worker_costs_its_photos_time_alone(tmp_path: Path, compose: Callable[..., None]) -> None:
     from setnet.library import IndexProgress, Library
 
-    for i in range(8):
-        compose(tmp_path / "photos" / f"{i}.jpg", ("P001", "P003"), tile=1 + i)
+    for i in range(16):  # in batches of two
+        compose(tmp_path / "photos" / f"{i}.jpg", ("P001", "P003"), tile=1 + i % 8)
     place = tmp_path / "library"
     Library.create(place, shards=2).close()
     running = RunningCluster(place / "index")
 
     def kill_one(progress: IndexProgress) -> None:
         if progress.stage == "finding faces" and progress.done == 2 and len(running.workers) == 2:
+            assert progress.machines == 2
             running.workers[0].kill()
             running.workers.pop(0).wait()
 
@@ -172,9 +215,9 @@ def test_a_killed_worker_costs_its_photos_time_alone(tmp_path: Path, compose: Ca
         with Library.open(place) as library:
             report = library.index([tmp_path / "photos"], progress=kill_one)
             assert len(running.workers) == 1
-            assert (report.added, report.failed) == (8, ())
+            assert (report.added + report.copied, report.failed) == (16, ())
             assert library.check() == []
-            assert len(library.set_index) == 8
+            assert len(library.set_index) == 16
     finally:
         running.stop()
 

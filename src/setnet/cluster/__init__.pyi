@@ -1,6 +1,7 @@
 from .cluster_index import ClusterIndex as ClusterIndex
 from .engine.protocol import Engine as Engine
 from .engine.scheduler import run_head as run_head
+from .engine.task_pool import TaskPool as TaskPool
 from .engine.worker import run_worker as run_worker
 from .opening import cluster_folder as cluster_folder
 from .opening import is_cluster as is_cluster

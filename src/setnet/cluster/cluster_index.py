@@ -17,11 +17,13 @@ from setnet.cluster.search.cluster_search import ClusterSearch, View
 from setnet.cluster.search.dispatch import Dispatcher
 from setnet.cluster.shard_changes import ClusterWriting
 from setnet.cluster.storage import published
+from setnet.cluster.storage.cluster_copy import copy_cluster
 from setnet.cluster.storage.cluster_file import ClusterFile
 from setnet.cluster.storage.places import EpochFolder, shard_of
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError
 from setnet.index import (
+    BackupReport,
     Contents,
     Hit,
     Item,
@@ -39,7 +41,7 @@ from setnet.sets import ELEMENT_LOGISTIC, Logistic
 from setnet.workers import Limits, Message, Service
 
 if TYPE_CHECKING:
-    from setnet.cluster.engine.dask_engine import TaskPool
+    from setnet.cluster.engine.task_pool import TaskPool
 
 DEADLINE = 10.0  # seconds
 REPLICAS = 2
@@ -97,7 +99,7 @@ class ClusterIndex(ClusterWriting):
         Parameters
         ----------
         shards
-            Number of shards; `grow` makes it a multiple later.
+            Number of shards; `grow` adds some later.
         replicas
             How many workers may be asked for one shard: when one is late, another is.
         head
@@ -302,6 +304,11 @@ class ClusterIndex(ClusterWriting):
         replies = self._all("check", shards=file.shards)
         problems = [problem for reply in replies for problem in reply.fields["problems"]]
         return Report(not problems, problems)
+
+    @own_errors
+    def backup(self, to: str | Path) -> BackupReport:
+        """Copy what searches see, by this process, to a new folder, which then is a cluster too."""
+        return copy_cluster(self.path, Path(to))
 
     def _written(self, item: str, name: str, **fields: Any) -> Message:
         """Return what the writer of an item's shard says of it."""

@@ -109,12 +109,13 @@ class ClusterWriting:
         return sum(reply.fields["entries"] for reply in self._change_all(message, long=True))
 
     @own_errors
-    def compact(self) -> None:
+    def compact(self, lists: bool | None = None) -> None:
         """Merge the segments of all shards, publish, and take deleted items off the disk for good.
 
-        Earlier versions go with them: a search under way in that moment may have to be repeated.
+        Earlier versions go with them: a search under way in that moment may have to be repeated. ``lists`` is
+        as for `SetIndex.compact`.
         """
-        self._change_all(Message("compact"), long=True)
+        self._change_all(Message("compact", {"lists": lists}), long=True)
         self.publish()
         published.drop_old(EpochFolder(self.path, ClusterFile.read(self.path).epoch), kept=1)
 
@@ -130,7 +131,7 @@ class ClusterWriting:
 
     @own_errors
     def grow(self, shards: int) -> None:
-        """Spread the items over a multiple of the present number of shards, while searches go on.
+        """Spread the items over more shards, while searches go on; quickest over a multiple of their number.
 
         Changes are refused with `FencedError` meanwhile, and can be repeated afterwards.
         """

@@ -2,6 +2,7 @@ from .conditions import Condition as Condition
 from .conditions import Value as Value
 from .conditions import conditions_of as conditions_of
 from .federation.candidates import Candidates as Candidates
+from .federation.copied_items import copy_items as copy_items
 from .federation.given_items import rank_given as rank_given
 from .graph.cells import cells_of as cells_of
 from .graph.linkage import Apart as Apart

@@ -83,6 +83,7 @@ from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.descriptor_file import write_descriptor_file as write_descriptor_file
 from .store.face_references import SAME_FACE as SAME_FACE
 from .store.location import default_library as default_library
+from .store.paths import absolute as absolute
 from .store.paths import existing as existing
 from .store.paths import is_below as is_below
 from .store.paths import shown as shown

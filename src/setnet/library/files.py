@@ -106,6 +106,16 @@ class LibraryFiles:
             restrict(self.path, group_readable=self.group_readable)
 
     @contextmanager
+    def _copied_index(self) -> Iterator[SetIndex]:
+        """Yield the index for a copy of the library; a cluster all published, and not written meanwhile."""
+        if not is_cluster(self.path / INDEX):
+            yield self.set_index
+            return
+        with self._writing() as index:
+            publish(index)
+            yield index
+
+    @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep others from writing, without opening the index."""
         try:

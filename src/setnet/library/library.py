@@ -125,12 +125,12 @@ class Library(LibraryPictures):
         """Copy the library, as of one moment, to another folder while it is searched and written.
 
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is a
-        library: open it where it is, or bring it back with `restore`.
+        library: open it, or `restore` it. One on a cluster is not written meanwhile, and copied whole.
         """
         from setnet.library.maintenance.backup import back_up
 
-        creation.refuse_cluster(self.path, "backed up in one piece")
-        return back_up(self._database, self.set_index, library_place(to))
+        with self._copied_index() as index:
+            return back_up(self._database, index, library_place(to))
 
     @staticmethod
     def restore(backup: str | Path, to: str | Path, replace: bool = False) -> LibraryBackup:

@@ -102,7 +102,7 @@ def check(folder: Folder, json: JsonOption = False) -> None:
 def grow(
     folder: Folder,
     shards: Annotated[
-        int, typer.Argument(metavar="SHARDS", help="A multiple of the present number of shards.")
+        int, typer.Argument(metavar="SHARDS", help="More than there are; a multiple of that is the quickest.")
     ],
 ) -> None:
     """Spread the items over more shards; searches go on, and changes wait until it is done."""

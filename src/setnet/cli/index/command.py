@@ -18,7 +18,7 @@ def index(
         list[Path] | None,
         typer.Argument(
             metavar="PHOTOS",
-            help="Folders (or single photos or videos); none: those indexed before.",
+            help="Folders (or single photos or videos), or addresses of them; none: those indexed before.",
             show_default=False,
         ),
     ] = None,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import filecmp
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from setnet.addresses import is_address
 from setnet.cli.output import say
 from setnet.errors import StorageError
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
     """Print one path after the other, byte for byte, as other programs take them; a video's once."""
     out = sys.stdout.buffer
-    for path in _files(hits):
-        out.write(os.fsencode(path) + end)
+    for path in dict.fromkeys(hit.photo.stored_path for hit in hits):
+        out.write(path + end)
     out.flush()
 
 
@@ -69,6 +69,9 @@ def _put(
 
     files, there = _files(hits), 0
     for path in files:
+        if is_address(path):
+            say(f"note: {shown(path)} is on no disk of this machine, and left out")
+            continue
         if not path.is_file():
             say(f"note: {shown(path)} is not there any more")
             continue

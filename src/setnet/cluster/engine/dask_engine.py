@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 import math
 import threading
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 from distributed import Client
 from distributed.core import ConnectionPool
 
 from setnet.cluster.engine.head_file import HeadFile
 from setnet.cluster.engine.secrets import security_of
-from setnet.cluster.engine.tasks import run_task
+from setnet.cluster.engine.task_pool import TaskPool
 from setnet.cluster.engine.worker import HANDLER, LARGEST, LARGEST_HEADER
 from setnet.cluster.storage.cluster_file import ClusterFile
-from setnet.errors import ClusterError, SetNetError, WorkerError
+from setnet.errors import ClusterError
 from setnet.workers import Limits, Message, Service, packed, unpacked
 
 _CONNECT_SECONDS = 10.0
 _REFRESH_SECONDS = 1.0
-_LEAST_CAPACITY = 32
-
-T = TypeVar("T")
 
 
 class DaskEngine:
@@ -120,7 +114,7 @@ class DaskEngine:
 
     def pool(self, service: Service, limits: Limits | None = None) -> TaskPool:
         """Return a pool that runs the tasks of a service on all machines."""
-        return TaskPool(self._client, service, limits or Limits())
+        return TaskPool(self._client, self._known, service, limits or Limits())
 
     def close(self) -> None:
         """Give up all connections."""
@@ -133,44 +127,3 @@ class DaskEngine:
 
 def _weight(address: str, shard: int) -> bytes:
     return hashlib.blake2b(f"{shard} {address}".encode(), digest_size=8).digest()
-
-
-class TaskPool:
-    """A `setnet.workers.WorkerPool` whose processes are on all machines; the head shares out the tasks.
-
-    A task whose worker dies is run by another one.
-    """
-
-    def __init__(self, client: Client, service: Service, limits: Limits) -> None:
-        self._client, self._limits = client, limits
-        options = {"module": service.module, "options": dict(service.options)}
-        self._service, self._limits_json = json.dumps(options), json.dumps(asdict(limits))
-        self._pending: set[Any] = set()
-
-    @property
-    def capacity(self) -> int:
-        """How many threads can have a call under way: enough for workers that join later too."""
-        workers = self._client.scheduler_info(n_workers=-1)["workers"].values()
-        threads: int = sum(worker["nthreads"] for worker in workers)
-        return max(_LEAST_CAPACITY, 4 * threads)
-
-    def call(self, task: Message, parse: Callable[[Message], T]) -> T:
-        """Return what ``parse`` makes of the reply to a task, as `WorkerPool.call` does."""
-        largest = self._limits.reply
-        future = self._client.submit(
-            run_task, self._service, self._limits_json, packed(task), largest, pure=False, retries=1
-        )
-        self._pending.add(future)
-        try:
-            return parse(unpacked(future.result(), largest))
-        except SetNetError:
-            raise
-        except (Exception, asyncio.CancelledError) as error:  # its workers died, or it was given up
-            raise WorkerError(f"no worker could process it ({type(error).__name__})") from error
-        finally:
-            self._pending.discard(future)
-
-    def close(self) -> None:
-        """Give up the tasks under way, which then fail."""
-        if self._pending:
-            self._client.cancel(list(self._pending), force=True)

@@ -15,7 +15,7 @@ import numpy as np
 from setnet.cluster.search import calls
 from setnet.cluster.storage.places import EpochFolder, shard_of
 from setnet.cluster.storage.shard_writer import ShardWriter
-from setnet.errors import FencedError, UnknownAttributeError
+from setnet.errors import FencedError, SetNetError, UnknownAttributeError
 from setnet.index import RankedItems, SetIndex
 from setnet.workers import Message, answer
 
@@ -123,10 +123,15 @@ class Node:
         return Message("done", {"stats": facts})
 
     def _do_check(self, call: Message) -> Message:
-        index, shards = self._index(call), call.fields["shards"]
-        problems = index.check().problems
-        lost = [item.id for item in index.items() if shard_of(item.id, shards) != call.fields["shard"]]
-        problems += [f"{index.path} holds {name!r}, which belongs to another shard" for name in lost[:3]]
+        (epoch, shard), shards = _key(call), call.fields["shards"]
+        path = EpochFolder(self._root, epoch).version(shard, str(call.fields["version"]))
+        try:
+            with SetIndex.open(path, read_only=True) as index:  # anew: one that is open outlives its files
+                problems = index.check().problems
+                lost = [item.id for item in index.items() if shard_of(item.id, shards) != shard]
+        except SetNetError as error:
+            return Message("done", {"problems": [f"shard {shard}: {error}"]})
+        problems += [f"{path} holds {name!r}, which belongs to another shard" for name in lost[:3]]
         return Message("done", {"problems": problems})
 
     # -- writing -------------------------------------------------------------------------------------
@@ -177,7 +182,7 @@ class Node:
 
     def _do_compact(self, call: Message) -> Message:
         with self._writer(call) as writer:
-            writer.compact()
+            writer.compact(call.fields["lists"])
         return Message("done")
 
     def _do_publish(self, call: Message) -> Message:

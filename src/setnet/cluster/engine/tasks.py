@@ -6,6 +6,7 @@ import atexit
 import json
 import threading
 
+from setnet.errors import SetNetError
 from setnet.system import usable_cores
 from setnet.workers import Limits, Message, Service, WorkerPool, packed, unpacked
 
@@ -13,14 +14,20 @@ _pools: dict[str, WorkerPool] = {}
 _lock = threading.Lock()
 
 
-def run_task(service: str, limits: str, payload: bytes, largest: int) -> bytes:
-    """Run a task of a service, given as JSON, in a process of this machine; return its reply, packed."""
-    task = unpacked(payload, largest)
-    return packed(_pool(service, limits).call(task, _as_it_is))
+def run_batch(service: str, limits: str, tasks: list[bytes], largest: int) -> list[bytes]:
+    """Run the tasks of a service, given as JSON, in processes of this machine; return the replies, packed.
+
+    A task that fails costs no other one of its batch: its failure is its reply.
+    """
+    pool = _pool(service, limits)
+    return [packed(_reply(pool, unpacked(task, largest))) for task in tasks]
 
 
-def _as_it_is(reply: Message) -> Message:
-    return reply
+def _reply(pool: WorkerPool, task: Message) -> Message:
+    try:
+        return pool.call(task, lambda reply: reply)
+    except SetNetError as error:
+        return Message("failed", {"kind": type(error).__name__, "text": str(error)})
 
 
 def _pool(service: str, limits: str) -> WorkerPool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from math import gcd
 from pathlib import Path
 
 from setnet.cluster.storage import published
@@ -19,18 +22,19 @@ CHUNK = 8192  # items deleted at once
 
 
 def grow(root: Path, shards: int) -> None:
-    """Spread a cluster's items over ``shards`` shards, a multiple of the present number.
+    """Spread a cluster's items over a larger number of shards.
 
-    An item's shard is its hash modulo the number of shards: in a multiple of it, the items of one new shard
-    all come from one old one. So each new shard is a copy, by links, without the others' items. Searches use
-    the old shards until `cluster.json` is replaced in the end. A growth that was killed is completed by the
-    next one; until then no change is acknowledged, since it might be one that was not copied.
+    An item's shard is its hash modulo the number of shards. A new shard begins as a copy, by links, of an old
+    one without the others' items. If the new number is a multiple of the old one, these are all of its items,
+    else items of further old shards are copied to it. Searches use the old shards until `cluster.json` is
+    replaced in the end. A growth that was killed is completed by the next one; until then no change is
+    acknowledged, since it might be one that was not copied.
     """
     file = ClusterFile.read(root)
-    if type(shards) is not int or shards % file.shards or not file.shards < shards <= MOST_SHARDS:
+    if type(shards) is not int or not file.shards < shards <= MOST_SHARDS:
         raise InvalidInputError(
-            f"{root} has {file.shards} shards and can grow to a multiple of that, up to {MOST_SHARDS}, not "
-            f"to {shards!r}"
+            f"{root} has {file.shards} shards and can grow to a larger number, up to {MOST_SHARDS}, not to "
+            f"{shards!r}"
         )
     alone = FileLock(root / "growing.lock")
     try:
@@ -45,15 +49,20 @@ def _grow(root: Path, file: ClusterFile, shards: int) -> None:
     with storage_errors(root, "cannot grow: "):
         replace(file, growing=True).write(root)
         shutil.rmtree(new.path, ignore_errors=True)  # what a killed attempt left
+        new.path.mkdir(mode=0o700)
         if code_centre(root) is not None:
-            versions: list[published.Version] = [published.Version("", 0)] * shards
-            for shard in range(file.shards):
-                writer = ShardWriter(root, file.epoch, shard, growing=True)
-                try:
-                    for number in range(shard, shards, file.shards):
-                        versions[number] = _part(writer, new, number, shards)
-                finally:
-                    writer.close()
+            with ExitStack() as opened:
+                writers = [
+                    opened.enter_context(closing(ShardWriter(root, file.epoch, shard, growing=True)))
+                    for shard in range(file.shards)
+                ]
+                if shards % file.shards and any(writer.has_tags for writer in writers):
+                    replace(file, growing=False).write(root)
+                    raise InvalidInputError(
+                        f"items of {root} have tags, which cannot move to {shards} shards: grow to a "
+                        f"multiple of {file.shards}"
+                    )
+                versions = [_part(writers, new, number, shards) for number in range(shards)]
             published.publish(new, versions)
         grown.write(root)
         # Searches that read `cluster.json` before still use the old shards: they go with the next growth.
@@ -62,16 +71,21 @@ def _grow(root: Path, file: ClusterFile, shards: int) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _part(writer: ShardWriter, new: EpochFolder, number: int, shards: int) -> published.Version:
-    """Make a new shard of those items of an old one that belong to it, and a version of it."""
+def _part(writers: Sequence[ShardWriter], new: EpochFolder, number: int, shards: int) -> published.Version:
+    """Make a new shard of those items of old ones that belong to it, and a version of it."""
+    # Two remainders of one number agree modulo a common divisor: no other old shard has items of this one.
+    step = gcd(len(writers), shards)
+    first, *others = writers[number % step :: step]
     folder = new.shard(number)
-    folder.mkdir(mode=0o700, parents=True)
+    folder.mkdir(mode=0o700)
     work = folder / "work-000000"
-    writer.copy_to(work)
+    first.copy_to(work)
     with SetIndex.open(work) as index:
-        others = [item.id for item in index.items() if shard_of(item.id, shards) != number]
-        for at in range(0, len(others), CHUNK):
-            index.delete(others[at : at + CHUNK])
+        strangers = [item.id for item in index.items() if shard_of(item.id, shards) != number]
+        for at in range(0, len(strangers), CHUNK):
+            index.delete(strangers[at : at + CHUNK])
+        for writer in others:
+            writer.copy_items(index, lambda item: shard_of(item, shards) == number)
         index.compact()
         (folder / "versions").mkdir(mode=0o700)
         name = "000000-000001"

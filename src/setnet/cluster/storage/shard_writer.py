@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,8 @@ from setnet.cluster.storage.cluster_file import ClusterFile, create_once
 from setnet.cluster.storage.places import EpochFolder
 from setnet.cluster.storage.published import Version
 from setnet.durable import storage_errors
-from setnet.errors import FencedError, SetNetError, StorageError
-from setnet.index import SetIndex
+from setnet.errors import ClusterError, FencedError, SetNetError, StorageError
+from setnet.index import SetIndex, Settings, copy_items
 from setnet.system import sync_folder
 
 CENTRE = "code-centre.json"
@@ -81,10 +81,10 @@ class ShardWriter:
         with self._acknowledging():
             return self._index.tag(gallery, threshold)
 
-    def compact(self) -> None:
+    def compact(self, lists: bool | None = None) -> None:
         """Merge segments and take deleted items off the disk."""
         with self._acknowledging():
-            self._index.compact()
+            self._index.compact(lists)
 
     def publish(self) -> Version:
         """Make the present state an immutable version that readers can open."""
@@ -102,6 +102,16 @@ class ShardWriter:
         """Copy the shard's index, by links, to a folder that appears when it is complete."""
         with self._while_mine():
             copy_by_links(self._index, folder)
+
+    def copy_items(self, to: SetIndex, is_wanted: Callable[[str], bool]) -> None:
+        """Copy those items whose ids are wanted to another index, as they are stored."""
+        with self._while_mine():
+            copy_items(self._index, to, is_wanted)
+
+    @property
+    def has_tags(self) -> bool:
+        """Whether items of the shard have tags."""
+        return self._index.stats().tags > 0
 
     @contextmanager
     def _acknowledging(self) -> Iterator[None]:
@@ -159,7 +169,7 @@ class ShardWriter:
         sets = settings["sets"]
         given = sets is not None and sets["name"] == "given"
         draft = own.with_name(f".{own.name}")
-        SetIndex.create(
+        with SetIndex.create(
             draft,
             dim=settings["dim"],
             precision=settings["precision"],
@@ -169,7 +179,14 @@ class ShardWriter:
             set_bits=32 if sets is None else sets["bits"],
             set_logistic=tuple(settings["set_logistic"]),
             code_centre=code_centre(self._root),
-        ).close()
+        ) as made:
+            own_sets, expected = made.shape.sets, Settings.of_json(settings).shape.sets
+        if own_sets != expected:
+            shutil.rmtree(draft)
+            raise ClusterError(
+                f"the head {sets['name']!r} of this machine makes other set vectors than that of the cluster "
+                f"{self._root}: install the same setnet and the same model files on all machines"
+            )
         os.rename(draft, own)
         sync_folder(self.path)
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from setnet.errors import PhotoError
+from setnet.addresses import address_of, is_address, read_address
+from setnet.errors import PhotoError, SetNetError
 from setnet.faces.photo.exif import orientation_of, taken_at
 from setnet.faces.photo.pixels import rgb_pixels
 
@@ -121,6 +122,11 @@ def _reduced(image: Image, enough: int) -> int:
 
 def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
     limit = max(max_pixels * _BYTES_PER_PIXEL, _ALWAYS_READ)
+    if is_address(path):
+        try:
+            return read_address(address_of(path), limit)[1]
+        except SetNetError as error:
+            raise PhotoError(f"{name}: {error}") from None
     with opened_file(path, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:

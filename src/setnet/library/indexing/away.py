@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
+from setnet.addresses import is_address
 from setnet.library.store.paths import is_below
 
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
@@ -21,6 +22,8 @@ def away_folders(
     """
     found = []
     for root in roots:
+        if is_address(root):  # the scan says what is wrong with it
+            continue
         if not os.path.exists(root):
             if root not in known:
                 found.append((root, f"is not there (is its disk plugged in?): {_REMEDY}"))

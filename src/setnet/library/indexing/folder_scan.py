@@ -7,6 +7,8 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from setnet.addresses import file_at, files_below, is_address
+from setnet.errors import SetNetError
 from setnet.library.indexing.exclusion import Exclusion
 
 _FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
@@ -45,7 +47,7 @@ class FolderScan:
     Parameters
     ----------
     roots
-        Absolute folders (or single photo files).
+        Absolute folders (or single photo files), or addresses of them.
     skipped
         Absolute folders that are left out, such as the library's own.
     is_excluded
@@ -69,12 +71,37 @@ class FolderScan:
         """
         links: list[bytes] = []
         for root in self.roots:
-            if os.path.isfile(root):
+            if is_address(root):
+                yield from self._addressed(os.fsdecode(root))
+            elif os.path.isfile(root):
                 yield from self._single(root)
             else:
                 yield from self._walk(root, links)
         while links:
             yield from self._walk(links.pop(0), links)
+
+    def _addressed(self, root: str) -> Iterator[FoundFile]:
+        """Yield the photos at an address; videos are read from mounted disks alone."""
+
+        def is_wanted(address: str) -> bool:
+            path = os.fsencode(address)
+            return is_photo_name(os.path.basename(path)) and not self.is_excluded(path)
+
+        def is_entered(address: str) -> bool:
+            path = os.fsencode(address)
+            name = os.path.basename(path)
+            return not (name.startswith(b".") or name in _SKIPPED_FOLDERS or self.is_excluded(path))
+
+        def unreadable(address: str, reason: str) -> None:
+            self.unreadable.append((os.fsencode(address), reason))
+
+        try:
+            is_photo = is_photo_name(os.path.basename(os.fsencode(root)))
+            files = [file_at(root)] if is_photo else files_below(root, is_wanted, is_entered, unreadable)
+            for file in files:
+                yield FoundFile(os.fsencode(file.address), file.size, file.stamp)
+        except SetNetError as error:
+            unreadable(root, str(error))
 
     def _single(self, path: bytes) -> Iterator[FoundFile]:
         try:

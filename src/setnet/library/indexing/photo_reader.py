@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from setnet.addresses import file_at, is_address
 from setnet.cluster import ClusterIndex
-from setnet.errors import WorkerError
+from setnet.errors import SetNetError, WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.folder_scan import is_video_name
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
@@ -20,6 +23,7 @@ from setnet.library.store.records import stored_face
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
+    from setnet.cluster import TaskPool
     from setnet.faces import FaceSettings
 
 _INT64 = 1 << 63
@@ -54,9 +58,9 @@ class PhotoReader:
 
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
-        shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
+        self._shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
         # a pool of a cluster has the same calls
-        self._pool = cast(WorkerPool, shared) if shared else WorkerPool(service, workers, limits, ahead=1)
+        self._pool = cast(WorkerPool, self._shared or WorkerPool(service, workers, limits, ahead=1))
         self.videos = VideoReader(self._pool, self._dim, limits or Limits())
 
     def __enter__(self) -> PhotoReader:
@@ -69,20 +73,47 @@ class PhotoReader:
         self, tasks: Iterable[PhotoTask], should_stop: Callable[[], bool] | None = None
     ) -> Iterator[PhotoResult]:
         """Yield one result per task; end early when `should_stop` is true while none comes."""
-        return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
+        if self._shared is None:
+            return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
+        batches = _batches(tasks, self._shared)
+        found = unordered_map(self._batch_results, batches, self._pool.capacity, should_stop)
+        return chain.from_iterable(found)
+
+    @property
+    def machines(self) -> int:
+        """How many workers of a cluster read photos now; 0 where this machine does."""
+        return 0 if self._shared is None else self._shared.workers
+
+    def _batch_results(self, batch: Sequence[PhotoTask]) -> list[PhotoResult]:
+        """Return the results of photos that one machine of a cluster reads."""
+        if self._shared is not None and len(batch) > 1:
+            with suppress(WorkerError):  # one of them may be at fault: then each by itself
+                replies = self._shared.replies([_message(task) for task in batch])
+                return [
+                    self._tried(task, partial(self._shared.taken, reply, partial(self._parsed, task)))
+                    for task, reply in zip(batch, replies, strict=True)
+                ]
+        return [self._result(task) for task in batch]
 
     def _result(self, task: PhotoTask) -> PhotoResult:
-        if is_video_name(os.path.basename(task.path)):
+        if _is_video(task):
             return self.videos.result(task)
-        known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
-        message = Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
+        return self._tried(task, lambda: self._pool.call(_message(task), partial(self._parsed, task)))
+
+    @staticmethod
+    def _tried(task: PhotoTask, read: Callable[[], PhotoResult]) -> PhotoResult:
+        """Return what reading a photo gives, or why it failed."""
         try:
-            return self._pool.call(message, lambda reply: self._parsed(task, reply))
+            return read()
         except WorkerError as error:
             size = mtime_ns = 0
-            with suppress(OSError):
-                info = os.stat(task.path)
-                size, mtime_ns = info.st_size, info.st_mtime_ns
+            with suppress(OSError, SetNetError):
+                if is_address(task.path):
+                    found = file_at(os.fsdecode(task.path))
+                    size, mtime_ns = found.size, found.stamp
+                else:
+                    info = os.stat(task.path)
+                    size, mtime_ns = info.st_size, info.st_mtime_ns
             return PhotoResult(task.path, size, mtime_ns, reason=str(error))
 
     def _parsed(self, task: PhotoTask, reply: Message) -> PhotoResult:
@@ -111,3 +142,21 @@ class PhotoReader:
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),
             describe_seconds=reply.number("describe_seconds", 0, _LONGEST_SECONDS),
         )
+
+
+def _is_video(task: PhotoTask) -> bool:
+    return is_video_name(os.path.basename(task.path))
+
+
+def _message(task: PhotoTask) -> Message:
+    known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
+    return Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
+
+
+def _batches(tasks: Iterable[PhotoTask], pool: TaskPool) -> list[list[PhotoTask]]:
+    """Share photos out in batches; a video, which is read in parts, is one by itself."""
+    given = list(tasks)
+    photos = [task for task in given if not _is_video(task)]
+    size = pool.batch_size(len(photos))
+    batches = [photos[at : at + size] for at in range(0, len(photos), size)]
+    return [[task] for task in given if _is_video(task)] + batches

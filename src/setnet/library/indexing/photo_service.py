@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setnet.addresses import is_address, read_address
 from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
 from setnet.library.indexing.video_service import describe_shot, identify, watch_part
@@ -43,12 +44,10 @@ def with_file(work: Callable[..., Message], task: Message) -> Message:
     fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "is_known": False, "reason": None}
     arrays = {"hash": np.zeros(0, np.uint8)}
     try:
-        with open(task.fields["path"], "rb") as file:
-            info = os.fstat(file.fileno())
-            fields |= {"size": info.st_size, "mtime_ns": info.st_mtime_ns}
-            if info.st_size > _LARGEST_FILE:
-                return Message("done", fields | {"reason": f"larger than {_LARGEST_FILE >> 20} MB"}, arrays)
-            data = file.read()
+        data, facts = _contents(task.fields["path"])
+        fields |= facts
+        if data is None:
+            return Message("done", fields | {"reason": f"larger than {_LARGEST_FILE >> 20} MB"}, arrays)
         arrays["hash"] = np.frombuffer(content_hash(data), np.uint8)
         return work(task, data, fields, arrays)
     except OSError as error:
@@ -59,6 +58,18 @@ def with_file(work: Callable[..., Message], task: Message) -> Message:
         own = isinstance(error, SetNetError)
         reason = str(error) if own else f"unexpected {type(error).__name__}: {error}"
     return Message("done", fields | {"reason": reason.removeprefix("the given image: ")}, arrays)
+
+
+def _contents(path: str) -> tuple[bytes | None, dict[str, int]]:
+    """Return the bytes of a file, None if they are too many, and what tells that it has changed."""
+    if is_address(path):
+        found, data = read_address(path, _LARGEST_FILE)
+        facts = {"size": found.size, "mtime_ns": found.stamp}
+        return (data if len(data) <= _LARGEST_FILE else None), facts
+    with open(path, "rb") as file:
+        info = os.fstat(file.fileno())
+        facts = {"size": info.st_size, "mtime_ns": info.st_mtime_ns}
+        return (file.read() if info.st_size <= _LARGEST_FILE else None), facts
 
 
 def _describe(

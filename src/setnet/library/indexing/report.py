@@ -10,7 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos."""
+    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos.
+
+    `machines` is the number of a cluster's workers that read the files; 0 where this machine does.
+    """
 
     stage: str
     done: int
@@ -20,6 +23,7 @@ class IndexProgress:
     failed: int
     seconds: float
     minutes: float = 0.0
+    machines: int = 0
 
     @property
     def rate(self) -> float:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from setnet.addresses import is_address
 from setnet.index import SetIndex
 from setnet.library.indexing.away import away_folders
 from setnet.library.indexing.exclusion import Exclusion
@@ -16,7 +17,6 @@ from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
-from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, is_below
 from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
@@ -69,7 +69,7 @@ class IndexRun:
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
         self._interrupted = False
-        self._videos: VideoReader | None = None
+        self._reader: PhotoReader | None = None
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
@@ -117,7 +117,7 @@ class IndexRun:
                 self._counts["unchanged"] += 1
         # Photos that a killed run left half-stored are finished by the next one, whichever folders it reads.
         for _, path, _ in self._catalog.unfinished():
-            if path not in self._seen and os.path.isfile(path):
+            if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
                 work.append(PhotoTask(path))
         return work
@@ -140,7 +140,7 @@ class IndexRun:
         redo: list[PhotoTask] = []
         workers = min(self._workers, len(work))
         with PhotoReader(self._settings, workers, self._limits, self._index) as reader:
-            self._videos = reader.videos
+            self._reader = reader
 
             def poll() -> bool:  # also while a long video is being watched
                 self._report_progress("finding faces", len(work))
@@ -216,6 +216,8 @@ class IndexRun:
             self._counts["copied"] += 1
 
     def _is_gone(self, path: bytes) -> bool:
+        if is_address(path):  # it may be away for other reasons: then this is a copy
+            return False
         return path not in self._seen and not os.path.lexists(path)
 
     def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
@@ -231,7 +233,7 @@ class IndexRun:
 
     @property
     def _minutes(self) -> float:
-        return 0.0 if self._videos is None else self._videos.seconds / 60
+        return 0.0 if self._reader is None else self._reader.videos.seconds / 60
 
     def _report_progress(self, stage: str, total: int) -> None:
         if self._progress is not None:
@@ -246,6 +248,7 @@ class IndexRun:
                     failed=len(self._failed),
                     seconds=perf_counter() - self._start - self._scan_seconds,
                     minutes=self._minutes,
+                    machines=0 if self._reader is None else self._reader.machines,
                 )
             )
 

@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from setnet.addresses import is_address
 from setnet.cluster import is_cluster
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
@@ -144,7 +145,7 @@ def roots_from(folders: Sequence[str | os.PathLike[str]] | None, catalog: PhotoC
     known = catalog.folders()
     if folders:
         roots = [absolute(folder) for folder in folders]
-        away = [folder for folder in known if not os.path.exists(folder)]
+        away = [folder for folder in known if not is_address(folder) and not os.path.exists(folder)]
         existing(root for root in roots if not any(is_below(root, folder) for folder in away))
         return roots
     if not known:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from setnet.addresses import address_of, is_address, require_address
 from setnet.errors import InvalidInputError
 
 
@@ -15,8 +17,13 @@ def stored(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
 
 
 def absolute(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> bytes:
-    """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them."""
+    """Return the absolute path, `~` expanded, with symbolic links kept as the user wrote them.
+
+    An address such as `s3://bucket/folder` is one already.
+    """
     try:
+        if is_address(path):
+            return os.fsencode(address_of(path))
         text = os.path.expanduser(os.fsdecode(path))
         return os.fsencode(os.path.abspath(text))
     except ValueError as error:  # a null character, or text that no file can be called by
@@ -27,18 +34,21 @@ def existing(paths: Iterable[str | bytes | os.PathLike[str] | os.PathLike[bytes]
     """Return absolute folders and photos; raise for one that is not there."""
     found = [absolute(path) for path in paths]
     for path in found:
-        if not os.path.exists(path):
+        if is_address(path):
+            require_address(os.fsdecode(path))
+        elif not os.path.exists(path):
             raise InvalidInputError(f"no folder or photo {shown(path)}")
     return found
 
 
 def shown(path: bytes | str | os.PathLike[str]) -> str:
-    r"""Return a path that can be printed anywhere.
+    r"""Return a path that can be printed anywhere; of an address, both slashes, of which a `Path` keeps one.
 
     >>> shown(b"/photos/caf\xe9.jpg")
     '/photos/caf\\xe9.jpg'
     """
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return re.sub(r"(^|::)([a-z][a-z0-9+.-]+):(?:/(?!/)|$)", r"\1\2://", text) if is_address(path) else text
 
 
 def is_below(path: bytes, folder: bytes) -> bool:

@@ -10,7 +10,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
+from setnet.addresses import is_address
 from setnet.client import FailuresAnswer, IndexAnswer
+from setnet.errors import InvalidInputError
 from setnet.library import roots_from, shown
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import IndexQuery
@@ -26,6 +28,8 @@ _HEARTBEAT_SECONDS = 15.0
 @routes.post("/index", status_code=202, response_model=IndexAnswer, openapi_extra=json_schema(IndexQuery))
 async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state: State) -> Response:
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
+    if any(is_address(folder) for folder in query.folders):  # a page must not make this machine call others
+        raise InvalidInputError("the page indexes folders of this machine; addresses: `setnet index ADDRESS`")
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.catalog))
     state.index_job.start(query.folders, prune=query.prune, retry=query.retry)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
-from setnet.library import Library, LibraryPhoto
+from setnet.addresses import address_of, is_address, read_address
+from setnet.errors import SetNetError
+from setnet.library import Library, LibraryPhoto, absolute, is_below
 from setnet.web.server.problems import Problem
 
 _CHUNK = 1 << 18
+_LARGEST_FETCHED = 512 << 20
 _KINDS = ("avif", "bmp", "gif", "heic", "heif", "jpeg", "png", "tiff", "webp")
 _VIDEO_KINDS = {
     "mp4": "mp4",
@@ -54,6 +57,10 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 
 
 def _real_below(path: str | Path, folders: Iterable[Path]) -> str:
+    if is_address(path):
+        if any(is_below(absolute(path), absolute(folder)) for folder in folders):
+            return address_of(path)
+        raise Problem(403, "this photo lies outside the indexed folders now: it is not served")
     real = os.path.realpath(path)
     for folder in folders:
         root = os.path.realpath(folder)
@@ -70,6 +77,8 @@ def open_inside(library: Library, photo: LibraryPhoto) -> OpenedFile:
 def open_below(photo: str | Path, folders: Iterable[Path]) -> OpenedFile:
     """Open a photo's file, which must really lie below one of the folders."""
     path = _real_below(photo, folders)
+    if is_address(path):
+        return _fetched(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -89,6 +98,18 @@ def open_below(photo: str | Path, folders: Iterable[Path]) -> OpenedFile:
         raise
     # An object and not a bare number: it is closed too when a client goes before the first piece.
     return OpenedFile(FileIO(descriptor), info.st_size)
+
+
+def _fetched(address: str) -> OpenedFile:
+    """Return what is at an address as an open file that is in memory alone."""
+    try:
+        _, data = read_address(address, _LARGEST_FETCHED)
+    except SetNetError as error:
+        raise Problem(404, f"the photo {error}") from None
+    file = FileIO(os.memfd_create("photo"), "r+")
+    file.write(data)
+    file.seek(0)
+    return OpenedFile(file, len(data))
 
 
 def type_of(path: Path) -> str:

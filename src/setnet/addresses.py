@@ -1,0 +1,219 @@
+"""Addresses of files that are on no mounted disk, such as ``s3://bucket/2019``, read through fsspec.
+
+An address in an archive is written as fsspec writes it, ``zip://2019::/data/photos.zip``, or with the archive
+first, ``/data/photos.zip::zip://2019``. It is kept in the second form, in which a folder is the beginning of
+all that lies in it. Addresses are stored and shown, so one with a password in it is refused: credentials
+belong into the configuration of fsspec on each machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from setnet.errors import InvalidInputError, SetNetError, StorageError
+
+# `Path` makes one slash of two, and none of those at the end
+_PART = re.compile(r"([a-z][a-z0-9+.-]+):(?:/+|$)(.*)", re.DOTALL)
+_ARCHIVES = ("zip", "tar")
+_IN_ARCHIVE = re.compile(rf"::(?:{'|'.join(_ARCHIVES)}):(?:/|$)")
+_LOCAL = ("file", "local")
+_CHECKSUMS = ("etag", "contentmd5", "md5hash", "md5", "crc32c", "crc", "digest", "checksum")
+_TIMES = ("mtime", "lastmodified", "modified", "updated", "datetime")
+
+Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+
+def is_address(path: Text) -> bool:
+    """Return whether a path is an address and no path of a mounted disk.
+
+    >>> is_address("s3://bucket/a.jpg"), is_address("/data/p.zip::zip://a.jpg"), is_address("/data/a.jpg")
+    (True, True, False)
+    """
+    text = os.fsdecode(path)
+    return _PART.match(text) is not None or _IN_ARCHIVE.search(text) is not None
+
+
+def address_of(path: Text) -> str:
+    """Return an address as it is kept; that of a file on this machine is its absolute path.
+
+    >>> address_of("s3:/bucket/2019/"), address_of("zip://2019::/data/p.zip"), address_of("file:///data/a.jpg")
+    ('s3://bucket/2019', '/data/p.zip::zip://2019', '/data/a.jpg')
+    """
+    parts = os.fsdecode(path).split("::")
+    if len(parts) > 1 and _scheme(parts[0]) in _ARCHIVES:
+        parts.reverse()
+    if len(parts) > 2 or (len(parts) == 2 and _scheme(parts[1]) not in _ARCHIVES):
+        raise InvalidInputError(
+            "an address is that of a folder or file, or of one in an archive: s3://bucket/folder, or "
+            f"zip://folder::/data/photos.zip (archives are {' and '.join(_ARCHIVES)})"
+        )
+    where = _plain(parts[0])
+    return where if len(parts) == 1 else f"{where}::{_scheme(parts[1])}://{_rest(parts[1]).strip('/')}"
+
+
+def _scheme(part: str) -> str:
+    found = _PART.match(part)
+    return "" if found is None else found[1]
+
+
+def _rest(part: str) -> str:
+    found = _PART.match(part)
+    return part if found is None else found[2]
+
+
+def _plain(part: str) -> str:
+    scheme, rest = _scheme(part), _rest(part)
+    if not scheme or scheme in _LOCAL:
+        return os.path.abspath(os.path.expanduser(f"/{rest}" if scheme else part))
+    if "@" in rest.partition("/")[0] or "?" in rest or "#" in rest:
+        raise InvalidInputError(
+            f"a {scheme}:// address with a user, a password or a key in it is not taken, since addresses are "
+            "stored and shown: give it without, and put those into fsspec's configuration on each machine"
+        )
+    return f"{scheme}://{rest.rstrip('/')}"
+
+
+@dataclass(frozen=True, slots=True)
+class AddressedFile:
+    """A file at an address; ``stamp`` is another number when its content has changed."""
+
+    address: str
+    size: int
+    stamp: int
+
+
+def require_address(address: str) -> None:
+    """Raise unless there is something at an address, and this machine can read it."""
+    try:
+        system, path = _opened(address)
+        with _plain_errors():
+            is_there = system.exists(path)
+    except StorageError as error:
+        raise InvalidInputError(f"{address}: {error}") from None
+    if not is_there:
+        raise InvalidInputError(f"{address}: is not there")
+
+
+def file_at(address: str) -> AddressedFile:
+    """Return what the storage tells of a file, without reading it."""
+    system, path = _opened(address)
+    with _plain_errors():
+        return _found(address, system.info(path))
+
+
+def read_address(address: str, largest: int) -> tuple[AddressedFile, bytes]:
+    """Return a file and its content, of which at most a byte more than ``largest`` is read."""
+    system, path = _opened(address)
+    with _plain_errors():
+        info = system.info(path)  # before the content: a change in between is then noticed later
+        if info.get("size") is not None and info["size"] <= largest:
+            return _found(address, info), system.cat_file(path)
+        with system.open(path, "rb") as file:
+            data: bytes = file.read(largest + 1)
+        found = _found(address, info)
+        return AddressedFile(address, max(found.size, len(data)), found.stamp), data
+
+
+def files_below(
+    address: str,
+    is_wanted: Callable[[str], bool],
+    is_entered: Callable[[str], bool],
+    on_error: Callable[[str, str], None],
+) -> Iterator[AddressedFile]:
+    """Yield the files below an address, folder by folder.
+
+    ``is_wanted`` is asked for each file and ``is_entered`` for each folder, by their addresses; ``on_error``
+    is told the folders that cannot be listed, and why.
+    """
+    system, top = _opened(address)
+    pending = [(address, top)]
+    while pending:
+        folder, path = pending.pop()
+        try:
+            with _plain_errors():
+                entries = sorted(system.ls(path, detail=True), key=lambda info: info["name"])
+        except StorageError as error:
+            on_error(folder, str(error))
+            continue
+        inner = []
+        for info in entries:
+            parent, _, name = info["name"].rstrip("/").rpartition("/")
+            # a page of links may lead elsewhere, or have keys in them
+            if not name or parent != path.rstrip("/") or "?" in name or "#" in name:
+                continue
+            inside = f"{folder.rstrip('/')}/{name}" if folder[-3:] != "://" else f"{folder}{name}"
+            if info["type"] == "directory":
+                inner += [(inside, info["name"])] if is_entered(inside) else []
+            elif is_wanted(inside):
+                try:
+                    with _plain_errors():
+                        known = info if info.get("size") is not None else system.info(info["name"])
+                        found = _found(inside, known)
+                except StorageError as error:
+                    on_error(inside, str(error))
+                else:
+                    yield found
+        pending.extend(reversed(inner))
+
+
+def _opened(address: str) -> tuple[Any, str]:
+    """Return the file system of an address and the path in it, without what another call remembered."""
+    try:
+        from fsspec.core import url_to_fs
+        from fsspec.registry import available_protocols
+    except ModuleNotFoundError:
+        raise InvalidInputError(
+            f"{address} needs fsspec: install it with `pip install 'setnet[cluster]'`"
+        ) from None
+    where, _, inner = address.partition("::")
+    for scheme in filter(None, (_scheme(where), _scheme(inner))):
+        if scheme not in available_protocols():
+            kinds = ", ".join(sorted(available_protocols()))
+            raise InvalidInputError(f"{scheme}:// is no kind of address that fsspec knows: {kinds}")
+    with _plain_errors():
+        url = f"{inner}::{where}" if inner else where
+        system, path = url_to_fs(url, skip_instance_cache=True, use_listings_cache=False)
+        return system, str(path)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Turn whatever a storage raises into a sentence; its own text may have keys or signatures in it."""
+    try:
+        yield
+    except (SetNetError, MemoryError):
+        raise
+    except ImportError as error:  # the text is fsspec's own: which package is needed
+        raise InvalidInputError(
+            f"this kind of address needs a package that is not installed ({error}): install it on every "
+            "machine that reads the photos"
+        ) from None
+    except FileNotFoundError:
+        raise StorageError("is not there") from None
+    except PermissionError:
+        raise StorageError(
+            "access is refused: see that fsspec finds the credentials of this storage on each machine"
+        ) from None
+    except Exception as error:
+        raise StorageError(f"cannot be reached or read ({type(error).__name__})") from None
+
+
+def _found(address: str, info: Mapping[str, Any]) -> AddressedFile:
+    return AddressedFile(address, int(info.get("size") or 0), _stamp(info))
+
+
+def _stamp(info: Mapping[str, Any]) -> int:
+    """Return a number made of a checksum, else of a time, else one that never comes again."""
+    known = {re.sub("[^a-z0-9]", "", str(key).lower()): value for key, value in info.items()}
+    for name in (*_CHECKSUMS, *_TIMES):
+        if known.get(name) not in (None, ""):
+            digest = blake2b(f"{name} {known[name]}".encode(), digest_size=8).digest()
+            return int.from_bytes(digest, "little") >> 1
+    return time.time_ns()
