@@ -24,12 +24,12 @@ _CONTAINED = 0.7  # of one of them: who is cut out of one photo and put into ano
 _SMOOTH = 0.8
 _SAME = 0.95  # correlation from which two pieces are the same
 _FLAT = 4.0  # standard deviation of a piece below which it says nothing
-# Pieces that show something else. Outside a band of text 999 of 1,000 copies (LFW, training half) have fewer.
+# Pieces that show something else; chosen on altered copies and montages of LFW's training half.
 _OTHER = 0.5  # correlation below which two pieces are not the same
 _CLEAR = 8.0  # standard deviation from which a piece shows something
 _MOST_OTHER = 0.015  # of the pieces where the photos overlap
 _BAND = 0.2  # of the height that words may be laid over
-_ACROSS = 0.3  # of the pieces of a row in such a band that differ at least
+_ACROSS = 0.7  # of the pieces of a row in such a band that differ at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,14 +54,14 @@ def agreement(one: Keypoints, other: Keypoints) -> float:
 
     A similarity transform found from matching keypoints lays one over the other; the result is the share of
     pieces with contrast that are correlated. It is 0 when neither photo contains most of the other, or when
-    they show different things somewhere: a photo of the same place with somebody else in it is no copy. Words
-    may be laid over a band across the photo.
+    they show different things somewhere: a photo of the same place with somebody else in it is no copy. A
+    band across the photo, over which words may be laid, does not count.
     """
     transform = _transform(one, other)
     if transform is None:
         return 0.0
     height, width = other.grey.shape
-    laid = cv2.warpAffine(one.grey, transform, (width, height), borderValue=0)
+    laid = cv2.warpAffine(one.grey, transform, (width, height), borderMode=cv2.BORDER_REPLICATE)
     inside = cv2.warpAffine(np.ones_like(one.grey), transform, (width, height), borderValue=0)
     area = float(np.linalg.det(transform[:, :2])) * one.grey.size
     shares = inside.sum() / area, inside.mean()
@@ -98,18 +98,25 @@ def _agreeing(one: NDArray[Any], other: NDArray[Any], inside: NDArray[Any]) -> f
     contrast = [np.sqrt((x * x).mean(axis=2)) for x in (a, b)]
     correlation = (a * b).mean(axis=2) / np.maximum(np.prod(contrast, axis=0), 1e-6)
     textured = whole & (np.maximum(*contrast) > _FLAT)
-    different = whole & (np.maximum(*contrast) > _CLEAR) & (correlation < _OTHER)
-    if not textured.any() or _outside_a_band(different, textured) > _MOST_OTHER * whole.sum():
+    clear = whole & (np.maximum(*contrast) > _CLEAR)
+    different = clear & (correlation < _OTHER)
+    band = _band(different, clear)
+    compared = textured & ~band[:, None]
+    if not compared.any() or different[~band].sum() > _MOST_OTHER * whole.sum():
         return 0.0
-    return float((correlation[textured] > _SAME).mean())
+    return float((correlation[compared] > _SAME).mean())
 
 
-def _outside_a_band(different: NDArray[np.bool_], textured: NDArray[np.bool_]) -> int:
-    """Return how many pieces differ outside the band of rows that hides the most."""
+def _band(different: NDArray[np.bool_], clear: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the rows of pieces that words may be laid over: those in a band that hides most differences."""
     found = different.sum(axis=1)
-    across = np.where(found >= _ACROSS * textured.sum(axis=1), found, 0)
-    band = np.convolve(across, np.ones(math.ceil(_BAND * len(found)), np.int64))
-    return int(found.sum() - band.max())
+    across = found >= np.maximum(1, _ACROSS * clear.sum(axis=1))
+    rows = math.ceil(_BAND * len(found))
+    hidden = np.convolve(np.where(across, found, 0), np.ones(rows, np.int64))
+    last = int(hidden.argmax())
+    places = np.arange(len(found))
+    band = across & (places > last - rows) & (places <= last)
+    return np.convolve(band, np.ones(3, np.int64), "same") > 0  # its edges lie inside other rows
 
 
 def _pieces(grey: NDArray[Any]) -> NDArray[Any]:
