@@ -24,7 +24,7 @@ _CONTAINED = 0.7  # of one of them: who is cut out of one photo and put into ano
 _SMOOTH = 0.8
 _SAME = 0.95  # correlation from which two pieces are the same
 _FLAT = 4.0  # standard deviation of a piece below which it says nothing
-# Pieces that show something else; chosen on altered copies and montages of LFW's training half.
+# Pieces that show something else; chosen on copies and montages of LFW's training half, and the demo album.
 _OTHER = 0.5  # correlation below which two pieces are not the same
 _CLEAR = 8.0  # standard deviation from which a piece shows something
 _MOST_OTHER = 0.015  # of the pieces where the photos overlap
