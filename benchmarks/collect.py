@@ -1,9 +1,9 @@
 """Label invented photos and write the data set of them, to see that memory stays bounded.
 
-    python benchmarks/collect.py [--rows 100000] [--names 500] [--json FILE]
+    python benchmarks/collect.py [--rows 100000] [--names 500] [--json FILE] [--page docs/collect.md]
 
-Manifests of so many rows are written, then the steps `labels` and `result` are run. Printed are rows per second
-and the most memory the process held after each step, beside that of a tenth of the rows in a process of its own.
+Manifests of so many rows are written, then the steps `labels` and `result` are run. Printed are the seconds and
+the most memory the process held after each step, beside that of a tenth of the rows in a process of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 
+from performance_page import machine, write_section
 from setnet.collect import CollectRun, run_step, write_result
 from setnet.collect.run.manifest import ManifestWriter
 from setnet.collect.run.packed import packed
@@ -39,6 +41,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--names", type=int, default=500)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--page", type=Path)
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.one:
@@ -52,6 +55,15 @@ def main() -> None:
         print(results[-1], flush=True)
     if asked.json:
         asked.json.write_text(json.dumps(results, indent=1))
+    if asked.page:
+        write_section(asked.page, "collect at scale", as_table(results))
+
+
+def as_table(results: Sequence[Mapping[str, Any]]) -> str:
+    heads = list(results[0])
+    lines = [heads, ["---"] * len(heads), *([f"{result[head]:,}" for head in heads] for result in results)]
+    made = f"Made by `python benchmarks/collect.py` on {machine('numpy')}."
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{made}"
 
 
 def measured(rows: int, names: int) -> dict[str, Any]:
@@ -62,11 +74,12 @@ def measured(rows: int, names: int) -> dict[str, Any]:
             ("labels", lambda: run_step(run, "labels")),
             ("result", lambda: write_result(run, Path(made) / "set", unanswered="unknown")),
         ):
-            began = time.monotonic()
+            began, cpu = time.monotonic(), time.process_time()
             work()
-            facts[f"{step} rows/s"] = round(rows / (time.monotonic() - began))
+            facts[f"{step}, s"] = round(time.monotonic() - began)
+            facts[f"{step}, s of CPU"] = round(time.process_time() - cpu)
             facts[f"MB after {step}"] = peak_memory() >> 20
-        facts["kept"] = run.manifest("result").summary().kept
+        facts["photos kept"] = run.manifest("result").summary().kept
     return facts
 
 

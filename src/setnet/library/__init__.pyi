@@ -8,6 +8,7 @@ from .duplicates.copy_groups import merged_groups as merged_groups
 from .duplicates.described_photo import DescribedPhoto as DescribedPhoto
 from .duplicates.find import duplicates_of as duplicates_of
 from .duplicates.find import find_duplicates as find_duplicates
+from .duplicates.photo_pairs import PhotoPairs as PhotoPairs
 from .duplicates.vlad import photo_vlad as photo_vlad
 from .duplicates.vlad import photo_vlads as photo_vlads
 from .grouping.grouping import group_descriptors as group_descriptors

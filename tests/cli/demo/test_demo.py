@@ -15,6 +15,7 @@ from setnet.cli.demo.album import album, make_album
 from setnet.cli.demo.cutouts import PEOPLE, bust
 from setnet.cli.demo.queries import ndcg_at_10, three_queries
 from setnet.errors import InvalidInputError
+from setnet.library import find_duplicates
 
 
 def test_the_album_is_the_same_everywhere_and_varied() -> None:
@@ -96,3 +97,4 @@ def test_the_demo_answers_its_questions(tmp_path: Path) -> None:
     assert report["faces"] > 150
     assert [question["ndcg@10"] > 80 for question in report["questions"]] == [True] * 3
     assert (tmp_path / "question-1.png").is_file()
+    assert find_duplicates([tmp_path / "album"], workers=0) == [], "one person in two photos makes no copies"

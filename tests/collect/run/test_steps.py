@@ -20,6 +20,7 @@ from setnet.collect import (
     status_of,
     write_result,
 )
+from setnet.evaluate.worlds.collected_world import CollectedWorld
 
 
 def names_in(row: dict[str, Any]) -> list[str | None]:
@@ -134,3 +135,8 @@ def test_the_data_set_is_complete_and_training_and_evaluation_read_it(
     with with_library.Library.create(tmp_path / "library") as library:
         report = library.index([tmp_path / "set"], workers=0)
     assert report.added == sum(1 for _ in made.rows())
+    assert CollectedWorld(made).size == sum(1 for _ in made.rows("test"))
+    learn = pytest.importorskip("setnet.learn")
+    pytest.importorskip("torch", reason="training needs the extra 'train'")
+    source = learn.DescriptorSource.open(tmp_path / "set")
+    assert source.people == len(made.splits["train"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 
 from setnet.collect.run.manifest import Row
 from setnet.collect.run.run_folder import CollectRun
@@ -13,9 +12,11 @@ from setnet.library import (
     DescribedPhoto,
     DuplicateGroup,
     FolderScan,
+    PhotoPairs,
     duplicates_of,
     merged_groups,
 )
+from setnet.system import usable_cores
 
 
 def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]:
@@ -33,11 +34,11 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
             of_person[name].append(row["photo"])
     apart, others = _portraits(run), _files(run.settings.exclude)
     groups: list[DuplicateGroup] = []
-    compare = _Comparison(workers)
-    for name, own in of_person.items():
-        groups += compare.groups([*own, *apart.get(name, ())])
-    if others:
-        groups += compare.groups([*photos, *others])
+    with _Comparison(workers) as compare:
+        for name, own in of_person.items():
+            groups += compare.groups([*own, *apart.get(name, ())])
+        if others:
+            groups += compare.groups([*photos, *others])
     outside = {path for files in apart.values() for path in files} | set(others)
     dropped = _dropped(groups, set(photos), outside)
     for photo in photos:
@@ -54,19 +55,23 @@ class _Comparison:
     """Groups photos many times and reads each once: a photo of several people is compared for each."""
 
     def __init__(self, workers: int | None) -> None:
-        self._workers = workers
+        self._pairs = PhotoPairs(usable_cores() if workers is None else workers, self._failed)
         self._known: dict[bytes, DescribedPhoto] = {}
         self.failures: dict[str, str] = {}
+
+    def __enter__(self) -> _Comparison:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pairs.close()
 
     def groups(self, photos: Sequence[str]) -> list[DuplicateGroup]:
         paths = sorted({os.fsencode(photo) for photo in photos})
         known = {path: self._known[path] for path in paths if path in self._known}
-        return duplicates_of(
-            paths, known=known, on_described=self._keep, on_failure=self._failed, workers=self._workers
-        )
+        return duplicates_of(paths, known=known, on_described=self._keep, pairs=self._pairs)
 
-    def _failed(self, photo: Path, reason: str) -> None:
-        self.failures[os.fspath(photo)] = reason
+    def _failed(self, photo: bytes, reason: str) -> None:
+        self.failures[os.fsdecode(photo)] = reason
 
     def _keep(self, described: Sequence[DescribedPhoto]) -> None:
         self._known |= {photo.path: photo for photo in described}

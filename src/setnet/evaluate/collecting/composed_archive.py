@@ -64,7 +64,8 @@ def compose_archive(
         for name, files in album.query_pictures.items():
             (portraits / name).mkdir(parents=True, exist_ok=True)
             for file in files[:MOST_PORTRAITS]:
-                shutil.copyfile(lfw / file, portraits / file)
+                if not (portraits / file).is_file():  # written again it would be described again
+                    shutil.copyfile(lfw / file, portraits / file)
         copies = _plant(album, photos, rng)
         names = sorted(name.replace("_", " ") for name in album.query_pictures)
         captions = {}

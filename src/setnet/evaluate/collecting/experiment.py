@@ -154,7 +154,7 @@ def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: P
         copy = CollectRun.open(place)
         if answering is not None:
             answers = _answered(copy, answering)
-            if answering is errs:
+            if answering is errs and answers:
                 truth = [str(knows(question)) for question in asked.questions]
                 run.note(**{f"kappa{suffix}": round(cohens_kappa(truth, answers), 3)})
         quality = label_quality(final_rows(copy, unanswered), archive)

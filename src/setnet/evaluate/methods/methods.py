@@ -16,9 +16,9 @@ from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.methods.baselines import GeneralisedMean, Whitened, Whitening, fit_whitening
 from setnet.evaluate.methods.element_codes import coded_elements
 from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements
+from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements, with_distractors
 from setnet.evaluate.report.record import fingerprinted
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.evaluate.worlds.stress_world import DISTRACTORS, StressWorld, stress_world
 from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
 PAPER_P = 1.43  # what the paper's network learned (section 5.2)
@@ -134,7 +134,7 @@ class Methods:
     def _fitting_world(self) -> StressWorld:
         return stress_world(
             self.train.descriptors,
-            self.train.labels,
+            with_distractors(self.train.labels, self.seed, DISTRACTORS),  # of a data set without strangers
             sets=self.fitting_sets,
             queries=80,
             repeats=2,

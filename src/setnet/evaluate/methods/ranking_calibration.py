@@ -74,8 +74,13 @@ def calibrate_head(
     People of one face and unknown people are the distractors; where there are hardly any, every fifth person
     is made one.
     """
+    names, photos = np.unique(labels, return_counts=True)
+    if (known := int(((photos >= 2) & (names != "")).sum())) < LEAST_PEOPLE:
+        raise InvalidInputError(
+            f"{known} people have two labelled faces or more: calibrating a head needs {LEAST_PEOPLE}"
+        )
     world = stress_world(
-        descriptors, _with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
+        descriptors, with_distractors(labels, seed), sets=SETS, queries=QUERIES, repeats=REPEATS, seed=seed
     )
     logistic = calibrated(net, world)
     before, after = (
@@ -158,14 +163,11 @@ def _first_in_rows(scores: NDArray[np.float64], depth: int) -> NDArray[np.int64]
     return np.take_along_axis(first, order, axis=1)
 
 
-def _with_distractors(labels: NDArray[np.str_], seed: int) -> NDArray[np.str_]:
+def with_distractors(labels: NDArray[np.str_], seed: int, least: int = LEAST_DISTRACTORS) -> NDArray[np.str_]:
+    """Return the labels; with fewer than ``least`` faces of others, every fifth person's are made such."""
     names, owner, photos = np.unique(labels, return_inverse=True, return_counts=True)
     known = np.flatnonzero((photos >= 2) & (names != ""))
-    if len(known) < LEAST_PEOPLE:
-        raise InvalidInputError(
-            f"{len(known)} people have two labelled faces or more: calibrating a head needs {LEAST_PEOPLE}"
-        )
-    if np.isin(owner, known, invert=True).sum() >= LEAST_DISTRACTORS:
+    if np.isin(owner, known, invert=True).sum() >= least:
         return labels
-    aside = np.random.default_rng(seed).permutation(known)[: len(known) // 5]
+    aside = np.random.default_rng(seed).permutation(known)[: max(2, len(known) // 5)]
     return np.where(np.isin(owner, aside), "", labels)

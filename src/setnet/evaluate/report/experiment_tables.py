@@ -202,7 +202,7 @@ def _collecting(record: Record) -> list[Table]:
         ("recall of pairs", f"{extra['pairs_recall']:.1f} %"),
         ("planted copies dropped", f"{extra['copies_found']:,} of {extra['copies']:,}"),
         ("other photos dropped as copies", f"{extra['dropped_wrongly']:,}"),
-        ("Cohen's kappa of the two who answer", f"{extra['kappa']:.3f}"),
+        ("Cohen's kappa of the two who answer", f"{extra['kappa']:.3f}" if "kappa" in extra else "-"),
     )
     return [
         Table("Collected from an archive with captions", ("", ""), cells),

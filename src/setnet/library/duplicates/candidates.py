@@ -13,7 +13,7 @@ from setnet.library.grouping.progress import OnProgress
 FLOOR = 0.35  # similarity of VLADs: on LFW's training half no copy is below, and few other photos above
 _MOST = 16  # neighbours of a photo that are looked at
 _EXACT = 20_000  # vectors up to which comparing all with all takes seconds
-_PROBES = 24  # cells of a few hundred vectors that each cell is compared with
+_PROBES = 96  # cells of a few hundred vectors that each cell is compared with
 
 
 @dataclass(frozen=True, slots=True, order=True)

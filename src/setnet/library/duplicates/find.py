@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -66,6 +67,7 @@ def duplicates_of(
     known: Mapping[bytes, DescribedPhoto] | None = None,
     alike: Iterable[tuple[bytes, bytes]] = (),
     on_described: OnDescribed | None = None,
+    pairs: PhotoPairs | None = None,
     workers: int | None = None,
     progress: OnProgress | None = None,
     on_failure: OnFailure | None = None,
@@ -81,6 +83,8 @@ def duplicates_of(
         Further pairs of photos to compare, both ways round.
     on_described
         Called with a few hundred photos at a time that were read.
+    pairs
+        What reads photos, for many calls one after another: `workers`, `on_failure` and `limits` are its own.
     """
 
     def failed(path: bytes, reason: str) -> None:
@@ -91,11 +95,11 @@ def duplicates_of(
     described = dict(known or {})
     unread = [path for path in paths if path not in described]
     count = min(usable_cores() if workers is None else workers, len(paths))
-    with PhotoPairs(count, failed, limits) as pairs:
-        _describe(pairs, unread, described, say, on_described)
+    with nullcontext(pairs) if pairs is not None else PhotoPairs(count, failed, limits) as reader:
+        _describe(reader, unread, described, say, on_described)
         photos = [described[path] for path in paths if path in described]
         sets = _same_content(photos)
-        _link(sets, pairs, [*_near(photos, say), *_both_ways(alike, described)], say)
+        _link(sets, reader, [*_near(photos, say), *_both_ways(alike, described)], say)
     pixels = {photo.path: photo.pixels for photo in photos}
     groups = (group for group in sets.groups() if len(group) > 1)
     return merged_groups(

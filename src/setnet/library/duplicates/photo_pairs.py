@@ -41,6 +41,10 @@ class PhotoPairs:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes."""
         self._pool.close()
 
     def described(self, paths: Iterable[bytes]) -> Iterator[DescribedPhoto | None]:
