@@ -77,16 +77,18 @@ def watch(
     is_cut_short = not is_end and bool(found)
     end = found[-1].end if is_cut_short else last.time + APART / 2
     until = found[-1].begin if is_cut_short else end
-    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces)
+    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.seen())
     rows, columns = last.frame.shape[:2]
     return Watched(tuple(shots), until, is_end, columns, rows, len(signatures), faces.count)
 
 
-def _shots(begin: float, end: float, found: Sequence[Limit], faces: FaceLooks) -> list[Shot]:
+def _shots(
+    begin: float, end: float, found: Sequence[Limit], looks: Sequence[tuple[float, Sequence[Sighting]]]
+) -> list[Shot]:
     shots: list[Shot] = []
     for limit in (*found, Limit(end, end)):
         # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
-        inside = [(time, seen) for time, seen in faces.seen if begin <= time <= limit.end]
+        inside = [(time, seen) for time, seen in looks if begin <= time <= limit.end]
         if limit.end > begin:
             tracks = tracks_of(seen for _, seen in inside)
             times = [begin, *divisions(begin, limit.end, tracks), limit.end]
