@@ -1,5 +1,7 @@
 from .decode.boxes import is_live_video as is_live_video
 from .decode.boxes import taken_at as taken_at
+from .decode.hardware import allow_hardware as allow_hardware
+from .decode.hardware import may_have_hardware as may_have_hardware
 from .decode.pictures import frames_at as frames_at
 from .frame_descriptors import FrameSets as FrameSets
 from .frame_descriptors import frame_sets as frame_sets

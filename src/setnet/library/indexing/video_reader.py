@@ -40,7 +40,10 @@ class VideoReader:
     """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
 
     def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
+        from setnet.video import may_have_hardware
+
         self._pool, self._dim, self._limits = pool, dim, limits
+        self._hardware = may_have_hardware()
         self.seconds = 0.0
 
     def result(self, task: PhotoTask) -> PhotoResult:
@@ -65,9 +68,13 @@ class VideoReader:
         at, began, problem = 0.0, monotonic(), None
         while problem is None:
             fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
+            fields["hardware"] = self._hardware
             try:
                 part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
             except WorkerError as error:
+                if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
+                    self._hardware = False
+                    continue
                 problem = str(error)
                 break
             if isinstance(part, str):

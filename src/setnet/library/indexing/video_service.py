@@ -40,9 +40,10 @@ def identify(task: Message) -> Message:
 def watch_part(settings: FaceSettings, task: Message) -> Message:
     """Watch a part of a video; why it cannot be is the reason in the reply."""
     from setnet.faces import load_descriptor
-    from setnet.video import watch
+    from setnet.video import allow_hardware, watch
 
     fields: dict[str, Any] = {"reason": None}
+    allow_hardware(task.fields["hardware"])
     try:
         at, budget = task.fields["at"], task.fields["budget"]
         seen = watch(task.fields["path"], settings, at, budget=budget)
