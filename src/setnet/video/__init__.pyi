@@ -8,4 +8,7 @@ from .frame_descriptors import frame_sets as frame_sets
 from .people.shot_person import ShotPerson as ShotPerson
 from .shot import Shot as Shot
 from .shot import Watched as Watched
+from .sprite import LARGEST_SPRITE as LARGEST_SPRITE
+from .sprite import sprite_of as sprite_of
+from .sprite import sprite_times as sprite_times
 from .video_part import watch as watch

@@ -62,6 +62,8 @@ def watch_part(settings: FaceSettings, task: Message) -> Message:
         "tracks": np.concatenate([np.zeros((0, 5), np.float32), *(p.track for p in people)]),
     }
     arrays["shots"] = arrays["shots"].reshape(-1, 4)
+    arrays["sprites"] = np.frombuffer(b"".join(shot.sprite for shot in seen.shots), np.uint8)
+    fields["sprites"] = [len(shot.sprite) for shot in seen.shots]
     return Message("done", fields, arrays | faces_to_arrays([person.face for person in people], dim))
 
 
