@@ -12,9 +12,12 @@ from .photo.header import PhotoHeader as PhotoHeader
 from .photo.header import read_header as read_header
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
+from .pipeline import FoundFace as FoundFace
 from .pipeline import StageTimes as StageTimes
 from .pipeline import describe_faces as describe_faces
+from .pipeline import described as described
 from .pipeline import faces_of as faces_of
+from .pipeline import find_faces as find_faces
 from .registry.added.add import add_model as add_model
 from .registry.added.add import add_model_file as add_model_file
 from .registry.added.add import addable_model as addable_model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,16 @@ class StageTimes:
             setattr(self, stage, getattr(self, stage) + self.clock() - began)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class FoundFace:
+    """A face that is not described yet: its place, its quality, and the pixels to describe."""
+
+    box: Box
+    landmarks: npt.NDArray[np.float32]
+    quality: Quality
+    crop: npt.NDArray[np.uint8]
+
+
 def faces_of(
     image: Image, settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[Face]:
@@ -67,6 +77,14 @@ def faces_of(
         When the photo cannot be opened, a model is missing or wrong, or `image` is no image.
         A photo without faces is no error.
     """
+    settings, times = settings or FaceSettings(), times if times is not None else StageTimes()
+    return described(find_faces(image, settings, times=times), settings, times=times)
+
+
+def find_faces(
+    image: Image, settings: FaceSettings | None = None, *, times: StageTimes | None = None
+) -> list[FoundFace]:
+    """Return the faces in a photo as `faces_of` does, not described yet."""
     settings = settings or FaceSettings()
     times = times if times is not None else StageTimes()
     with times.spent("decoder"):
@@ -76,14 +94,25 @@ def faces_of(
     with times.spent("cropping"):
         found, qualities = _good_enough(photo, found, settings)
         crops = descriptor.crops(photo.pixels, found)
-    with times.spent("descriptor"):
-        descriptors = descriptor.describe(crops)
     found = found.scaled(photo.reduction)
     return [
-        Face(Box(*box), landmarks, quality.score, quality, vector)
-        for box, landmarks, quality, vector in zip(
-            found.boxes.tolist(), found.landmarks, qualities, descriptors, strict=True
+        FoundFace(Box(*box), landmarks, quality, crop)
+        for box, landmarks, quality, crop in zip(
+            found.boxes.tolist(), found.landmarks, qualities, crops, strict=True
         )
+    ]
+
+
+def described(
+    found: Sequence[FoundFace], settings: FaceSettings | None = None, *, times: StageTimes | None = None
+) -> list[Face]:
+    """Return faces with their descriptors; the settings are those that they were found with."""
+    settings, times = settings or FaceSettings(), times if times is not None else StageTimes()
+    with times.spent("descriptor"):
+        descriptors = load_descriptor(settings.descriptor).describe([face.crop for face in found])
+    return [
+        Face(face.box, face.landmarks, face.quality.score, face.quality, vector)
+        for face, vector in zip(found, descriptors, strict=True)
     ]
 
 

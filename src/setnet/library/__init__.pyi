@@ -58,8 +58,6 @@ from .pictures.sheet import refuse_sheet as refuse_sheet
 from .pictures.small_pictures import face_picture as face_picture
 from .pictures.small_pictures import jpeg as jpeg
 from .pictures.small_pictures import thumbnail as thumbnail
-from .pictures.sprites import sprite_of as sprite_of
-from .pictures.sprites import sprite_times as sprite_times
 from .recognition.cohort import Cohort as Cohort
 from .recognition.face_identity import NamedPeople as NamedPeople
 from .recognition.person_vector import person_vector as person_vector

@@ -202,6 +202,7 @@ class Library(LibraryPictures):
                 self._database,
                 index,
                 settings,
+                self.path / THUMBNAILS,
                 workers=usable_cores() if workers is None else workers,
                 prune=prune,
                 retry=retry,

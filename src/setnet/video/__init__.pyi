@@ -1,9 +1,14 @@
 from .decode.boxes import is_live_video as is_live_video
 from .decode.boxes import taken_at as taken_at
+from .decode.hardware import allow_hardware as allow_hardware
+from .decode.hardware import may_have_hardware as may_have_hardware
 from .decode.pictures import frames_at as frames_at
 from .frame_descriptors import FrameSets as FrameSets
 from .frame_descriptors import frame_sets as frame_sets
 from .people.shot_person import ShotPerson as ShotPerson
 from .shot import Shot as Shot
 from .shot import Watched as Watched
+from .sprite import LARGEST_SPRITE as LARGEST_SPRITE
+from .sprite import sprite_of as sprite_of
+from .sprite import sprite_times as sprite_times
 from .video_part import watch as watch

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from setnet.faces import FaceSettings, faces_of
+from setnet.faces import FaceSettings, find_faces
 from setnet.video.look import Look
+from setnet.video.people.following import Following
 from setnet.video.people.sighting import Sighting
 from setnet.video.shots.limits import CUT
 from setnet.video.shots.signature import Signature
@@ -27,31 +28,33 @@ def video_settings(settings: FaceSettings) -> FaceSettings:
 
 
 class FaceLooks:
-    """The faces seen so far; `seen` has a list of sightings for each look at which faces were looked for."""
+    """The faces seen so far; they were looked for in `count` pictures."""
 
     def __init__(self, settings: FaceSettings) -> None:
         self._settings = video_settings(settings)
+        self._faces = Following(self._settings)
         self._last: Signature | None = None
         self._wait = 0.0
-        self.seen: list[tuple[float, list[Sighting]]] = []
         self.count = 0
 
     def take(self, look: Look, signature: Signature) -> None:
         """Look for faces if it is time to, or repeat the last finding where the picture is the same."""
+        changed = 1.0 if self._last is None else signature.distance(self._last)
         if self._last is not None:
-            changed, (last, seen) = signature.distance(self._last), self.seen[-1]
-            if changed < CUT and look.time - last < self._wait - 0.05:
+            if changed < CUT and look.time - self._faces.time < self._wait - 0.05:
                 return
             if changed < _UNCHANGED:  # the same people at the same place
-                self.seen.append((look.time, [replace(s, time=look.time) for s in seen]))
+                self._faces.repeat(look.time)
                 return
-        faces = faces_of(look.pixels, self._settings)
+        found = find_faces(look.pixels, self._settings)
         self.count += 1
-        before = len(self.seen[-1][1]) if self.seen else -1
-        is_new = self._last is None or signature.distance(self._last) > CUT
-        self.seen.append((look.time, [Sighting(look.time, face) for face in faces]))
-        if is_new or len(faces) != before:
+        if changed > CUT or len(found) != self._faces.count:
             self._wait = _SOON
         else:
             self._wait = min(_SELDOM, 2 * self._wait)
+        self._faces.add(look.time, found, is_new=changed > CUT)
         self._last = signature
+
+    def seen(self) -> list[tuple[float, list[Sighting]]]:
+        """Return the faces of each look at which they were looked for."""
+        return self._faces.sightings()

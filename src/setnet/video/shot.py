@@ -19,12 +19,15 @@ class Shot:
         The time at which the people are best seen.
     people
         From left to right; bystanders too, whose `seen` is short.
+    sprite
+        A JPEG of a few small pictures of the shot beside each other; empty if there is none.
     """
 
     start: float
     stop: float
     best: float
     people: tuple[ShotPerson, ...]
+    sprite: bytes = b""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from setnet.video.shot import Shot, Watched
 from setnet.video.shots.limits import Limit, limits, may_be_cut
 from setnet.video.shots.signature import Signature, signature
 from setnet.video.shots.takes import LONGEST, divisions
+from setnet.video.sprite import SpritePictures
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -52,7 +54,7 @@ def watch(
     VideoError
         When there is no picture to see.
     """
-    began, faces = clock(), FaceLooks(settings)
+    began, faces, sprites = clock(), FaceLooks(settings), SpritePictures()
     signatures: list[Signature] = []
     last: Look | None = None
     is_end = True
@@ -68,6 +70,7 @@ def watch(
         last = look
         signatures.append(signature(look))
         faces.take(look, signatures[-1])
+        sprites.take(look)
     if last is None:
         if at > 0:
             return Watched((), at, True, 0, 0, 0, 0)
@@ -77,16 +80,19 @@ def watch(
     is_cut_short = not is_end and bool(found)
     end = found[-1].end if is_cut_short else last.time + APART / 2
     until = found[-1].begin if is_cut_short else end
-    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces)
+    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.seen())
+    shots = [replace(shot, sprite=sprites.sprite(shot.start, shot.stop)) for shot in shots]
     rows, columns = last.frame.shape[:2]
     return Watched(tuple(shots), until, is_end, columns, rows, len(signatures), faces.count)
 
 
-def _shots(begin: float, end: float, found: Sequence[Limit], faces: FaceLooks) -> list[Shot]:
+def _shots(
+    begin: float, end: float, found: Sequence[Limit], looks: Sequence[tuple[float, Sequence[Sighting]]]
+) -> list[Shot]:
     shots: list[Shot] = []
     for limit in (*found, Limit(end, end)):
         # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
-        inside = [(time, seen) for time, seen in faces.seen if begin <= time <= limit.end]
+        inside = [(time, seen) for time, seen in looks if begin <= time <= limit.end]
         if limit.end > begin:
             tracks = tracks_of(seen for _, seen in inside)
             times = [begin, *divisions(begin, limit.end, tracks), limit.end]

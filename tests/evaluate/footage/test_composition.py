@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.footage.composition import HEIGHT, WIDTH, plan_footage, write_clip
+from setnet.evaluate.footage.composition import HEIGHT, WIDTH, frame_times, plan_footage, write_clip
 from setnet.evaluate.footage.experiment import _limits, _rates
 from setnet.library import LibraryPhoto
 from setnet.video import frames_at
@@ -50,6 +51,23 @@ def test_a_clip_that_was_filmed_on_its_side_is_read_upright(pictures: Path, tmp_
         found += frames_at(str(tmp_path / name), [middle])
     assert found[0].shape == found[1].shape == (HEIGHT, WIDTH, 3)
     assert np.abs(found[0].astype(int) - found[1]).mean() < 6
+
+
+def test_pictures_of_a_varying_rate_have_the_times_they_show(pictures: Path, tmp_path: Path) -> None:
+    clip = plan_footage(PEOPLE, 8, seed=1)[0]
+    clip = replace(clip, shots=clip.shots[:2], is_varying=True)
+    write_clip(pictures, clip, tmp_path / "varying.mp4", seed=1)
+    times = frame_times(clip, 1)
+    assert len(set(np.diff(times).round(3))) == 3
+    capture = cv2.VideoCapture(str(tmp_path / "varying.mp4"))
+    found = []
+    while capture.grab():
+        found.append(capture.get(cv2.CAP_PROP_POS_MSEC) / 1000)
+    assert found == pytest.approx(times, abs=0.002)
+    # What is drawn at a time is what is shown at it.
+    write_clip(pictures, replace(clip, is_varying=False), tmp_path / "steady.mp4", seed=1)
+    shown = [frames_at(str(tmp_path / name), [2.0])[0] for name in ("varying.mp4", "steady.mp4")]
+    assert np.abs(shown[0].astype(int) - shown[1]).mean() < 6
 
 
 def test_limits_are_compared_with_the_truth() -> None:

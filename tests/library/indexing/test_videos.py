@@ -7,12 +7,15 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import cv2
+import numpy as np
 import pytest
 
 from clips import Scene, write_clip
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Library, PhotoQuery
+from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery
 from setnet.library.redescription.face_describer import FaceDescriber
+from setnet.video import LARGEST_SPRITE
 
 SCENES = (Scene(("P001", "P003")), Scene(("P005",), 2.0, (140, 60, 40)))
 
@@ -72,6 +75,29 @@ def test_a_shot_is_an_item_with_its_times(made_once: Path) -> None:
         assert library.check() == []
         assert library.thumbnail(second.id, 64)[:2] == b"\xff\xd8"
         assert library.face_thumbnail(second.id, 0, 64)[:2] == b"\xff\xd8"
+
+
+def test_a_sprite_is_made_with_the_shot_and_goes_with_it(place: Path, library: Library) -> None:
+    video = place / "photos/films/party.mp4"
+    shutil.rmtree(place / "library" / "thumbnails", ignore_errors=True)
+    write_clip(video, [*SCENES, Scene(("P010",), 2.0, (20, 30, 160))])
+    library.index(workers=0)
+    shots = library.catalog.shots_of(os.fsencode(video))
+    assert len(shots) == 3
+
+    def not_drawn(photo: LibraryPhoto) -> bytes:
+        raise AssertionError("drawn when it was asked for")
+
+    for shot in shots:
+        sprite = library.sprite(shot.id, not_drawn)
+        assert 500 < len(sprite) <= LARGEST_SPRITE
+        pixels = cv2.imdecode(np.frombuffer(sprite, np.uint8), cv2.IMREAD_COLOR)
+        assert pixels is not None
+        assert pixels.shape == (120, 6 * 213, 3)
+        walls = pixels[10, 20::213].astype(int)
+        assert np.abs(walls - walls[0]).max() < 60  # all of one shot
+    library.forget([video])
+    assert not list((place / "library" / "thumbnails").rglob("*sprite*"))
 
 
 def test_answers_mix_photos_and_shots(made_once: Path, portrait_file: Callable[[str], Path]) -> None:

@@ -13,18 +13,26 @@ import pytest
 from setnet.video.decode.looks import _apart, looks
 from setnet.video.decode.packets import Packet, PacketGroup
 from setnet.video.decode.pictures import pictures
+from setnet.video.look import Look
+from setnet.video.shots.limits import limits, may_be_cut
+from setnet.video.shots.signature import signature
+
+
+def encoded(clip: Path, folder: Path, *options: str) -> Path:
+    """Return a clip encoded with options of ffmpeg; without ffmpeg the test is skipped."""
+    ffmpeg = shutil.which("ffmpeg")
+    if ffmpeg is None:
+        pytest.skip("ffmpeg is needed to encode H.264 and H.265")
+    made = folder / "made.mp4"
+    subprocess.run([ffmpeg, "-loglevel", "error", "-i", str(clip), *options, str(made)], check=True)
+    return made
 
 
 @pytest.mark.parametrize(("codec", "keys"), [("libx264", 250), ("libx264", 8), ("libx265", 250)])
 def test_packets_give_the_pictures_of_the_whole_video(
     clip: Path, tmp_path: Path, codec: str, keys: int
 ) -> None:
-    ffmpeg = shutil.which("ffmpeg")
-    if ffmpeg is None:
-        pytest.skip("ffmpeg is needed to encode H.264 and H.265")
-    made = tmp_path / "made.mp4"
-    command = [ffmpeg, "-loglevel", "error", "-i", str(clip), "-c:v", codec, "-g", str(keys), str(made)]
-    subprocess.run(command, check=True)
+    made = encoded(clip, tmp_path, "-c:v", codec, "-g", str(keys))
     whole = {round(look.time, 2): look for look in pictures(str(made), 0.0, 0.0)}
     found = list(looks(str(made), 0.0, lambda a, b: True))
     assert len(found) >= 6
@@ -37,3 +45,24 @@ def test_packets_give_the_pictures_of_the_whole_video(
 def test_of_a_video_with_only_key_pictures_a_few_are_seen() -> None:
     groups = [PacketGroup(Packet(n / 30, b"k", False)) for n in range(60)]
     assert [round(group.key.time, 1) for group in _apart(groups)] == [0.0, 0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("options", ["-g 8", "-g 250", "-g 15 -sc_threshold 0"])
+def test_cuts_are_found_wherever_the_key_pictures_are(clip: Path, tmp_path: Path, options: str) -> None:
+    made = encoded(clip, tmp_path, "-c:v", "libx264", *options.split())
+    seen = [signature(look) for look in looks(str(made), 0.0, _may_be_cut)]
+    assert [limit.begin for limit in limits(seen)] == pytest.approx([2.0, 4.0], abs=0.3)
+    assert seen[-1].time > 5.5
+
+
+def _may_be_cut(a: Look, b: Look) -> bool:
+    return may_be_cut(signature(a), signature(b))
+
+
+def test_of_two_key_pictures_close_to_each_other_the_one_after_the_cut_is_seen() -> None:
+    groups = [
+        PacketGroup(Packet(0.0, b"k", False), [Packet(1.9, b"p", False)]),
+        PacketGroup(Packet(1.96, b"k", False)),
+        PacketGroup(Packet(2.0, b"k", False), [Packet(2.9, b"p", False)]),
+    ]
+    assert [group.key.time for group in _apart(groups)] == [0.0, 2.0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
+from setnet.evaluate.footage.mp4_edits import set_times, set_turned
 
 WIDTH, HEIGHT, RATE = 640, 360, 12.5
 MOTIONS = ("still", "moving", "zooming", "blurred", "turned", "dark", "crossing")
@@ -55,15 +57,19 @@ class FootageShot:
 
 @dataclass(frozen=True)
 class Clip:
-    """A video file with its shots; `is_turned` when it was filmed upright, and only a flag says so."""
+    """A video file with its shots.
+
+    One that `is_turned` was filmed upright, and only a flag says so; the frame rate of some `is_varying`.
+    """
 
     name: str
     shots: tuple[FootageShot, ...]
-    is_turned: bool
+    is_turned: bool = False
+    is_varying: bool = False
 
 
 def plan_footage(pictures: Mapping[str, Sequence[str]], shots: int, seed: int) -> list[Clip]:
-    """Return clips with so many shots of one to four of the people; every fifth clip is turned."""
+    """Return clips with so many shots of one to four of the people; of five, one is turned, one varies."""
     rng = np.random.default_rng((seed, 31))
     names = sorted(pictures)
     if len(names) < 4:
@@ -79,7 +85,7 @@ def plan_footage(pictures: Mapping[str, Sequence[str]], shots: int, seed: int) -
             seconds = round(float(rng.uniform(2.5, 5)) * RATE) / RATE
             mixed = 0.0 if end == "cut" else round(float(rng.uniform(0.5, 1.2)) * RATE) / RATE
             made.append(FootageShot(start, start + seconds, motion, actors, end, mixed))
-        clips.append(Clip(f"clip_{number:04}.mp4", tuple(made), number % 5 == 4))
+        clips.append(Clip(f"clip_{number:04}.mp4", tuple(made), number % 5 == 4, number % 5 == 2))
     return clips
 
 
@@ -109,40 +115,44 @@ def write_clip(lfw: Path, clip: Clip, path: Path, seed: int) -> None:
     writer = cv2.VideoWriter(str(path), cv2.CAP_FFMPEG, cv2.VideoWriter.fourcc(*"mp4v"), RATE, size)
     if not writer.isOpened():
         raise InvalidInputError(f"OpenCV cannot write {path}: is there room on the disk?")
-    for frame in _frames(lfw, clip, seed):
+    times = frame_times(clip, seed)
+    for frame in _frames(lfw, clip, times, seed):
         # Filmed with the camera on its side: a flag in the file says how to turn it back.
         writer.write(cv2.rotate(frame, cv2.ROTATE_90_COUNTERCLOCKWISE) if clip.is_turned else frame)
     writer.release()
     if clip.is_turned:
         set_turned(path)
+    if clip.is_varying:
+        set_times(path, np.diff([*times, clip.shots[-1].stop]) * RATE)
 
 
-def set_turned(path: Path) -> None:
-    """Set the flag of an MP4 file that says to turn its pictures by 90 degrees to the right."""
-    data = bytearray(path.read_bytes())
-    place = data.find(b"tkhd") + 44
-    one, minus = (1 << 16).to_bytes(4, "big"), (-(1 << 16)).to_bytes(4, "big", signed=True)
-    zero, last = bytes(4), (1 << 30).to_bytes(4, "big")
-    data[place : place + 36] = b"".join((zero, one, zero, minus, zero, zero, zero, zero, last))
-    path.write_bytes(data)
+def frame_times(clip: Clip, seed: int) -> list[float]:
+    """Return when the pictures of a clip begin, in seconds: at a steady rate, or half to twice as long."""
+    end = clip.shots[-1].stop
+    if not clip.is_varying:
+        return [number / RATE for number in range(round(end * RATE))]
+    rng = np.random.default_rng((seed, 37))
+    lasting = rng.choice((1, 2, 2, 4), math.ceil(2 * end * RATE))  # in halves of a steady picture
+    begins = np.concatenate([[0], np.cumsum(lasting)]) / (2 * RATE)
+    return [float(begin) for begin in begins if begin < end - 0.01]
 
 
-def _frames(lfw: Path, clip: Clip, seed: int) -> Iterator[Picture]:
+def _frames(lfw: Path, clip: Clip, times: Sequence[float], seed: int) -> Iterator[Picture]:
     import cv2
 
     scenes = [_Scene(lfw, shot, (seed, number)) for number, shot in enumerate(clip.shots)]
-    for number, (shot, scene) in enumerate(zip(clip.shots, scenes, strict=True)):
-        for count in range(round((shot.stop - shot.start) * RATE)):
-            time = shot.start + count / RATE
-            frame = scene.frame(time)
-            share = 1 - (shot.stop - time) / shot.mixed if shot.mixed else 0.0
-            if share > 0 and number + 1 < len(scenes):
-                if shot.end == "dissolve":
-                    following = scenes[number + 1].frame(clip.shots[number + 1].start)
-                else:
-                    following = np.zeros_like(frame)
-                frame = np.asarray(cv2.addWeighted(frame, 1 - share, following, share, 0), np.uint8)
-            yield frame
+    starts = [shot.start for shot in clip.shots]
+    for time in times:
+        number = bisect_right(starts, time + 1e-6) - 1
+        shot, frame = clip.shots[number], scenes[number].frame(time)
+        share = 1 - (shot.stop - time) / shot.mixed if shot.mixed else 0.0
+        if share > 0 and number + 1 < len(scenes):
+            if shot.end == "dissolve":
+                following = scenes[number + 1].frame(clip.shots[number + 1].start)
+            else:
+                following = np.zeros_like(frame)
+            frame = np.asarray(cv2.addWeighted(frame, 1 - share, following, share, 0), np.uint8)
+        yield frame
 
 
 class _Scene:

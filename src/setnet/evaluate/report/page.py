@@ -26,6 +26,7 @@ TITLES = {  # in the order of the page
     "matching": "Matches in figures",
     "collect": "How good collected labels are",
     "grouping": "Unknown faces grouped by person",
+    "video": "Videos, on composed footage",
 }
 INTRODUCTION = """# Result tables
 

@@ -25,8 +25,8 @@ class PhotoResult:
 
     `reason` says why it could not be used, `is_known` that its content is one of the task's known ones;
     `moved_from` is the stored photo that is at this path now. The result of a video has its `shots`, which
-    are results by themselves, with a path of their own and `video`, the hash of the video's content; `note`
-    says what is missing of it.
+    are results by themselves, with a path of their own, `video`, the hash of its content, and `sprite`,
+    a JPEG to be kept; `note` says what is missing of it.
     """
 
     path: bytes
@@ -45,6 +45,7 @@ class PhotoResult:
     stop: float = 0.0
     best: float = 0.0
     video: bytes = b""
+    sprite: bytes = b""
     shots: tuple[PhotoResult, ...] = ()
     note: str | None = None
     detect_seconds: float = 0.0

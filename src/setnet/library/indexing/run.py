@@ -17,12 +17,15 @@ from setnet.library.indexing.folder_scan import FolderScan, FoundFile
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
+from setnet.library.pictures.sprites import keep_sprite
 from setnet.library.store.database import Database
 from setnet.library.store.paths import as_path, is_below
 from setnet.library.store.photo_catalog import KnownFile, PhotoCatalog
 from setnet.library.store.photo_writer import PhotoWriter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from setnet.faces import FaceSettings
     from setnet.workers import Limits
 
@@ -42,6 +45,7 @@ class IndexRun:
         database: Database,
         index: SetIndex,
         settings: FaceSettings,
+        thumbnails: Path,
         *,
         workers: int,
         prune: bool | AgreeToPrune,
@@ -52,7 +56,7 @@ class IndexRun:
         excluded: Sequence[str] = (),
     ) -> None:
         self._database, self._index, self._settings = database, index, settings
-        self._catalog = PhotoCatalog(database)
+        self._catalog, self._thumbnails = PhotoCatalog(database), thumbnails
         self._writer = PhotoWriter(database, index)
         self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
         self._should_stop = should_stop or (lambda: False)
@@ -174,7 +178,9 @@ class IndexRun:
             redo.clear()
 
     def _flush(self) -> None:
-        self._writer.store(self._batch)
+        for photo_id, result in zip(self._writer.store(self._batch), self._batch, strict=True):
+            if result.sprite:
+                keep_sprite(self._thumbnails, photo_id, result.hash, result.sprite)
         self._batch.clear()
         self._writer.touch(self._touched)
         self._touched.clear()

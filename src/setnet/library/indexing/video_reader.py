@@ -17,6 +17,7 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.store.content_hash import HASH_BYTES, content_hash
 from setnet.library.store.records import stored_face
 from setnet.library.store.shot_paths import shot_path
+from setnet.video import LARGEST_SPRITE
 from setnet.workers import Limits, Message, WorkerPool, invalid_reply
 
 _INT64 = 1 << 63
@@ -40,7 +41,10 @@ class VideoReader:
     """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
 
     def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
+        from setnet.video import may_have_hardware
+
         self._pool, self._dim, self._limits = pool, dim, limits
+        self._hardware = may_have_hardware()
         self.seconds = 0.0
 
     def result(self, task: PhotoTask) -> PhotoResult:
@@ -65,9 +69,13 @@ class VideoReader:
         at, began, problem = 0.0, monotonic(), None
         while problem is None:
             fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
+            fields["hardware"] = self._hardware
             try:
                 part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
             except WorkerError as error:
+                if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
+                    self._hardware = False
+                    continue
                 problem = str(error)
                 break
             if isinstance(part, str):
@@ -104,9 +112,10 @@ class VideoReader:
             raise invalid_reply("shots that end before they begin")
         if limits[0, 0] < at - _ROUNDED or (np.diff(limits[:, 0]) <= 0).any():
             raise invalid_reply("shots that were seen before")
+        sprites = _sprites(reply, len(limits))
         ends = np.cumsum(counts).astype(int).tolist()
         found = []
-        for (start, stop, best, count), end in zip(limits.tolist(), ends, strict=True):
+        for (start, stop, best, count), end, sprite in zip(limits.tolist(), ends, sprites, strict=True):
             inside = range(end - int(count), end)
             found.append(
                 replace(
@@ -125,6 +134,7 @@ class VideoReader:
                     stop=stop,
                     best=best,
                     video=whole.hash,
+                    sprite=sprite,
                 )
             )
         return _Part(found, until, reply.flag("is_end"))
@@ -140,6 +150,20 @@ def _rows(reply: Message, count: int) -> Iterator[tuple[float, float, bytes]]:
             raise invalid_reply("a track of no person")
         yield at, seen, tracks[place : place + int(looks)].tobytes()
         place += int(looks)
+
+
+def _sprites(reply: Message, count: int) -> list[bytes]:
+    """Return the sprite of each shot, which may be empty."""
+    sizes = reply.fields.get("sprites")
+    if not isinstance(sizes, list) or len(sizes) != count:
+        raise invalid_reply("sprites of no shot")
+    whole, found, place = reply.data("sprites"), [], 0
+    for size in sizes:
+        if not isinstance(size, int) or not 0 <= size <= min(LARGEST_SPRITE, len(whole) - place):
+            raise invalid_reply("a sprite that is too large")
+        found.append(whole[place : place + size])
+        place += size
+    return found
 
 
 def _identified(task: PhotoTask, reply: Message) -> PhotoResult:

@@ -40,9 +40,10 @@ def identify(task: Message) -> Message:
 def watch_part(settings: FaceSettings, task: Message) -> Message:
     """Watch a part of a video; why it cannot be is the reason in the reply."""
     from setnet.faces import load_descriptor
-    from setnet.video import watch
+    from setnet.video import allow_hardware, watch
 
     fields: dict[str, Any] = {"reason": None}
+    allow_hardware(task.fields["hardware"])
     try:
         at, budget = task.fields["at"], task.fields["budget"]
         seen = watch(task.fields["path"], settings, at, budget=budget)
@@ -61,6 +62,8 @@ def watch_part(settings: FaceSettings, task: Message) -> Message:
         "tracks": np.concatenate([np.zeros((0, 5), np.float32), *(p.track for p in people)]),
     }
     arrays["shots"] = arrays["shots"].reshape(-1, 4)
+    arrays["sprites"] = np.frombuffer(b"".join(shot.sprite for shot in seen.shots), np.uint8)
+    fields["sprites"] = [len(shot.sprite) for shot in seen.shots]
     return Message("done", fields, arrays | faces_to_arrays([person.face for person in people], dim))
 
 

@@ -1,54 +1,39 @@
-"""Sprites: a few pictures of a shot beside each other in one file, which a page shows one after the other."""
+"""Sprites of shots, made when a video is indexed or when one is asked for, and cached inside the library."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from setnet.errors import InvalidInputError
-from setnet.library.pictures.small_pictures import jpeg
-from setnet.library.pictures.thumbnails import kept
+from setnet.library.pictures.thumbnails import keep, kept
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
 
-PICTURES = 6
-_HEIGHT = 120
-
+SPRITE = "sprite"
 DrawSprite = Callable[[LibraryPhoto], bytes]
-
-
-def sprite_times(photo: LibraryPhoto) -> list[float]:
-    """Return the seconds of a video that the sprite of a shot shows."""
-    start, stop = photo.start or 0.0, photo.stop or 0.0
-    return [start + (stop - start) * (n + 0.5) / PICTURES for n in range(PICTURES)]
-
-
-def sprite_of(frames: Sequence[NDArray[np.uint8]]) -> bytes:
-    """Return pictures of the same size beside each other, as a JPEG."""
-    from PIL import Image
-
-    rows, columns = frames[0].shape[:2]
-    width = max(1, round(_HEIGHT * columns / rows))
-    sheet = Image.new("RGB", (width * len(frames), _HEIGHT))
-    for number, frame in enumerate(frames):
-        sheet.paste(Image.fromarray(frame).resize((width, _HEIGHT)), (number * width, 0))
-    return jpeg(sheet, 70)
 
 
 def drawn_sprite(photo: LibraryPhoto) -> bytes:
     """Return the sprite of a shot, from its video."""
-    from setnet.video import frames_at
+    from setnet.video import frames_at, sprite_of, sprite_times
 
-    return sprite_of(frames_at(os.fsdecode(photo.path), sprite_times(photo)))
+    times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
+    return sprite_of(frames_at(os.fsdecode(photo.path), times))
 
 
 def kept_sprite(folder: Path, catalog: PhotoCatalog, photo_id: str, draw: DrawSprite) -> bytes:
-    """Return the sprite of a shot: from the cache in `folder`, else made by `draw` and cached."""
+    """Return the sprite of a shot: from the cache in `folder`, else made by `draw` and cached.
+
+    That of a shot just indexed is in the cache; a restored library or a full disk have none.
+    """
     photo = catalog.photo(photo_id)
     if photo.start is None:
         raise InvalidInputError(f"photo {photo_id} is no shot of a video")
-    return kept(folder, catalog, photo, "sprite", lambda: draw(photo))
+    return kept(folder, catalog, photo, SPRITE, lambda: draw(photo))
+
+
+def keep_sprite(folder: Path, photo_id: int, content: bytes, sprite: bytes) -> None:
+    """Put the sprite of a shot into the cache."""
+    keep(folder, str(photo_id), content.hex(), SPRITE, sprite)

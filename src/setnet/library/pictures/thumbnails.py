@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -68,23 +69,33 @@ def kept(
     folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
 ) -> bytes:
     """Return a picture of a photo from the cache, else made by `draw` and cached under a name."""
-    file = folder / f"{int(photo.id) % 256:02x}" / f"{photo.id}-{photo.content}-{name}.jpg"
     try:
-        return file.read_bytes()
+        return _file(folder, photo.id, photo.content, name).read_bytes()
     except OSError:
         pass
     data = draw()
+    keep(folder, photo.id, photo.content, name, data)
+    if photo.id not in catalog.photos([photo.id]):  # forgotten meanwhile, with the thumbnails it had
+        with suppress(OSError):
+            _file(folder, photo.id, photo.content, name).unlink(missing_ok=True)
+    return data
+
+
+def keep(folder: Path, photo_id: str, content: str, name: str, data: bytes) -> None:
+    """Put a picture of a photo into the cache under a name, as whole as the disk allows."""
+    file = _file(folder, photo_id, content, name)
     try:
         make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
         make_folder(file.parent, folder.parent)
         part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
         write_private(part, data, folder.parent)
         os.replace(part, file)
-        if photo.id not in catalog.photos([photo.id]):  # forgotten meanwhile, with the thumbnails it had
-            file.unlink(missing_ok=True)
     except OSError:  # a full disk costs time later, not the picture now
         pass
-    return data
+
+
+def _file(folder: Path, photo_id: str, content: str, name: str) -> Path:
+    return folder / f"{int(photo_id) % 256:02x}" / f"{photo_id}-{content}-{name}.jpg"
 
 
 def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:

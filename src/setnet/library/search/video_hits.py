@@ -8,12 +8,20 @@ from typing import Any, NamedTuple
 
 from setnet.library.store.records import PathText, PersonMatch, PhotoHit
 
+_BRIEF = 1.0  # seconds: a bystander who is seen for so long counts half
+
 
 class Appearance(NamedTuple):
-    """Where a person of the query is best seen in a video."""
+    """Where a person of the query is best seen in a video, and for how many seconds in all of its shots."""
 
     match: PersonMatch
     shot: PhotoHit
+    seen: float
+
+    @property
+    def weight(self) -> float:
+        """The probability that it is the person, less for somebody who is hardly seen."""
+        return self.match.probability * _presence(self.seen)
 
 
 class VideoHit(NamedTuple):
@@ -35,8 +43,8 @@ class VideoHit(NamedTuple):
 
     @property
     def score(self) -> float:
-        """The sum of the people's probabilities, each in the shot where it is highest."""
-        return sum(each.match.probability for each in self.appearances)
+        """The sum of the people's probabilities, weighed by how long each is seen."""
+        return sum(each.weight for each in self.appearances)
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the video as values that JSON can hold; `from` and `to` are those of the best shot."""
@@ -57,6 +65,7 @@ class VideoHit(NamedTuple):
                     "id": each.shot.photo.id,
                     "from": each.shot.photo.start,
                     "to": each.shot.photo.stop,
+                    "seen": round(each.seen, 3),
                 }
                 for each in self.appearances
             ],
@@ -67,7 +76,7 @@ def video_hits(shots: Sequence[PhotoHit], people: Sequence[str], at_least: int =
     """Return the videos of shots that were found, those with most of the people first.
 
     Among videos with the same number of people anywhere, those where more of them are together in a shot come
-    first, then those with more certain matches.
+    first, then those with more certain matches of people who are seen for longer: bystanders come last.
     """
     by_video: dict[bytes, list[PhotoHit]] = {}
     for hit in shots:
@@ -86,12 +95,31 @@ def video_hits(shots: Sequence[PhotoHit], people: Sequence[str], at_least: int =
 
 
 def _video_hit(hits: Sequence[PhotoHit], people: Sequence[str]) -> VideoHit:
-    seen: dict[str, Appearance] = {}
+    found: dict[str, Appearance] = {}
     for hit in hits:
         for match in hit.matches:
-            known = seen.get(match.person)
-            if known is None or match.probability > known.match.probability:
-                seen[match.person] = Appearance(match, hit)
-    best = max(hits, key=lambda hit: (len(hit.matches), hit.score, -(hit.photo.start or 0.0)))
-    appearances = tuple(seen[person] for person in people if person in seen)
+            before = found.get(match.person)
+            seen = _seen(hit, match) + (before.seen if before is not None else 0.0)
+            if before is None or _weight(hit, match) > _weight(before.shot, before.match):
+                found[match.person] = Appearance(match, hit, seen)
+            else:
+                found[match.person] = before._replace(seen=seen)
+    best = max(hits, key=_togetherness)
+    appearances = tuple(found[person] for person in people if person in found)
     return VideoHit(best, appearances, sum(1 for hit in hits if hit.matches))
+
+
+def _togetherness(hit: PhotoHit) -> tuple[int, float, float]:
+    return len(hit.matches), sum(_weight(hit, match) for match in hit.matches), -(hit.photo.start or 0.0)
+
+
+def _weight(hit: PhotoHit, match: PersonMatch) -> float:
+    return match.probability * _presence(_seen(hit, match))
+
+
+def _seen(hit: PhotoHit, match: PersonMatch) -> float:
+    return hit.photo.faces[match.face].seen or 0.0
+
+
+def _presence(seconds: float) -> float:
+    return seconds / (seconds + _BRIEF)

@@ -46,10 +46,10 @@ class PhotoWriter:
             mark_unread(db, [i for i, _, state in unfinished if state == "adding"])
         return len(removing)
 
-    def store(self, results: Sequence[PhotoResult]) -> None:
-        """Store what workers found, new files, changed and moved ones alike, in one step."""
+    def store(self, results: Sequence[PhotoResult]) -> list[int]:
+        """Store what workers found, new, changed and moved files alike, in one step; return their ids."""
         if not results:
-            return
+            return []
         with self._database.writing() as db:
             for result in results:
                 if result.moved_from is not None:
@@ -71,6 +71,7 @@ class PhotoWriter:
                 [(i,) for i in ids],
             )
             refresh(db)
+        return ids
 
     def _mark(self, db: sqlite3.Connection, result: PhotoResult) -> int:
         """Store a photo that is being added; faces that are found again stay in their groups."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from setnet.errors import VideoError
+from setnet.video.decode.hardware import faster
 
 if TYPE_CHECKING:
     import cv2
@@ -41,10 +42,18 @@ def opened(source: str | io.BytesIO, *, packets: bool = False) -> cv2.VideoCaptu
     with suppress(cv2.error):
         capture = cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
         if capture.isOpened():
-            return capture
+            return capture if packets else faster(capture, lambda more: _again(source, [*settings, *more]))
     raise VideoError(
         "not a video that setnet can read (MP4, MOV, MKV, WebM, AVI, MPEG, WMV; not AV1), or damaged"
     )
+
+
+def _again(source: str | io.BytesIO, settings: list[int]) -> cv2.VideoCapture:
+    import cv2
+
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    return cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
 
 
 def milliseconds(capture: cv2.VideoCapture) -> float:

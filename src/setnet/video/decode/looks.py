@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import inf
 
 import numpy as np
 
@@ -31,8 +32,8 @@ def looks(path: str, at: float, has_changed: HasChanged) -> Iterator[Look]:
     groups = packet_groups(path, at)
     try:
         turned = _turned(path)
-        for batch in _batches(groups):
-            for look in _batch_looks(batch, turned, has_changed):
+        for batch, following in _batches(groups):
+            for look in _batch_looks(batch, following, turned, has_changed):
                 if look.time > last + APART / 2 and look.time >= at - APART / 4:
                     last = look.time
                     yield look
@@ -48,45 +49,63 @@ def looks(path: str, at: float, has_changed: HasChanged) -> Iterator[Look]:
     yield from pictures(path, max(at, last + APART), APART)
 
 
-def _batches(groups: Iterator[PacketGroup]) -> Iterator[list[PacketGroup]]:
-    """Yield groups together: to open a decoder takes as long as some pictures."""
+def _batches(groups: Iterator[PacketGroup]) -> Iterator[tuple[list[PacketGroup], PacketGroup | None]]:
+    """Yield groups together, with the one after them: to open a decoder takes as long as some pictures."""
     batch: list[PacketGroup] = []
     size = 0
     for group in groups:
+        is_full = batch and (group.key.time - batch[0].key.time >= _BATCH_SECONDS or size >= _BATCH_BYTES)
+        if is_full or (batch and not batch[-1].is_whole):
+            yield batch, group
+            batch, size = [], 0
         batch.append(group)
         size += sum(len(packet.data) for packet in (group.key, *group.others))
-        seconds = group.key.time + group.seconds - batch[0].key.time
-        if not group.is_whole or seconds >= _BATCH_SECONDS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
     if batch:
-        yield batch
+        yield batch, None
 
 
-def _batch_looks(batch: list[PacketGroup], turned: int, has_changed: HasChanged) -> Iterator[Look]:
+def _batch_looks(
+    batch: list[PacketGroup], following: PacketGroup | None, turned: int, has_changed: HasChanged
+) -> Iterator[Look]:
     whole = _apart([group for group in batch if group.is_whole])
-    frequent = [group for group in whole if group.seconds <= _OFTEN or group.motion < _STILL]
-    keys = list(decoded([group.key for group in frequent], turned, 0.0)) if frequent else []
-    by_time = {look.time: look for look in keys}
+    known = [*whole, following] if following is not None else whole
+    keys = [group.key for group in known if group.seconds <= _OFTEN or group.motion < _STILL]
+    by_time = {look.time: look for look in decoded(keys, turned, 0.0)} if keys else {}
     inside: list[Packet] = []  # of neighbouring groups that are decoded together
     for number, group in enumerate(whole):
         key = by_time.get(group.key.time)
-        following = by_time.get(whole[number + 1].key.time) if number + 1 < len(whole) else None
-        if key is None or (following is not None and has_changed(key, following)):
-            inside += group.needed
-            continue
-        if inside:
-            yield from decoded(inside, turned, APART)
+        after = by_time.get(known[number + 1].key.time) if number + 1 < len(known) else None
+        loud = group.loud_until
+        seen = 0.0 if loud is None else loud + 2 * APART
+        if following is None and number + 1 == len(whole):
+            inside += group.needed(inf)  # the end of the video is that of its last picture
+        elif key is None:
+            # Its end is like a short group: the next key picture shows it, unless there is something new.
+            inside += group.needed(max(group.end - _OFTEN, seen))
+        elif loud is not None and after is not None and has_changed(key, after):
+            inside += group.needed(seen)
+        else:  # a change without many bytes is a cut at the next key picture
+            yield from _before(key.time, inside, turned)
             inside = []
-        yield key
-    if inside:
-        yield from decoded(inside, turned, APART)
+            yield key
+    yield from _before(following.key.time if following is not None else inf, inside, turned)
+
+
+def _before(key: float, packets: list[Packet], turned: int) -> Iterator[Look]:
+    """Yield looks at packets, none just before a key picture, which would not be looked at so soon after."""
+    if packets:
+        yield from (look for look in decoded(packets, turned, APART) if look.time < key - APART / 2)
 
 
 def _apart(groups: list[PacketGroup]) -> list[PacketGroup]:
-    """Return groups without short ones close to the one before: some videos have only key pictures."""
+    """Return groups without short ones close to the one before: some videos have only key pictures.
+
+    Where a long one begins just after another, the long one is kept: it is the one after the cut.
+    """
     kept: list[PacketGroup] = []
     for group in groups:
+        if kept and group.seconds > APART and group.key.time - kept[-1].key.time <= APART / 2:
+            kept.pop()
         if not kept or group.seconds > APART or group.key.time - kept[-1].key.time >= 2 * APART:
             kept.append(group)
     return kept

@@ -13,6 +13,7 @@ from setnet.video.decode.capture import milliseconds, opened
 
 _LONGEST = 20.0  # seconds of a group that is kept in memory
 _LARGEST = 64 << 20  # bytes of it
+_LOUD = 0.25  # bytes of a packet as a share of the key picture's, from which it may show something new
 _CODECS = {"h264": "h264", "avc1": "h264", "hevc": "hevc", "hev1": "hevc", "hvc1": "hevc"}
 
 
@@ -32,21 +33,31 @@ class PacketGroup:
     others: list[Packet] = field(default_factory=list)
     is_whole: bool = True
 
-    @property
-    def needed(self) -> list[Packet]:
-        """The packets that are decoded to see all of it, without those that no other needs.
+    def needed(self, until: float) -> list[Packet]:
+        """Return the packets that are decoded to see it up to a time, without those that no other needs.
 
         Pictures shown before the key picture are left out too: they need the group before.
         """
-        return [
-            self.key,
-            *(p for p in self.others if not p.disposable and p.time > self.key.time),
-        ]
+        others = [p for p in self.others if not p.disposable and p.time > self.key.time]
+        # In the order of decoding: a picture may need one that is shown after it.
+        count = max((n + 1 for n, p in enumerate(others) if p.time <= until), default=0)
+        return [self.key, *others[:count]]
+
+    @property
+    def end(self) -> float:
+        """The time of the last picture."""
+        return max([p.time for p in self.others], default=self.key.time)
 
     @property
     def seconds(self) -> float:
         """From the key picture to the last one."""
-        return max([p.time for p in self.others], default=self.key.time) - self.key.time
+        return self.end - self.key.time
+
+    @property
+    def loud_until(self) -> float | None:
+        """The time of the last picture that took many bytes, as one does after a cut or within a dissolve."""
+        enough = _LOUD * len(self.key.data)
+        return max((p.time for p in self.others if len(p.data) > enough), default=None)
 
     @property
     def motion(self) -> float:
@@ -98,7 +109,10 @@ def _codec(fourcc: int) -> str | None:
 
 
 def _is_disposable(data: bytes, codec: str) -> bool:
-    """Tell whether a picture is a reference for no other, by the header of its first slice."""
+    """Tell whether a picture is a reference for none that is decoded, by the header of its first slice.
+
+    Of H.265 that is also every picture of a higher temporal layer: those below never refer to it.
+    """
     start = 0
     while (start := data.find(b"\0\0\1", start)) >= 0 and start + 3 < len(data):
         header = data[start + 3]
@@ -106,6 +120,7 @@ def _is_disposable(data: bytes, codec: str) -> bool:
             if header & 31 in (1, 5):
                 return header >> 5 == 0
         elif (kind := header >> 1 & 63) < 32:
-            return kind < 16 and kind % 2 == 0
+            layer = (data[start + 4] & 7) - 1 if start + 4 < len(data) else 0
+            return layer > 0 or (kind < 16 and kind % 2 == 0)
         start += 3
     return False

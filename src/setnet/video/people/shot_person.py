@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.faces import Face
 from setnet.video.people.sighting import Sighting
-from setnet.video.people.tracks import Track, weighted_mean
+from setnet.video.people.tracks import Track, told_by, weighted_mean
 
 _OUTLIER = 0.6  # of the usual similarity to the mean: a face below it is another one, or hardly a face
 _ENOUGH_LOOKS = 4  # at a shot, after which a poor face that was seen once is taken for a mistake
@@ -58,7 +58,7 @@ def _is_mistake(track: Track, looks: int) -> bool:
 
 
 def _person(track: Track, apart: float) -> ShotPerson:
-    kept = _without_outliers(track.sightings)
+    kept = _without_outliers(told_by(track.sightings))
     best = max(kept, key=lambda sighting: (sighting.weight, -sighting.time))
     face = best.face
     whole = Face(face.box, face.landmarks, face.score, face.quality, weighted_mean(kept))

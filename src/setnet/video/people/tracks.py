@@ -36,9 +36,15 @@ class Track:
 
 def weighted_mean(sightings: Sequence[Sighting]) -> NDArray[np.float32]:
     """Return the mean descriptor of faces, the better ones counting more, of length 1."""
-    weights = np.array([sighting.weight for sighting in sightings], np.float32)
-    total = weights @ np.stack([sighting.face.descriptor for sighting in sightings])
+    told = told_by(sightings)
+    weights = np.array([sighting.weight for sighting in told], np.float32)
+    total = weights @ np.stack([sighting.face.descriptor for sighting in told])
     return np.asarray(total / max(float(np.linalg.norm(total)), 1e-9), np.float32)
+
+
+def told_by(sightings: Sequence[Sighting]) -> Sequence[Sighting]:
+    """Return the sightings that are described themselves; all, where the better pictures are elsewhere."""
+    return [sighting for sighting in sightings if sighting.is_described] or sightings
 
 
 def tracks_of(sightings: Iterable[Sequence[Sighting]]) -> list[Track]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from setnet.video.shots.signature import Signature
 
@@ -19,6 +20,8 @@ _DISSOLVE = 2.0  # seconds that a dissolve takes at most
 _MIXED = 0.42  # what a mix of both shots leaves unexplained of a picture in the middle, at most
 _MOVING = 0.05  # distance from which something is going on
 _SHORTEST = 0.4  # seconds of a shot
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,9 @@ def limits(signatures: Sequence[Signature]) -> list[Limit]:
         return []
     found = _blanks(signatures)
     steps = np.array([b.distance(a) for a, b in pairwise(signatures)])
+    gaps = np.array([max(1e-3, b.time - a.time) for a, b in pairwise(signatures)])
     for place in np.flatnonzero(steps > CUT).tolist():
-        if _is_cut(steps, place):
+        if _is_cut(steps, gaps, place):
             found.append(Limit(signatures[place].time, signatures[place + 1].time))
     found += _dissolves(signatures, steps, found)
     return _apart(sorted(found, key=lambda limit: limit.begin), signatures[0].time)
@@ -47,8 +51,12 @@ def may_be_cut(a: Signature, b: Signature) -> bool:
     return a.distance(b) > 0.7 * CUT
 
 
-def _is_cut(steps: np.ndarray[tuple[int, ...], np.dtype[np.float64]], place: int) -> bool:
-    nearby = np.concatenate([steps[max(0, place - _NEARBY) : place], steps[place + 1 : place + 1 + _NEARBY]])
+def _is_cut(steps: Floats, gaps: Floats, place: int) -> bool:
+    # Looks that are further from each other differ more, by movement alone.
+    expected = steps * np.minimum(1, np.sqrt(gaps[place] / gaps))
+    nearby = np.concatenate(
+        [expected[max(0, place - _NEARBY) : place], expected[place + 1 : place + 1 + _NEARBY]]
+    )
     usual = float(np.median(nearby)) if len(nearby) else 0.0
     return bool(steps[place] > _STEADY * usual)
 
@@ -76,7 +84,7 @@ def _blanks(signatures: Sequence[Signature]) -> list[Limit]:
 
 def _dissolves(
     signatures: Sequence[Signature],
-    steps: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    steps: Floats,
     known: Sequence[Limit],
 ) -> list[Limit]:
     """Return where each picture of a stretch is a mix of the pictures at its ends, which differ."""
@@ -99,7 +107,7 @@ def _dissolves(
 
 def _end_of_change(
     signatures: Sequence[Signature],
-    steps: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+    steps: Floats,
     first: int,
 ) -> int:
     """Return the look at which a change that begins after `first` has ended, or gone on for too long."""

@@ -13,7 +13,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from setnet.client import PhotoAnswer, PhotosAnswer, ShotsAnswer
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, shown, sprite_times
+from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, shown
+from setnet.video import sprite_times
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.dependencies import State
 from setnet.web.api.query_faces import descriptors_of
@@ -137,7 +138,7 @@ def _sprite(state: ServerState, photo: LibraryPhoto) -> bytes:
 
         def draw(photo: LibraryPhoto) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.sprite(file, sprite_times(photo))
+                return state.drawing.sprite(file, sprite_times(photo.start or 0.0, photo.stop or 0.0))
 
         real_path(library, photo)
         return library.sprite(photo.id, draw)

@@ -58,8 +58,7 @@ def _file(task: Message) -> str:
 
 
 def _sprite(task: Message) -> Message:
-    from setnet.library import sprite_of
-    from setnet.video import frames_at
+    from setnet.video import frames_at, sprite_of
 
     picture = sprite_of(frames_at(_file(task), task.fields["times"]))
     return Message("done", arrays={"picture": as_bytes(picture)})
