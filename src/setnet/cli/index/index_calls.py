@@ -119,7 +119,13 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
         print_json(report.to_dict() | {"library": shown(library.path), "excluded": library.excluded})
         return
     typer.echo(report.summary)
-    for title, files in (("could not be read", report.failed), ("skipped", report.unreadable)):
+    failed = [file for file in report.failed if file not in report.partial]
+    lists = {
+        "could not be read": failed,
+        "read in part": report.partial,
+        "skipped": (*report.unreadable, *report.skipped),
+    }
+    for title, files in lists.items():
         for path, reason in files[:_SHOWN_FAILURES]:
             say(f"{title}: {shown(path)}: {reason}")
         if len(files) > _SHOWN_FAILURES:

@@ -106,6 +106,7 @@ class PhotoReader:
             taken=None if taken is None else reply.number("taken", _YEAR_1, _YEAR_10000),
             width=reply.integer("width", 1, _LONGEST_SIDE),
             height=reply.integer("height", 1, _LONGEST_SIDE),
+            note=None if reply.fields.get("note") is None else reply.text("note"),
             faces=tuple(stored_face(ordinal, face) for ordinal, face in enumerate(faces)),
             descriptors=np.stack([face.descriptor for face in faces]) if faces else None,
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),

@@ -44,7 +44,11 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """The end of an index run; paths are absolute."""
+    """The end of an index run; paths are absolute.
+
+    `failed` has the files that could not be read, or not to their end: the latter are also in `partial`.
+    `skipped` are files that nothing installed can read.
+    """
 
     scanned: int
     unchanged: int
@@ -65,6 +69,8 @@ class IndexReport:
     workers: int
     shots: int = 0
     minutes: float = 0.0
+    partial: tuple[tuple[Path, str], ...] = ()
+    skipped: tuple[tuple[Path, str], ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -84,6 +90,7 @@ class IndexReport:
         others = ("changed", "moved", "copied", "unchanged", "removed")
         parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
+        parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
         if self.shots:
             rate += f"; {self.shots:,} shots in {self.minutes:.1f} minutes of video"
         return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
@@ -94,7 +101,11 @@ class IndexReport:
             "vanished": [path_text(path) for path in self.vanished[:most]],
             "failed": [{"photo": path_text(p), "reason": why} for p, why in self.failed[:most]],
             "unreadable": [{"folder": path_text(p), "reason": why} for p, why in self.unreadable[:most]],
+            "partial": [{"photo": path_text(p), "reason": why} for p, why in self.partial[:most]],
+            "skipped": [{"photo": path_text(p), "reason": why} for p, why in self.skipped[:most]],
             "vanished_count": len(self.vanished),
             "failed_count": len(self.failed),
             "unreadable_count": len(self.unreadable),
+            "partial_count": len(self.partial),
+            "skipped_count": len(self.skipped),
         }

@@ -9,10 +9,11 @@ from dataclasses import replace
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from setnet.faces import RAW_NEEDS, can_read_raw
 from setnet.index import SetIndex
 from setnet.library.indexing.away import away_folders
 from setnet.library.indexing.exclusion import Exclusion
-from setnet.library.indexing.folder_scan import FolderScan, FoundFile
+from setnet.library.indexing.folder_scan import FolderScan, FoundFile, is_raw_name
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
@@ -66,6 +67,8 @@ class IndexRun:
         self._batch: list[PhotoResult] = []
         self._touched: list[tuple[int, PhotoResult]] = []
         self._failed: list[tuple[bytes, str]] = []
+        self._partial: list[tuple[bytes, str]] = []
+        self._skipped: list[tuple[bytes, str]] = []
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
         self._interrupted = False
@@ -111,7 +114,9 @@ class IndexRun:
             if len(self._seen) % 5000 == 0:
                 self._report_progress("looking for photos", len(self._seen))
             task = self._task(file)
-            if task is not None:
+            if task is not None and is_raw_name(os.path.basename(file.path)) and not can_read_raw():
+                self._skipped.append((file.path, RAW_NEEDS))
+            elif task is not None:
                 work.append(task)
             else:
                 self._counts["unchanged"] += 1
@@ -189,6 +194,8 @@ class IndexRun:
         self._batch += result.shots or [result]
         if (problem := result.reason or result.note) is not None:
             self._failed.append((result.path, problem))
+            if result.reason is None:
+                self._partial.append((result.path, problem))
         if result.reason is not None:
             return
         self._counts["faces"] += len(result.faces) + sum(len(shot.faces) for shot in result.shots)
@@ -287,6 +294,8 @@ class IndexRun:
             workers=self._workers,
             shots=counts["shots"],
             minutes=self._minutes,
+            partial=tuple((as_path(p), note) for p, note in self._partial),
+            skipped=tuple((as_path(p), reason) for p, reason in self._skipped),
         )
 
 

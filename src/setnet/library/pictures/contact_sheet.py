@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import io
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from setnet.library.pictures.sheet import (
     write_sheet,
 )
 from setnet.library.pictures.small_pictures import thumbnail
-from setnet.library.pictures.thumbnails import pixels_of
+from setnet.library.pictures.thumbnails import opened_picture
 from setnet.library.search.answer import Answer
 from setnet.library.store.records import PhotoHit
 
@@ -81,15 +80,15 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
     from PIL import Image
 
     try:
-        pixels = pixels_of(hit.photo)
+        opened = opened_picture(hit.photo)
     except PhotoError:
         return gone_card(size)
+    ratio = min(size[0] / opened.width, size[1] / opened.height, 1.0)  # a small photo keeps its size
+    shown = max(1, round(opened.width * ratio)), max(1, round(opened.height * ratio))
     # Drawn at twice the size and made smaller: smooth lines without a drawing library.
-    small = thumbnail(pixels, 2 * max(size))
-    ratio = min(2 * size[0] / small.width, 2 * size[1] / small.height, 1.0)
-    small = small.resize((max(1, round(small.width * ratio)), max(1, round(small.height * ratio))))
-    draw_marks(small, _marks(hit), small.width / pixels.shape[1])
-    return small.resize((max(1, small.width // 2), max(1, small.height // 2)), Image.Resampling.LANCZOS)
+    drawn = thumbnail(opened.pixels, 2 * max(shown)).resize((2 * shown[0], 2 * shown[1]))
+    draw_marks(drawn, _marks(hit), drawn.width / opened.width)
+    return drawn.resize(shown, Image.Resampling.LANCZOS)
 
 
 def _marks(hit: PhotoHit) -> list[Mark]:
@@ -133,7 +132,9 @@ def _page(answer: Answer, title: str) -> str:
 
 def _card(number: int, hit: PhotoHit, answer: Answer) -> str:
     boxes = "".join(_box(mark, hit) for mark in _marks(hit))
-    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes, partial(pixels_of, hit.photo))
+    return card(
+        hit.path, f"{number}. {_verdict(hit, answer)}", boxes, lambda: opened_picture(hit.photo).pixels
+    )
 
 
 def _box(mark: Mark, hit: PhotoHit) -> str:
