@@ -77,6 +77,7 @@ class ReportAnswer(Answer):
     skipped: list[FailureAnswer]
     partial_count: int
     skipped_count: int
+    prune_refused: bool
 
 
 class GroupingAnswer(Answer):

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from setnet.wording import counted
+
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
@@ -47,7 +49,8 @@ class IndexReport:
     """The end of an index run; paths are absolute.
 
     `failed` has the files that could not be read, or not to their end: the latter are also in `partial`.
-    `skipped` are files that nothing installed can read.
+    `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
+    removed, because they are more than a tenth and nobody agreed.
     """
 
     scanned: int
@@ -71,6 +74,7 @@ class IndexReport:
     minutes: float = 0.0
     partial: tuple[tuple[Path, str], ...] = ()
     skipped: tuple[tuple[Path, str], ...] = ()
+    prune_refused: bool = False
 
     @property
     def ok(self) -> bool:
@@ -88,12 +92,12 @@ class IndexReport:
         new = self.added + self.changed
         rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
         others = ("changed", "moved", "copied", "unchanged", "removed")
-        parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
+        parts = [f"{counted(self.scanned, 'photo')} seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
         parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
         if self.shots:
-            rate += f"; {self.shots:,} shots in {self.minutes:.1f} minutes of video"
-        return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
+            rate += f"; {counted(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
+        return f"{', '.join(parts)}; {counted(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `most` paths in each list."""

@@ -71,7 +71,7 @@ class IndexRun:
         self._skipped: list[tuple[bytes, str]] = []
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
-        self._interrupted = False
+        self._interrupted = self._refused = False
         self._videos: VideoReader | None = None
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
@@ -103,7 +103,11 @@ class IndexRun:
         return self._report(scan, vanished, removed)
 
     def _may_prune(self, gone: int) -> bool:
-        return self._prune if isinstance(self._prune, bool) else self._prune(gone, len(self._known))
+        if isinstance(self._prune, bool):
+            return self._prune
+        agreed = self._prune(gone, len(self._known))
+        self._refused = not agreed
+        return agreed
 
     def _work(self, scan: FolderScan) -> list[PhotoTask]:
         work = []
@@ -134,6 +138,7 @@ class IndexRun:
             known is not None
             and known.state in settled
             and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
+            and known.is_dated
         ):
             return None
         return PhotoTask(file.path, self._by_size.get(file.size, ()))
@@ -212,7 +217,10 @@ class IndexRun:
         here = [ids for ids, path in twins if path == result.path]
         gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
         if here:
-            self._touched += [(i, result) for i in here[0]]
+            if self._known[result.path].is_dated:
+                self._touched += [(i, result) for i in here[0]]
+            else:
+                self._batch += [self._writer.copied(i, result) for i in here[0]]
             self._counts["unchanged"] += 1
         elif gone and result.path not in self._known:
             self._moved.update(gone[0])
@@ -296,6 +304,7 @@ class IndexRun:
             minutes=self._minutes,
             partial=tuple((as_path(p), note) for p, note in self._partial),
             skipped=tuple((as_path(p), reason) for p, reason in self._skipped),
+            prune_refused=self._refused,
         )
 
 

@@ -28,7 +28,7 @@ async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.catalog))
-    state.index_job.start(query.folders, prune=query.prune, retry=query.retry)
+    state.index_job.start(query.folders, prune=query.prune, prune_many=query.prune_many, retry=query.retry)
     return JSONResponse(state.index_job.state.to_dict(), 202)
 
 
