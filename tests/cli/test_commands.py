@@ -304,7 +304,7 @@ def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> N
 def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -> None:
     library = place / "library"
     added = setnet("people", "add", "Ann", place / "P001.jpg", library=library)
-    assert (added.returncode, added.stdout) == (0, "Ann: 1 example face(s)\n")
+    assert (added.returncode, added.stdout) == (0, "Ann: 1 example face\n")
     assert (
         answered("people", "add", "Bea", place / "photos" / "trip" / "both.jpg#2", library=library)[
             "examples"
@@ -371,7 +371,7 @@ def test_export_and_describe_write_descriptor_files(place: Path, tmp_path: Path)
     assert (facts["photos"], facts["faces"]) == (4, 4)
     done = setnet("describe", place / "photos" / "trip", "--out", tmp_path / "d.npz", "--workers", 0)
     assert done.returncode == 0
-    assert "1 descriptors of 1 people from 1 photos" in done.stdout
+    assert "1 descriptor of 1 person from 1 photo " in done.stdout
     with np.load(tmp_path / "d.npz", allow_pickle=False) as data:
         assert data["labels"].tolist() == ["trip"]
 

@@ -26,6 +26,7 @@ from setnet.library.pictures.small_pictures import thumbnail
 from setnet.library.pictures.thumbnails import opened_picture
 from setnet.library.search.answer import Answer
 from setnet.library.store.records import PhotoHit
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -69,9 +70,7 @@ def _picture(answer: Answer, title: str) -> Image:
         sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), rounded(picture.size, 8))
         below = y + _CELL * 3 // 4 + 6
         draw.text((x, below), f"{number + 1}.  {_verdict(hit, answer)}", font=font(19), fill=INK)
-        draw.text(
-            (x, below + 25), fitted(os.path.basename(hit.photo.shown), _CELL, 16), font=font(16), fill=FAINT
-        )
+        draw.text((x, below + 25), fitted(_place(hit), _CELL, 16), font=font(16), fill=FAINT)
     return sheet
 
 
@@ -103,10 +102,18 @@ def _marks(hit: PhotoHit) -> list[Mark]:
     ]
 
 
+def _place(hit: PhotoHit) -> str:
+    """Return the name of a photo after that of its folder."""
+    folder, name = os.path.split(hit.photo.shown)
+    return os.path.join(os.path.basename(folder), name)
+
+
 def _verdict(hit: PhotoHit, answer: Answer) -> str:
     sure, maybe = len(hit.sure_people), len(hit.people) - len(hit.sure_people)
     found = f"{sure} and maybe {maybe}" if sure and maybe else f"maybe {maybe}" if maybe else str(sure)
-    return f"{found} of {len(answer.people)} · score {hit.score:.2f}"
+    alike = len(hit.copies) + len(hit.others)
+    more = f" · and {alike} alike" if alike else ""
+    return f"{found} of {len(answer.people)} · score {hit.score:.2f}{more}"
 
 
 def _title(answer: Answer) -> str:
@@ -116,7 +123,9 @@ def _title(answer: Answer) -> str:
 
 def _summary(answer: Answer) -> str:
     milliseconds = answer.seconds["search"] * 1000
-    found = f"the best {len(answer.hits)} of {answer.searched:,} photos, found in {milliseconds:.1f} ms"
+    found = (
+        f"the best {len(answer.hits)} of {counted(answer.searched, 'photo')}, found in {milliseconds:.1f} ms"
+    )
     return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
