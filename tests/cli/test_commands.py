@@ -202,7 +202,7 @@ def test_search_says_what_is_sure_and_what_a_guess(place: Path, tmp_path: Path) 
         (["--after", "2019-07", "--before", "2019-08"], ["both.jpg"]),
         (["--faces", "2+"], ["both.jpg"]),
         (["--mode", "fast", "--all"], ["both.jpg"]),
-        (["--after", "2020"], []),
+        (["--after", "2020", "--before", "2021"], []),
         (["--in", "/nowhere"], []),
     ],
 )  # fmt: skip
@@ -385,7 +385,7 @@ def test_forget_asks_first_and_then_deletes(place: Path, tmp_path: Path) -> None
     assert refused.returncode == 1
     assert "nothing was deleted" in refused.stderr
     done = setnet("forget", place / "photos" / "trip", library=library, stdin="y\n")
-    assert done.stdout.strip() == "forgot 1 photos"
+    assert done.stdout.strip() == "forgot 1 photo"
     assert answered("status", library=library)["photos"] == 3
     assert answered("forget", "--everything", "--yes", library=library) == {"photos": 3, "everything": True}
     assert not library.exists()

@@ -121,7 +121,9 @@ def open_photo(
     except Exception as error:  # decoders raise whatever they like on damaged data
         raise _damaged(name, found.kind, error) from error
     taken = taken_at(found.image) or (None if raw is None else raw.taken)
-    width, height = found.size[::-1] if orientation >= _FIRST_ON_ITS_SIDE else found.size
+    height, width = pixels.shape[:2]
+    if found.reduction > 1:
+        width, height = found.size[::-1] if orientation >= _FIRST_ON_ITS_SIDE else found.size
     kind = found.kind if raw is None else "RAW"
     reduced = enough is not None and found.reduction > 1
     in_full = partial(open_photo, data, max_pixels=max_pixels) if reduced else None
@@ -154,7 +156,7 @@ def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _De
             reduction = _reduced(image, enough, max_pixels)
         image.load()
     except Exception as error:
-        if kind != "JPEG":
+        if kind != "JPEG" or isinstance(error, MemoryError):
             raise _damaged(name, kind, error) from error
         image, note = _cut_short(data, name, max_pixels, enough, error)
     return _Decoded(image, kind, size, reduction, note)
