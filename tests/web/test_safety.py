@@ -234,10 +234,11 @@ def test_bombs_and_rubbish_are_refused_and_the_server_goes_on(
     assert answer.status_code == 422
     assert "million" in answer.json()["detail"]
     good = portrait("P001")
-    for rubbish in (b"", b"no image", good[:500], b"GIF89a" + b"\xff" * 200, good[:2000] + bytes(3000)):
+    for rubbish in (b"", b"no image", good[:500], b"GIF89a" + b"\xff" * 200):
         assert shared.post(f"{API}/faces", content=rubbish, headers=JPEG).status_code == 422
-    for seed in range(8):  # a decoder may still make a picture of a head with noise behind it
-        noise = good[:2000] + random.Random(seed).randbytes(3000)
+    # a decoder may still make a picture of a head with noise, or nothing, behind it
+    for rest in (bytes(3000), *(random.Random(seed).randbytes(3000) for seed in range(8))):
+        noise = good[:2000] + rest
         assert shared.post(f"{API}/faces", content=noise, headers=JPEG).status_code in (200, 422)
     assert len(shared.post(f"{API}/faces", content=good, headers=JPEG).json()["faces"]) == 1
 

@@ -28,15 +28,6 @@ def say_some(title: str, lines: Sequence[str], most: int = 10) -> None:
         say(f"... and {len(lines) - most:,} more: --json lists them")
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Return a number with what it counts.
-
-    >>> counted(1, "photo"), counted(1204, "photo"), counted(2, "person", "people")
-    ('1 photo', '1,204 photos', '2 people')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def print_json(value: Any) -> None:
     """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
     sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")

@@ -23,11 +23,14 @@ from .answers.people_answers import VerdictsAnswer as VerdictsAnswer
 from .answers.photo_answers import FaceAnswer as FaceAnswer
 from .answers.photo_answers import FaceGroupsAnswer as FaceGroupsAnswer
 from .answers.photo_answers import FacesAnswer as FacesAnswer
+from .answers.photo_answers import FeedAnswer as FeedAnswer
 from .answers.photo_answers import HitAnswer as HitAnswer
+from .answers.photo_answers import ItemChangeAnswer as ItemChangeAnswer
 from .answers.photo_answers import MatchAnswer as MatchAnswer
 from .answers.photo_answers import PhotoAnswer as PhotoAnswer
 from .answers.photo_answers import PhotosAnswer as PhotosAnswer
 from .answers.photo_answers import ProblemAnswer as ProblemAnswer
+from .answers.photo_answers import SamePhotoAnswer as SamePhotoAnswer
 from .answers.photo_answers import SearchAnswer as SearchAnswer
 from .answers.photo_answers import ShotsAnswer as ShotsAnswer
 from .answers.photo_answers import ThresholdAnswer as ThresholdAnswer

@@ -30,6 +30,7 @@ from setnet.client.answers.people_answers import (
 )
 from setnet.client.answers.photo_answers import (
     FacesAnswer,
+    FeedAnswer,
     HitAnswer,
     PhotoAnswer,
     PhotosAnswer,
@@ -119,6 +120,20 @@ class Client(Connection):
         content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
         return self.call(PhotosAnswer, "GET", "/photos", params={"content": content}).photos
 
+    def photo_with_external_id(self, external_id: str) -> PhotoAnswer | None:
+        """Return the photo that your program knows by this id, or None."""
+        found = self.call(PhotosAnswer, "GET", "/photos", params={"external_id": external_id}).photos
+        return found[0] if found else None
+
+    def set_external_id(self, photo_id: str, external_id: str | None) -> PhotoAnswer:
+        """Give a photo the id by which your program knows it, or take it away with None."""
+        body = {"external_id": external_id}
+        return self.call(PhotoAnswer, "PUT", f"/photos/{_word(photo_id)}/external-id", body)
+
+    def changes(self, since: str | None = None, limit: int = 200) -> FeedAnswer:
+        """Return what was added, changed or removed behind a cursor, in order; its `cursor` leads on."""
+        return self.call(FeedAnswer, "GET", "/feed", params={"since": since, "limit": limit})
+
     def photo(self, photo_id: str) -> PhotoAnswer:
         """Return a photo with its faces and the saved people they look like."""
         return self.call(PhotoAnswer, "GET", f"/photos/{_word(photo_id)}")
@@ -195,9 +210,16 @@ class Client(Connection):
 
     # index runs
 
-    def index(self, folders: Sequence[str] = (), *, prune: bool = False, retry: bool = False) -> IndexAnswer:
+    def index(
+        self,
+        folders: Sequence[str] = (),
+        *,
+        prune: bool = False,
+        prune_many: bool = False,
+        retry: bool = False,
+    ) -> IndexAnswer:
         """Start to index folders of the server's machine; none: those indexed before."""
-        body = {"folders": list(folders), "prune": prune, "retry": retry}
+        body = {"folders": list(folders), "prune": prune, "prune_many": prune_many, "retry": retry}
         return self.call(IndexAnswer, "POST", "/index", body)
 
     def index_state(self) -> IndexAnswer:

@@ -12,6 +12,9 @@ from .photo.header import PhotoHeader as PhotoHeader
 from .photo.header import read_header as read_header
 from .photo.photo import Photo as Photo
 from .photo.photo import open_photo as open_photo
+from .photo.raw import RAW_FORMATS as RAW_FORMATS
+from .photo.raw import RAW_NEEDS as RAW_NEEDS
+from .photo.raw import can_read_raw as can_read_raw
 from .pipeline import FoundFace as FoundFace
 from .pipeline import StageTimes as StageTimes
 from .pipeline import describe_faces as describe_faces

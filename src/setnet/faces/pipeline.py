@@ -15,6 +15,7 @@ from setnet.errors import InvalidInputError
 from setnet.faces.describe.descriptor import Descriptor
 from setnet.faces.describe.quality import pose, sharpness
 from setnet.faces.detect.detector import Detections, Detector
+from setnet.faces.detect.tiles import tiled_candidates
 from setnet.faces.face import Box, Face, Quality
 from setnet.faces.face_settings import FaceSettings
 from setnet.faces.photo.photo import Photo, open_photo
@@ -142,7 +143,8 @@ def describe_faces(
         raise InvalidInputError(f"{len(places)} boxes and {len(points)} landmarks are not of the same faces")
     found = known.scaled(1 / photo.reduction)
     if photo.reduction > 1 and (descriptor.enlarges(found) > _MOST_ENLARGED).any():
-        photo, found = photo.in_full(), known
+        photo = photo.in_full()
+        found = known.scaled(1 / photo.reduction)
     return descriptor.describe(descriptor.crops(photo.pixels, found))
 
 
@@ -153,7 +155,8 @@ def _detected(
     threshold = detector.default_threshold if settings.threshold is None else settings.threshold
     lowest = threshold if photo.reduction == 1 else threshold * detector.perhaps
     with times.spent("detector"):
-        candidates = detector.candidates(
+        candidates = tiled_candidates(
+            detector,
             photo.pixels,
             min_face=settings.min_face / photo.reduction,
             threshold=lowest,
@@ -164,7 +167,8 @@ def _detected(
         with times.spent("decoder"):
             full = photo.in_full()
         with times.spent("detector"):
-            return full, detector.confirmed(full.pixels, candidates.scaled(photo.reduction), threshold)
+            larger = candidates.scaled(photo.reduction / full.reduction)
+            return full, detector.confirmed(full.pixels, larger, threshold)
     return photo, found.only(found.scores > threshold)
 
 

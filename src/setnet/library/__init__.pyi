@@ -18,6 +18,7 @@ from .grouping.groups.group import GroupFace as GroupFace
 from .grouping.groups.groups import Groups as Groups
 from .grouping.groups.groups import GroupTotals as GroupTotals
 from .grouping.groups.suggestions import Suggestion as Suggestion
+from .indexing.away import is_few as is_few
 from .indexing.describe import describe_photos as describe_photos
 from .indexing.describe import main_face as main_face
 from .indexing.describe_frames import describe_frames as describe_frames
@@ -30,6 +31,7 @@ from .indexing.photo_result import PhotoResult as PhotoResult
 from .indexing.photo_result import PhotoTask as PhotoTask
 from .indexing.report import IndexProgress as IndexProgress
 from .indexing.report import IndexReport as IndexReport
+from .indexing.run import AgreeToPrune as AgreeToPrune
 from .library import Library as Library
 from .maintenance.backup import LibraryBackup as LibraryBackup
 from .maintenance.creation import library_exists as library_exists
@@ -81,6 +83,8 @@ from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
 from .store.descriptor_file import write_descriptor_file as write_descriptor_file
 from .store.face_references import SAME_FACE as SAME_FACE
+from .store.item_changes import ItemChange as ItemChange
+from .store.item_changes import ItemChanges as ItemChanges
 from .store.location import default_library as default_library
 from .store.paths import absolute as absolute
 from .store.paths import existing as existing

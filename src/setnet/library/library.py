@@ -15,7 +15,7 @@ from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
 from setnet.library.files import publish
-from setnet.library.library_pictures import LibraryPictures
+from setnet.library.library_items import LibraryItems
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
 from setnet.library.maintenance.replacement import finish_interrupted
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from setnet.workers import Limits
 
 
-class Library(LibraryPictures):
+class Library(LibraryItems):
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.

@@ -21,7 +21,7 @@ class Limits:
     Attributes
     ----------
     seconds : how long a task may take; then its process is killed
-    memory : bytes of private memory of the process. A photo of 128 million pixels, the most that is opened
+    memory : bytes of private memory of the process. A photo of 128 million pixels, the most that is decoded
         by default, peaks at 1.4 GB (JPEG) to 2.4 GB (transparent PNG), of which 0.2 GB are the models
     reply : bytes of all arrays in a reply
     """

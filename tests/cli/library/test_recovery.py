@@ -107,7 +107,7 @@ def test_a_backup_replaces_a_library_that_is_beyond_repair(kept: Path, tmp_path:
     assert "--replace" in refused.stderr
     done = setnet(library, "restore", kept / "backup", "--replace")
     assert done.returncode == 0, done.stderr
-    assert "5 photos and 1 people" in done.stdout
+    assert "5 photos and 1 person" in done.stdout
     assert found(library) == found(kept / "library")
     assert setnet(library, "restore", kept / "backup", tmp_path / "elsewhere").returncode == 0
     assert found(tmp_path / "elsewhere") == found(kept / "backup")

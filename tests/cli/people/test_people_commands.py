@@ -76,7 +76,7 @@ def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path)
         assert "nothing was saved" in declined.stderr
     assert len(answered(library, "show", "Anna")["examples"]) == 1
     agreed = setnet(library, "people", "add", "Anna", f"{pair}#2", typed="y\n")
-    assert (agreed.returncode, agreed.stdout.strip()) == (0, "Anna: 2 example face(s)")
+    assert (agreed.returncode, agreed.stdout.strip()) == (0, "Anna: 2 example faces")
     assert "note: these 2 do not look like the same person: look at example 2 of Anna" in agreed.stderr
     assert answered(library, "add", "anna", f"{pair}#1", "--to-existing")["examples"] == 3
 
@@ -84,7 +84,7 @@ def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path)
 def test_a_wrong_example_is_found_and_put_where_it_belongs(library: Path, pair: Path, tmp_path: Path) -> None:
     answered(library, "add", "Anna", f"{pair}#1", f"{pair}#2", "--to-existing")
     shown = setnet(library, "people", "show", "Anna").stdout
-    assert "known by 3 example face(s)" in shown
+    assert "known by 3 example faces" in shown
     assert str(pair) in shown
     examples = answered(library, "examples", "Anna", "--pictures", tmp_path / "pictures")["examples"]
     assert [(e["number"], e["origin"], e["has_picture"]) for e in examples] == [
@@ -137,7 +137,7 @@ def test_people_start_over_from_a_file(library: Path, pair: Path, made: Any, tmp
     shutil.copytree(made.library, tmp_path / "other")
     done = setnet(tmp_path / "other", "people", "import", file)
     assert done.returncode == 1  # the portrait is no photo of the library
-    assert "1 people in the file, 1 of them new; 1 example faces and 1 verdicts added" in done.stdout
+    assert "1 person in the file, 1 of them new; 1 example face and 1 verdict added" in done.stdout
     assert "Anna: 1 of 2 example faces" in done.stderr
     answered(library, "export", file)
     assert answered(tmp_path / "other", "import", file)["examples"] == 1
@@ -147,7 +147,7 @@ def test_people_start_over_from_a_file(library: Path, pair: Path, made: Any, tmp
 def test_removing_for_good_asks_at_a_terminal_alone(library: Path) -> None:
     kept = setnet(library, "people", "remove", "Anna", typed="n\n")
     assert kept.returncode == 1
-    assert "Delete Anna (1 example face(s)) for good? [y/N]" in kept.stderr
+    assert "Delete Anna (1 example face) for good? [y/N]" in kept.stderr
     assert setnet(library, "people", "remove", "Anna", typed="y\n").stdout.strip() == "removed Anna"
     assert answered(library, "history")["changes"] == []
     assert setnet(library, "people", "undo").returncode == 2

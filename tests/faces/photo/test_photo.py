@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import struct
 import zlib
 from datetime import datetime
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from setnet.errors import PhotoError
-from setnet.faces import open_photo
+from setnet.faces import Box, open_photo
 
 ORIENTATION, TAKEN = 0x0112, 0x9003
+NOISE = np.random.default_rng(4).integers(0, 255, (120, 160, 3), np.uint8)
 
 
 def scene(width: int = 90, height: int = 60) -> Image.Image:
@@ -203,12 +205,49 @@ def test_a_phones_jpeg_with_a_second_picture_inside_is_a_jpeg() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF", "BMP", "GIF", "HEIF", "AVIF"])
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_a_file_cut_short_is_one_clear_error(kind: str, share: float, tmp_path: Path) -> None:
-    noise = np.random.default_rng(4).integers(0, 255, (120, 160, 3), np.uint8)
-    data = encoded(Image.fromarray(noise), kind)
+    data = encoded(Image.fromarray(NOISE), kind)
     path = tmp_path / "holiday.jpg"
     path.write_bytes(data[: max(1, int(len(data) * share))])
+    if kind == "JPEG" and share > 0.1:
+        assert "cut short" in str(open_photo(path).note)
+        return
     with pytest.raises(PhotoError, match=r"holiday\.jpg: "):
         open_photo(path)
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("enough", [None, 60])
+def test_of_a_jpeg_cut_short_what_came_before_is_kept(orientation: int, enough: int | None) -> None:
+    whole = encoded(Image.fromarray(NOISE), "JPEG", exif=with_exif(orientation=orientation))
+    photo = open_photo(whole[: len(whole) * 6 // 10], enough=enough)
+    full = open_photo(whole, enough=enough)
+    assert full.note is None
+    assert (photo.width, photo.height, photo.reduction) == (full.width, full.height, full.reduction)
+    lost = int(re.search(r"the last (\d+) %", str(photo.note).replace("%", " %"))[1])  # type: ignore[index]
+    assert 25 <= lost <= 45
+    same = (photo.pixels == full.pixels).all(axis=2)
+    assert 0.4 <= same.mean() <= 0.65
+    first, last = (same[:40], same[-40:]) if orientation == 1 else (same[:, -40:], same[:, :40])
+    if enough is None:
+        assert first.all()
+    assert not last.all()
+
+
+def test_a_progressive_jpeg_cut_short_lacks_detail_only() -> None:
+    smooth = Image.fromarray(np.add.outer(np.arange(120), np.arange(160)).astype(np.uint8))
+    data = encoded(smooth.convert("RGB"), "JPEG", progressive=True, quality=98)
+    for end in range(len(data) * 4 // 10, len(data) - 8, 37):  # also between two parts, and inside tables
+        photo = open_photo(data[:end])
+        assert photo.note == "cut short: some of its detail is missing, the rest was read"
+        assert np.abs(photo.pixels.astype(int) - np.asarray(smooth.convert("RGB"))).mean() < 8
+
+
+def test_a_jpeg_that_ends_with_its_header_is_an_error() -> None:
+    data = encoded(Image.fromarray(NOISE), "JPEG")
+    start = data.index(b"\xff\xda")
+    for end in (start, start + 14):
+        with pytest.raises(PhotoError, match="damaged or cut short JPEG"):
+            open_photo(data[:end])
 
 
 def test_the_content_counts_not_the_extension(tmp_path: Path) -> None:
@@ -227,8 +266,23 @@ def test_a_bomb_is_refused_before_it_is_decoded() -> None:
     with pytest.raises(PhotoError, match="limit of 128 million"):
         open_photo(bytes(lying))
     with pytest.raises(PhotoError, match=r"90 x 60 pixels .* max_pixels"):
-        open_photo(encoded(scene(), "JPEG"), max_pixels=5_399)
-    assert open_photo(encoded(scene(), "JPEG"), max_pixels=5_400).width == 90
+        open_photo(encoded(scene(), "PNG"), max_pixels=5_399)
+    assert open_photo(encoded(scene(), "PNG"), max_pixels=5_400).width == 90
+
+
+@pytest.mark.parametrize("width", [90, 91])
+def test_a_jpeg_of_up_to_twice_the_limit_is_decoded_at_half_its_size(width: int) -> None:
+    data = encoded(scene(width), "JPEG")
+    photo = open_photo(data, max_pixels=width * 30)
+    assert (photo.width, photo.height, photo.reduction) == (width, 60, 2)
+    assert photo.pixels.shape == (30, (width + 1) // 2, 3)
+    assert photo.in_full() is photo
+    smaller = open_photo(data, max_pixels=width * 30, enough=20)
+    assert smaller.reduction == 4
+    assert smaller.in_full().reduction == 2
+    assert photo.in_pixels(Box(10, 20, 30, 40)) == (5, 10, 15, 20)
+    with pytest.raises(PhotoError, match="twice as many in a JPEG"):
+        open_photo(data, max_pixels=width * 30 - 1)
 
 
 def test_what_is_no_file_is_said(tmp_path: Path) -> None:
@@ -279,4 +333,4 @@ def test_damage_gives_a_photo_or_a_photo_error_and_nothing_else(
         photo = open_photo(bytes(data), max_pixels=4_000_000)
     except PhotoError:
         return
-    assert photo.pixels.shape == (photo.height, photo.width, 3)
+    assert photo.reduction > 1 or photo.pixels.shape == (photo.height, photo.width, 3)

@@ -12,7 +12,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import PRESETS, FaceSettings, faces_of
-from setnet.library import IndexProgress, IndexReport, Library
+from setnet.library import IndexProgress, IndexReport, Library, is_few
 from setnet.library.store.location import INDEX
 
 
@@ -133,11 +133,19 @@ def test_bad_files_are_listed_and_retried_when_asked(
 
 def test_a_photo_that_breaks_leaves_the_index_too(library: Library, photos: Path) -> None:
     data = (photos / "2016" / "pair.jpg").read_bytes()
-    (photos / "2016" / "pair.jpg").write_bytes(data[: len(data) // 2])
+    (photos / "2016" / "pair.jpg").write_bytes(data[:200])
     report = run(library)
-    assert "cut short" in report.failed[0][1]
+    assert "damaged" in report.failed[0][1]
     assert library.catalog.counts().photos == 4
     assert library.check() == []
+
+
+def test_more_than_a_tenth_is_removed_only_when_that_is_agreed_to(library: Library, photos: Path) -> None:
+    (photos / "2016" / "alone.jpg").unlink()
+    report = run(library, prune=is_few)
+    assert (report.removed, len(report.vanished), report.prune_refused) == (0, 1, True)
+    report = run(library, prune=lambda gone, known: (gone, known) == (1, 6))
+    assert (report.removed, report.vanished, report.prune_refused) == (1, (), False)
 
 
 def test_names_of_any_bytes_are_indexed_and_found(

@@ -58,7 +58,7 @@ def contents(path: Path) -> dict[str, Any]:
 def test_damage_elsewhere_costs_people_nothing(path: Path) -> None:
     before = contents(path)
     alter(path, "photos", "UPDATE photos SET path = '/nowhere.jpg' WHERE id = 3")
-    assert any("1 photos" in text for text in Library.repair(path).lost)
+    assert any("1 photo" in text for text in Library.repair(path).lost)
     after = contents(path)
     assert {t: r for t, r in after.items() if t != "photos"} == {
         t: r for t, r in before.items() if t != "photos"
@@ -74,8 +74,8 @@ def test_damage_elsewhere_costs_people_nothing(path: Path) -> None:
 @pytest.mark.parametrize(
     ("table", "damage", "lost"),
     [
-        ("aliases", "UPDATE aliases SET name = 'Hanna'", ["1 other names"]),
-        ("verdicts", "UPDATE verdicts SET x0 = 7 WHERE says = 'no'", ["1 faces that were confirmed"]),
+        ("aliases", "UPDATE aliases SET name = 'Hanna'", ["1 other name of"]),
+        ("verdicts", "UPDATE verdicts SET x0 = 7 WHERE says = 'no'", ["1 face that was confirmed"]),
         ("people", "UPDATE people SET note = 'other' WHERE name = 'Anna'", []),
         ("changes", "UPDATE changes SET summary = '' WHERE id = 1", ["the journal of changes"]),
         ("changed_rows", "DELETE FROM changed_rows WHERE id = 1", ["the journal of changes"]),

@@ -103,11 +103,11 @@ def test_a_database_cut_short_is_repaired(path: Path, size: float) -> None:
 @pytest.mark.parametrize(
     ("damage", "lost", "people", "photos"),
     [
-        ("UPDATE people SET name = 'Hanna'", "names of 1 people", {"recovered person 3": 2}, 3),
+        ("UPDATE people SET name = 'Hanna'", "names of 1 person", {"recovered person 3": 2}, 3),
         ("UPDATE people SET added = 7", None, {"Anna": 2}, 3),
         ("UPDATE examples SET descriptor = zeroblob(512) WHERE picture IS NULL", "1 example", {"Anna": 1}, 3),
         ("UPDATE examples SET picture = x'00'", None, {"Anna": 2}, 3),
-        ("UPDATE photos SET path = '/nowhere.jpg' WHERE id = 2", "1 photos", {"Anna": 2}, 2),
+        ("UPDATE photos SET path = '/nowhere.jpg' WHERE id = 2", "1 photo", {"Anna": 2}, 2),
         ("UPDATE faces SET x0 = x0 + 1 WHERE photo = 2", None, {"Anna": 2}, 2),
         ("UPDATE folders SET path = '/b'", "folders", {"Anna": 2}, 3),
         ("UPDATE meta SET value = '{' WHERE key = 'settings'", "settings", {"Anna": 2}, 3),

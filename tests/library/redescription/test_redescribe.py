@@ -14,7 +14,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths, write_model_entry
-from setnet.library import Example, IndexProgress, Library
+from setnet.library import Example, IndexProgress, Library, is_few
 from setnet.library.redescription import redescribe as module
 from small_models import write_small_model
 
@@ -214,6 +214,8 @@ def test_photos_that_are_gone_are_refused_or_removed(
     with pytest.raises(InvalidInputError, match=r"1 of 5 photos are not where .*alone\.jpg.*--prune"):
         Library.redescribe(place, bgr, workers=0)
     assert opened().settings.descriptor == "sface"
+    with pytest.raises(InvalidInputError, match="--yes if they are more than a tenth"):
+        Library.redescribe(place, bgr, workers=0, prune=is_few)
     report = Library.redescribe(place, bgr, workers=0, prune=True)
     assert (report.removed, report.described, report.ok) == (1, 4, True)
     assert "alone.jpg" not in descriptors(opened())

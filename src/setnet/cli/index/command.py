@@ -117,7 +117,7 @@ def index(
             watch=watch,
             schedule=schedule,
         )
-        redescribe_library(place, descriptor, workers, prune, json)
+        redescribe_library(IndexCalls(place, {}, workers, prune, yes, retry, json), descriptor)
         return
     if schedule:
         print_units(

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from setnet.cli.output import counted, print_json, say
+from setnet.cli.output import print_json, say
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.library import IndexReport, Library
 
 _SHOWN_FAILURES = 10
-_MOST_SHARE = 10  # of the photos: if more than a tenth is gone, a disk may be away
 
 
 @dataclass
@@ -50,7 +50,7 @@ class IndexCalls:
 
                 def agrees(gone: int, known: int) -> bool:
                     bar.stop()
-                    return self._agrees(gone, known)
+                    return self.agrees(gone, known)
 
                 report = opened.index(
                     photos,
@@ -64,9 +64,11 @@ class IndexCalls:
                 _print(report, opened, self.json)
         return report
 
-    def _agrees(self, gone: int, known: int) -> bool:
+    def agrees(self, gone: int, known: int) -> bool:
         """Return whether so many of the known photos may be removed."""
-        if self.yes or gone * _MOST_SHARE <= known:
+        from setnet.library import is_few
+
+        if self.yes or is_few(gone, known):
             return True
         question = f"{gone:,} of {known:,} photos are gone or excluded"
         if sys.stdin.isatty():
@@ -119,7 +121,13 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
         print_json(report.to_dict() | {"library": shown(library.path), "excluded": library.excluded})
         return
     typer.echo(report.summary)
-    for title, files in (("could not be read", report.failed), ("skipped", report.unreadable)):
+    failed = [file for file in report.failed if file not in report.partial]
+    lists = {
+        "could not be read": failed,
+        "read in part": report.partial,
+        "skipped": (*report.unreadable, *report.skipped),
+    }
+    for title, files in lists.items():
         for path, reason in files[:_SHOWN_FAILURES]:
             say(f"{title}: {shown(path)}: {reason}")
         if len(files) > _SHOWN_FAILURES:
@@ -133,5 +141,8 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
         say("stopped; what was found is kept, the same command goes on from here")
     unnamed = library.groups.totals(min_faces=2).unnamed
     if unnamed:
-        say(f"{unnamed:,} groups of faces have no name: `setnet people discover` lists them")
+        say(
+            f"{counted(unnamed, 'group of faces has', 'groups of faces have')} no name: "
+            "`setnet people discover` lists them"
+        )
     typer.echo(f"library: {shown(library.path)}")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from setnet.cli.output import print_json, say
+from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from setnet.cli.index.index_calls import IndexCalls
 
 _SHOWN_FAILURES = 10
 
@@ -24,15 +28,20 @@ def refuse_other_options(**given: object) -> None:
             )
 
 
-def redescribe_library(
-    place: Path, descriptor: str | None, workers: int | None, prune: bool, json: bool
-) -> None:
+def redescribe_library(calls: IndexCalls, descriptor: str | None) -> None:
     """Describe all faces anew, and print what was done."""
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.library import Library, shown
 
+    place, json = calls.place, calls.json
     with IndexProgressBar(silent=json) as bar:
-        report = Library.redescribe(place, descriptor, workers=workers, prune=prune, progress=bar.show)
+
+        def agrees(gone: int, known: int) -> bool:
+            bar.stop()
+            return calls.agrees(gone, known)
+
+        prune = agrees if calls.prune else False
+        report = Library.redescribe(place, descriptor, workers=calls.workers, prune=prune, progress=bar.show)
     if json:
         print_json(report.to_dict(shown) | {"library": shown(place)})
     else:
@@ -40,7 +49,10 @@ def redescribe_library(
         for path, reason in report.failed[:_SHOWN_FAILURES]:
             say(f"could not be read: {shown(path)}: {reason}")
         if report.failed:
-            say(f"{len(report.failed):,} photos were not described: `setnet index` looks at them again")
+            say(
+                f"{counted(len(report.failed), 'photo was', 'photos were')} not described: "
+                "`setnet index` looks again"
+            )
         for person, photo in report.lost:
             say(f"lost: an example of {person} from {'nowhere' if photo is None else shown(photo)}")
         if report.lost:

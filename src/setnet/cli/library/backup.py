@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 app = make_app()
 
@@ -33,5 +34,6 @@ def backup(
 
     with open_library(library) as opened:
         done = opened.backup(dest)
-    text = f"{done.photos:,} photos and {done.people:,} people, {done.copied_bytes / 1e6:,.1f} MB copied"
+    people = counted(done.people, "person", "people")
+    text = f"{counted(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
     print_either({"backup": str(dest)} | done.to_dict(), f"{shown(dest)}: {text}", json)

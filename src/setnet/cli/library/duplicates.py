@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.output import print_json, print_table, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.library import DuplicateGroup
@@ -89,4 +90,4 @@ def _print(groups: list[DuplicateGroup], json: bool) -> None:
         ]
         print_table(["group", "megapixels", "photo"], rows, right=["group", "megapixels"])
         copies = sum(len(group.photos) - 1 for group in groups)
-        say(f"{len(groups):,} groups; {copies:,} photos besides the largest of each")
+        say(f"{counted(len(groups), 'group')}; {counted(copies, 'photo')} besides the largest of each")

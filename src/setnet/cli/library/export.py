@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.output import print_either
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 app = make_app()
 
@@ -24,5 +25,6 @@ def export(
 
     with open_library(library) as opened:
         written = opened.export(file)
-    text = f"{written.faces:,} descriptors of {written.photos:,} photos, {written.labelled:,} labelled"
+    descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")
+    text = f"{descriptors} of {photos}, {written.labelled:,} labelled"
     print_either({"file": str(file)} | written.to_dict(), f"{shown(file)}: {text}", json)

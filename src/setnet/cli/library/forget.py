@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.output import print_either, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 app = make_app()
 
@@ -48,6 +49,8 @@ def forget(
         photos = opened.forget_everything() if everything else opened.forget(paths or [])
         without = [] if everything else [person.name for person in opened.people if not person.examples]
     more = {} if everything else {"people_without_examples": without}
-    print_either({"photos": photos, "everything": everything, **more}, f"forgot {photos:,} photos", json)
+    print_either(
+        {"photos": photos, "everything": everything, **more}, f"forgot {counted(photos, 'photo')}", json
+    )
     if without:
         say(f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
+from setnet.wording import counted
 
 app = make_app()
 
@@ -33,11 +34,15 @@ def repair(
     from setnet.library import Library, default_library
 
     done = Library.repair(folder or library or default_library(), revive)
-    print_either(done.to_dict(), f"the library has {done.photos:,} photos and {done.people:,} people", json)
+    print_either(
+        done.to_dict(),
+        f"the library has {counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}",
+        json,
+    )
     for text in done.lost:
         say(f"lost: {text}")
     if done.to_read:
         command = " ".join(("setnet index", *done.folders[:20]))
-        say(f"{done.to_read:,} photos are to be read again: run `{command}`")
+        say(f"{counted(done.to_read, 'photo is', 'photos are')} to be read again: run `{command}`")
     if done.lost:
         raise typer.Exit(1)

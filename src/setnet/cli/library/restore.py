@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.shared_options import JsonOption, make_app
+from setnet.wording import counted
 
 app = make_app()
 
@@ -31,5 +32,5 @@ def restore(
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
-    text = f"{shown(place)}: {done.photos:,} photos and {done.people:,} people"
+    text = f"{shown(place)}: {counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}"
     print_either({"library": str(place)} | done.to_dict(), text, json)

@@ -8,6 +8,7 @@ import typer
 
 from setnet.cli.output import print_facts, print_json, print_table
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 app = make_app()
 
@@ -42,11 +43,16 @@ def status(
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
     ]
     if counts.shots:
-        rows.insert(2, ("of them", f"{counts.shots:,} shots of videos"))
+        rows.insert(2, ("of them", f"{counted(counts.shots, 'shot')} of videos"))
     if counts.unfinished:
-        rows.append(("unfinished", f"{counts.unfinished:,} photos: `setnet index` completes them"))
+        rows.append(
+            (
+                "unfinished",
+                f"{counted(counts.unfinished, 'photo')}: the next `setnet index` completes what is missing",
+            )
+        )
     if counts.failed:
-        rows.append(("not readable", f"{counts.failed:,} files: `setnet index --retry` tries them again"))
+        rows.append(("not readable", f"{counted(counts.failed, 'file')}: `setnet index --retry` tries again"))
     print_facts(rows)
     if counts.failed and failures:
         print_table(

@@ -11,6 +11,7 @@ from setnet.cli.output import print_facts, print_json, print_table, say
 from setnet.cli.people import exchange, groups, journal, mending, suggestions, tags
 from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.library import Person
@@ -86,7 +87,8 @@ def show(name: Name, library: LibraryOption = None, json: JsonOption = False) ->
         print_json(known.to_dict())
         return
     person = known.person
-    typer.echo(f"{person.name}: in {known.photos:,} photos, known by {person.examples} example face(s)")
+    photos, examples = counted(known.photos, "photo"), counted(person.examples, "example face")
+    typer.echo(f"{person.name}: in {photos}, known by {examples}")
     print_facts(_facts(person))
     mending.print_examples(known.examples, person.cover)
 
@@ -145,7 +147,7 @@ def remove(
     with open_library(library) as opened:
         known = [opened.people.get(name) for name in names]
         if not yes and sys.stdin.isatty():
-            who = ", ".join(f"{person.name} ({person.examples} example face(s))" for person in known)
+            who = ", ".join(f"{person.name} ({counted(person.examples, 'example face')})" for person in known)
             if not typer.confirm(f"Delete {who} for good?", err=True):
                 say("nobody was removed")
                 raise typer.Exit(1)

@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.output import print_either, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 app = make_app()
 
@@ -31,7 +32,8 @@ def export_people(
     """
     with open_library(library) as opened:
         done = opened.export_people(file, descriptors=not without_descriptors)
-    text = f"{done.people} people, {done.examples} example faces and {done.verdicts} verdicts in {file}"
+    people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
+    text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
     print_either(done.to_dict() | {"file": str(file)}, text, json)
 
 
@@ -56,8 +58,8 @@ def import_people(
     for note in done.notes:
         say(f"note: {note}")
     text = (
-        f"{done.people} people in the file, {done.new} of them new; {done.examples} example faces and "
-        f"{done.verdicts} verdicts added"
+        f"{counted(done.people, 'person', 'people')} in the file, {done.new} of them new; "
+        f"{counted(done.examples, 'example face')} and {counted(done.verdicts, 'verdict')} added"
     )
     print_either(done.to_dict(), text, json)
     if done.not_found:

@@ -13,6 +13,7 @@ import typer
 from setnet.cli.output import print_json, print_table, say
 from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.library import Group, Library
@@ -96,7 +97,7 @@ def _print(library: Library, listed: Sequence[Group], min_faces: int) -> None:
     totals = library.groups.totals(min_faces)
     smaller = library.groups.totals().unnamed - totals.unnamed
     say(
-        f"{totals.unnamed:,} groups without a name, {totals.named:,} named, {totals.hidden:,} hidden"
+        f"{counted(totals.unnamed, 'group')} without a name, {totals.named:,} named, {totals.hidden:,} hidden"
         + (f"; {smaller:,} more without a name have fewer than {min_faces} faces" if smaller else "")
     )
     if totals.unnamed:
@@ -136,7 +137,8 @@ def name_group(
         named = opened.groups.get(group)
     for note in notes:
         say(f"note: {note}")
-    text = f"{named.id} is {person.name}: {named.faces:,} faces, {person.examples} example face(s)"
+    faces, examples = counted(named.faces, "face"), counted(person.examples, "example face")
+    text = f"{named.id} is {person.name}: {faces}, {examples}"
     print_person(person, json, text, notes=notes)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_either, say
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.errors import TakenError
@@ -39,4 +40,6 @@ def agrees(error: TakenError) -> bool:
 
 def print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
     """Print a person as JSON, with what is given beside, or in a line."""
-    print_either(person.to_dict() | more, text or f"{person.name}: {person.examples} example face(s)", json)
+    print_either(
+        person.to_dict() | more, text or f"{person.name}: {counted(person.examples, 'example face')}", json
+    )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.output import counted, print_json, print_text, say, say_some
+from setnet.cli.output import print_json, print_text, say, say_some
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.sources import TagImport

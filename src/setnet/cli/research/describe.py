@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.shared_options import JsonOption, make_app
+from setnet.wording import counted
 
 app = make_app()
 
@@ -72,8 +73,9 @@ def describe(
         for path in done.without_face[:10]:
             say(f"no face: {shown(path)}")
         typer.echo(
-            f"{shown(out)}: {done.descriptors:,} descriptors of {done.labels:,} people "
-            f"from {done.photos:,} photos "
+            f"{shown(out)}: {counted(done.descriptors, 'descriptor')} of "
+            f"{counted(done.labels, 'person', 'people')} "
+            f"from {counted(done.photos, 'photo')} "
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
         )
     if done.failed or done.without_face:
@@ -91,6 +93,6 @@ def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: floa
     else:
         for path, reason in failed[:10]:
             say(f"could not be read: {path}: {reason}")
-        typer.echo(f"{shown(out)}: {count:,} descriptors of frames in {shots:,} shots")
+        typer.echo(f"{shown(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}")
     if failed:
         raise typer.Exit(1)

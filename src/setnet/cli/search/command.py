@@ -21,6 +21,7 @@ from setnet.cli.shared_options import (
     open_library,
 )
 from setnet.errors import InvalidInputError
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery
@@ -78,6 +79,14 @@ def search(
             metavar="MODE", help="exact; fast (short codes, then the best face by face); set (set vectors)."
         ),
     ] = "exact",
+    collapse: Annotated[
+        bool | None,
+        typer.Option(
+            "--collapse/--no-collapse",
+            help="Show copies and bursts as one photo [default: in the table and the sheet only].",
+            show_default=False,
+        ),
+    ] = None,
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
     ] = None,
@@ -132,6 +141,8 @@ def search(
         return
     with open_library(place) as opened:
         answer = opened.find(query)
+    shown_answer = answer if collapse is False else answer.collapsed()
+    answer = shown_answer if collapse else answer
     for warning in answer.warnings:
         say(f"note: {warning}")
     if paths or null:
@@ -139,14 +150,14 @@ def search(
     elif csv:
         print_csv(answer.hits)
     else:
-        _print(answer, json, "at least " if mode == "fast" else "")
+        _print(answer if json else shown_answer, json, "at least " if mode == "fast" else "")
     complete = bool(answer.hits)
     if copy_to is not None:
         complete &= copy_photos(answer.hits, copy_to)
     if link_to is not None:
         complete &= link_photos(answer.hits, link_to)
     if sheet is not None:
-        contact_sheet(answer, sheet)
+        contact_sheet(shown_answer, sheet)
         say(f"contact sheet: {sheet}")
     if not complete:
         raise typer.Exit(1)
@@ -204,13 +215,18 @@ def _print(answer: Answer, json: bool, roughly: str) -> None:
         return
     print_table(
         ["", "score", "who", "photo"],
-        [(rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown) for rank, hit in enumerate(answer.hits, 1)],
+        [
+            (rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown + _more(hit))
+            for rank, hit in enumerate(answer.hits, 1)
+        ],
         right=["", "score"],
     )
     if answer.totals:
         say(_totals(answer.totals, len(answer.people), roughly))
     milliseconds = answer.seconds["search"] * 1000
-    say(f"{len(answer.hits)} of {answer.searched:,} photos, searched in {milliseconds:.1f} ms")
+    found = sum(1 + len(hit.copies) + len(hit.others) for hit in answer.hits)
+    rows = f" in {len(answer.hits)} rows" if found > len(answer.hits) else ""
+    say(f"{found} of {counted(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms")
 
 
 def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
@@ -235,6 +251,13 @@ def _photos(total: GroupTotal) -> str:
     if maybe and not total.sure:
         return f"maybe {maybe:,} photo{'' if maybe == 1 else 's'}"
     return f"{total.sure:,} photo{'' if total.sure == 1 else 's'}{f' and maybe {maybe:,}' if maybe else ''}"
+
+
+def _more(hit: PhotoHit) -> str:
+    """Return what a row stands for besides its photo."""
+    parts = [counted(len(hit.copies), "copy", "copies")] if hit.copies else []
+    parts += [f"{len(hit.others):,} of the same moment"] if hit.others else []
+    return f"  (and {', '.join(parts)})" if parts else ""
 
 
 def _who(hit: PhotoHit) -> str:

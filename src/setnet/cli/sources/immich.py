@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.output import print_either, print_json, print_table, say
 from setnet.cli.shared_options import AfterOption, BeforeOption, JsonOption, WithoutOption, make_app
+from setnet.wording import counted
 
 app = make_app()
 
@@ -51,7 +52,10 @@ def sync(
 
     done = ImmichIndex.sync(library, uri, progress)
     if done.skipped:
-        say(f"note: {done.skipped} photos have a face whose descriptor is not usable, and were left out")
+        say(
+            f"note: {counted(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "
+            "(left out)"
+        )
     text = (
         f"{done.photos:,} photos with faces, {done.people:,} people: {done.added:,} added, {done.changed:,} "
         f"changed, {done.renamed:,} renamed, {done.removed:,} removed"

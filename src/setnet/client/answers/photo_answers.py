@@ -63,12 +63,34 @@ class _PhotoFields(Answer):
     kind: Annotated[Literal["photo", "video"], Field(description="A photo, or a shot of a video")]
     from_: Annotated[float | None, Field(alias="from", description="A shot's first second")]
     to: Annotated[float | None, Field(description="A shot's last second")]
+    taken_from: Annotated[
+        Literal["exif", "name", "file"] | None,
+        Field(description="Where `taken` is from: the camera, the file's name, or its time on the disk"),
+    ]
+    note: Annotated[str | None, Field(description="What could not be read of the file")]
+    external_id: Annotated[str | None, Field(description="The id that another program gave it")]
 
 
 class PhotoAnswer(_PhotoFields):
     """A photo of the library."""
 
     faces: list[FaceAnswer]
+
+
+class ItemChangeAnswer(Answer):
+    """A photo or person that was added, changed or removed."""
+
+    kind: Literal["photo", "person"]
+    id: str
+    what: Literal["added", "changed", "removed"]
+
+
+class FeedAnswer(Answer):
+    """What changed, in order."""
+
+    changes: list[ItemChangeAnswer]
+    cursor: Annotated[str, Field(description="For the next call")]
+    more: Annotated[bool, Field(description="Whether there is more behind the cursor already")]
 
 
 class PhotosAnswer(Answer):
@@ -96,6 +118,13 @@ class MatchAnswer(Answer):
     sure: Annotated[bool, Field(description="Next to no stranger is as similar; else it is a guess")]
 
 
+class SamePhotoAnswer(Answer):
+    """Another photo of the same moment."""
+
+    photo: str
+    id: str
+
+
 class HitAnswer(_PhotoFields):
     """A photo that was found."""
 
@@ -103,6 +132,8 @@ class HitAnswer(_PhotoFields):
     matches: list[MatchAnswer]
     faces: Annotated[int, Field(description="How many faces are in the photo")]
     boxes: list[Corners]
+    copies: Annotated[list[SamePhotoAnswer], Field(description="Collapsed into it: the same content")]
+    others: Annotated[list[SamePhotoAnswer], Field(description="Collapsed into it: the same burst")]
 
 
 class TotalAnswer(Answer):

@@ -73,6 +73,11 @@ class ReportAnswer(Answer):
     vanished_count: int
     failed_count: int
     unreadable_count: int
+    partial: list[FailureAnswer]
+    skipped: list[FailureAnswer]
+    partial_count: int
+    skipped_count: int
+    prune_refused: bool
 
 
 class GroupingAnswer(Answer):

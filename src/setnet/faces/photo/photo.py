@@ -8,25 +8,30 @@ import os
 import stat
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from setnet.addresses import address_of, is_address, read_address
 from setnet.errors import PhotoError, SetNetError
+from setnet.faces.face import Box
+from setnet.faces.photo.cut_short import cut_short_note, ended
 from setnet.faces.photo.exif import orientation_of, taken_at
 from setnet.faces.photo.pixels import rgb_pixels
+from setnet.faces.photo.raw import is_raw, raw_picture
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded; phones and cameras stay below
+DEFAULT_MAX_PIXELS = 128_000_000  # 384 MB decoded
+_MOST_HALVED = 2  # times as many pixels may be in a JPEG, which is then decoded at half its size or less
+LONGEST_SEARCHED = 3  # times the shorter side; what is longer is a panorama, of which parts are searched
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
 # Only photo formats: the fewer decoders an untrusted file can reach, the better.
@@ -50,7 +55,10 @@ class Photo:
     format
         "JPEG", "PNG", "HEIF" and so on.
     reduction
-        How many times smaller than the photo `pixels` are: 1, or 2, 4 or 8 if few were enough.
+        How many times smaller than the photo `pixels` are: 1, or 2, 4 or 8 if few were enough, or if all
+        would be more than the limit.
+    note
+        What could not be read of the photo, if so.
     """
 
     pixels: npt.NDArray[np.uint8]
@@ -60,10 +68,15 @@ class Photo:
     format: str
     reduction: int = 1
     _decode_in_full: Callable[[], Photo] | None = field(default=None, repr=False)
+    note: str | None = None
 
     def in_full(self) -> Photo:
-        """Return the photo with all its pixels; a reduced one is decoded again."""
+        """Return the photo with all the pixels that the limit allows; a reduced one is decoded again."""
         return self if self._decode_in_full is None else self._decode_in_full()
+
+    def in_pixels(self, box: Box) -> Box:
+        """Return where a box of the photo in full is in `pixels`."""
+        return Box(*(value / self.reduction for value in box))
 
 
 def open_photo(
@@ -71,53 +84,121 @@ def open_photo(
 ) -> Photo:
     """Return the photo in a file or in its bytes; of an animation, the first picture.
 
+    A JPEG that is cut short is decoded as far as it goes, which its `note` says.
+
     Parameters
     ----------
     source
         A file's path, or its contents.
     max_pixels
-        Photos that hold more are refused, also if fewer of them would be decoded.
+        The most pixels that are decoded. A JPEG may hold twice as many, and is decoded at half its size or
+        less; other photos that hold more are refused.
     enough
         The longest side that is needed: a JPEG is decoded at a half, a quarter or an eighth of its size, in
-        less time, where that leaves so many pixels or more. By default all pixels are decoded.
+        less time, where that leaves so many pixels or more. By default all pixels are decoded. Of a panorama
+        it is the side of a part that is `LONGEST_SEARCHED` times as long as wide.
 
     Raises
     ------
     PhotoError
-        When the file is absent, is no photo, is cut short, or holds more than `max_pixels`.
+        When the file is absent, is no photo, cannot be decoded, or holds too many pixels.
     """
     name = "the given image" if isinstance(source, bytes) else _printable(source)
     data = source if isinstance(source, bytes) else _contents(source, name, max_pixels)
     if not data:
         raise PhotoError(f"{name}: the file is empty")
+    _quieten_pillow()
+    raw = raw_picture(data, name, max_pixels) if is_raw(data) else None
+    if raw is not None and raw.developed is not None:
+        pixels = rgb_pixels(raw.developed, raw.orientation)
+        return Photo(pixels, raw.taken, pixels.shape[1], pixels.shape[0], "RAW")
+    file = data if raw is None else raw.preview
+    found = _decoded(file, name, max_pixels, enough)
+    try:
+        orientation = orientation_of(found.image, file)
+        if raw is not None and orientation == 1:  # most previews are stored as the sensor saw the scene
+            orientation = raw.orientation
+        pixels = rgb_pixels(found.image, orientation)
+    except Exception as error:  # decoders raise whatever they like on damaged data
+        raise _damaged(name, found.kind, error) from error
+    taken = taken_at(found.image) or (None if raw is None else raw.taken)
+    height, width = pixels.shape[:2]
+    if found.reduction > 1:
+        width, height = found.size[::-1] if orientation >= _FIRST_ON_ITS_SIDE else found.size
+    kind = found.kind if raw is None else "RAW"
+    reduced = enough is not None and found.reduction > 1
+    in_full = partial(open_photo, data, max_pixels=max_pixels) if reduced else None
+    return Photo(pixels, taken, width, height, kind, found.reduction, in_full, found.note)
+
+
+class _Decoded(NamedTuple):
+    """A decoded image, `reduction` times smaller than its `size` in the file, and what is missing of it."""
+
+    image: Image
+    kind: str
+    size: tuple[int, int]
+    reduction: int
+    note: str | None
+
+
+def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _Decoded:
     image = opened(io.BytesIO(data), name, max_pixels)
-    columns, rows = image.size
-    if columns * rows > max_pixels:
+    size = columns, rows = image.size
+    kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
+    if columns * rows > max_pixels * (_MOST_HALVED if kind == "JPEG" else 1):
         raise PhotoError(
-            f"{name}: {columns} x {rows} pixels are more than the limit of {max_pixels / 1e6:.0f} million; "
+            f"{name}: {columns} x {rows} pixels are more than the limit of {max_pixels / 1e6:.0f} million"
+            f"{' (twice as many in a JPEG)' if kind == 'JPEG' else ''}; "
             "raise max_pixels if the file can be trusted"
         )
-    kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
+    reduction, note = 1, None
     try:
-        reduction = _reduced(image, enough) if enough is not None and kind == "JPEG" else 1
+        if kind == "JPEG":
+            reduction = _reduced(image, enough, max_pixels)
         image.load()
-        orientation = orientation_of(image, data)
-        pixels = rgb_pixels(image, orientation)
-    except Exception as error:  # decoders raise whatever they like on damaged data
-        raise PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})") from error
-    if reduction == 1:
-        return Photo(pixels, taken_at(image), pixels.shape[1], pixels.shape[0], kind)
-    width, height = (rows, columns) if orientation >= _FIRST_ON_ITS_SIDE else (columns, rows)
-    in_full = partial(open_photo, data, max_pixels=max_pixels)
-    return Photo(pixels, taken_at(image), width, height, kind, reduction, in_full)
+    except Exception as error:
+        if kind != "JPEG" or isinstance(error, MemoryError):
+            raise _damaged(name, kind, error) from error
+        image, note = _cut_short(data, name, max_pixels, enough, error)
+    return _Decoded(image, kind, size, reduction, note)
 
 
-def _reduced(image: Image, enough: int) -> int:
+def _cut_short(
+    data: bytes, name: str, max_pixels: int, enough: int | None, error: Exception
+) -> tuple[Image, str]:
+    """Return what can be seen of a JPEG that could not be decoded to its end, and what is missing."""
+    for file in ended(data):
+        with suppress(Exception):  # what is wrong was said by the first attempt
+            image = opened(io.BytesIO(file), name, max_pixels)
+            _reduced(image, enough, max_pixels)
+            image.load()
+            if (note := cut_short_note(image)) is not None:
+                return image, note
+    raise _damaged(name, "JPEG", error) from error
+
+
+def _damaged(name: str, kind: str, error: Exception) -> PhotoError:
+    return PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})")
+
+
+def _reduced(image: Image, enough: int | None, max_pixels: int) -> int:
     """Let a JPEG be decoded at the smallest size that has `enough` pixels on its longer side."""
     columns, rows = image.size
-    share = min(1.0, enough / max(columns, rows))
-    drafted = image.draft(None, (math.ceil(columns * share), math.ceil(rows * share)))
+    share = 1.0 if enough is None else min(1.0, enough / searched_side(columns, rows))
+    size = math.ceil(columns * share), math.ceil(rows * share)
+    if columns * rows > max_pixels:
+        size = min(size[0], max(columns // 2, 1)), min(size[1], max(rows // 2, 1))
+    drafted = image.draft(None, size)
     return 1 if drafted is None else round(columns / drafted[1][2])
+
+
+def searched_side(columns: int, rows: int) -> int:
+    """Return the longer side of the largest part of a photo that is searched for faces at once.
+
+    >>> searched_side(4000, 3000), searched_side(30_000, 2000)
+    (4000, 6000)
+    """
+    return min(max(columns, rows), LONGEST_SEARCHED * min(columns, rows))
 
 
 def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
@@ -175,8 +256,8 @@ def opened(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> I
         return Image.open(file, formats=formats)
     except UnidentifiedImageError:
         raise PhotoError(
-            f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF), "
-            "or its beginning is damaged"
+            f"{name}: not a photo in a format setnet reads (JPEG, PNG, WebP, TIFF, BMP, GIF, HEIC, AVIF, "
+            "raw), or its beginning is damaged"
         ) from None
     except Image.DecompressionBombError:
         raise PhotoError(

@@ -12,6 +12,20 @@ from setnet.library.store.paths import is_below
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"
 
 
+_MOST_SHARE = 10
+
+
+def is_few(gone: int, known: int) -> bool:
+    """Return whether so few photos are gone that they may be removed without a question.
+
+    If more than a tenth is gone, a disk may be away.
+
+    >>> is_few(10, 100), is_few(11, 100)
+    (True, False)
+    """
+    return gone * _MOST_SHARE <= known
+
+
 def away_folders(
     roots: Sequence[bytes], folders: Collection[bytes], known: Collection[bytes]
 ) -> list[tuple[bytes, str]]:

@@ -105,7 +105,7 @@ def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: fl
         descriptors=len(vectors),
         labels=len(set(labels) - {""}),
         without_face=tuple(as_path(r.path) for r in results if r.reason is None and not r.faces),
-        failed=tuple((as_path(r.path), r.reason) for r in results if r.reason is not None),
+        failed=tuple((as_path(r.path), problem) for r in results if (problem := r.reason or r.note)),
         seconds=perf_counter() - start,
     )
 

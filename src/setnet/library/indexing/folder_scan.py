@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 from setnet.addresses import file_at, files_below, is_address
 from setnet.errors import SetNetError
+from setnet.faces import RAW_FORMATS
 from setnet.library.indexing.exclusion import Exclusion
 
 _FORMATS = "jpg jpeg jpe jfif png webp tif tiff bmp gif heic heif hif avif"
-PHOTO_SUFFIXES = frozenset(f".{name}" for name in _FORMATS.split())
+PHOTO_SUFFIXES = frozenset(f".{name}" for name in f"{_FORMATS} {RAW_FORMATS}".split())
+_RAW_SUFFIX_BYTES = frozenset(f".{name}".encode() for name in RAW_FORMATS.split())
 _VIDEO_FORMATS = "mp4 m4v mov mkv webm avi 3gp 3g2 mpg mpeg mts m2ts ts wmv asf flv ogv"
 VIDEO_SUFFIXES = frozenset(f".{name}" for name in _VIDEO_FORMATS.split())
 _VIDEO_SUFFIX_BYTES = frozenset(s.encode() for s in VIDEO_SUFFIXES)
@@ -24,6 +26,11 @@ _SKIPPED_FOLDERS = frozenset((b"@eaDir", b"#recycle", b"$RECYCLE.BIN", b"__MACOS
 def is_photo_name(name: bytes) -> bool:
     """Tell whether a file name is a photo's: known suffix, not hidden (so no `._IMG.jpg` sidecars)."""
     return not name.startswith(b".") and os.path.splitext(name)[1].lower() in _SUFFIX_BYTES
+
+
+def is_raw_name(name: bytes) -> bool:
+    """Tell whether a file name is that of a raw file of a camera."""
+    return os.path.splitext(name)[1].lower() in _RAW_SUFFIX_BYTES
 
 
 def is_video_name(name: bytes) -> bool:

@@ -20,6 +20,7 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.content_hash import HASH_BYTES
 from setnet.library.store.records import stored_face
+from setnet.library.store.taken_dates import dated
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
@@ -128,15 +129,18 @@ class PhotoReader:
         if is_known:
             return PhotoResult(task.path, size, mtime_ns, digest, is_known=True)
         faces = faces_from(reply, self._dim)
-        taken = reply.fields.get("taken")
+        taken = None if reply.fields.get("taken") is None else reply.number("taken", _YEAR_1, _YEAR_10000)
+        taken, taken_from = dated(task.path, taken, mtime_ns)
         return PhotoResult(
             task.path,
             size,
             mtime_ns,
             digest,
-            taken=None if taken is None else reply.number("taken", _YEAR_1, _YEAR_10000),
+            taken=taken,
+            taken_from=taken_from,
             width=reply.integer("width", 1, _LONGEST_SIDE),
             height=reply.integer("height", 1, _LONGEST_SIDE),
+            note=None if reply.fields.get("note") is None else reply.text("note"),
             faces=tuple(stored_face(ordinal, face) for ordinal, face in enumerate(faces)),
             descriptors=np.stack([face.descriptor for face in faces]) if faces else None,
             detect_seconds=reply.number("detect_seconds", 0, _LONGEST_SECONDS),

@@ -26,7 +26,8 @@ class PhotoResult:
     `reason` says why it could not be used, `is_known` that its content is one of the task's known ones;
     `moved_from` is the stored photo that is at this path now. The result of a video has its `shots`, which
     are results by themselves, with a path of their own, `video`, the hash of its content, and `sprite`,
-    a JPEG to be kept; `note` says what is missing of it.
+    a JPEG to be kept; `note` says what is missing of it. `taken_from` says where the time `taken` is from,
+    if not from the camera: `name`, `file`, or `none` for no time at all.
     """
 
     path: bytes
@@ -36,6 +37,7 @@ class PhotoResult:
     is_known: bool = False
     moved_from: int | None = None
     taken: float | None = None
+    taken_from: str | None = None
     width: int = 0
     height: int = 0
     faces: tuple[StoredFace, ...] = ()

@@ -100,6 +100,7 @@ def _read(
         "taken": taken_number(photo.taken),
         "width": photo.width,
         "height": photo.height,
+        "note": photo.note,
         "detect_seconds": times.detector,
         "describe_seconds": times.descriptor,
     }

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from setnet.wording import counted
+
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
@@ -48,7 +50,12 @@ class IndexProgress:
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """The end of an index run; paths are absolute."""
+    """The end of an index run; paths are absolute.
+
+    `failed` has the files that could not be read, or not to their end: the latter are also in `partial`.
+    `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
+    removed, because they are more than a tenth and nobody agreed.
+    """
 
     scanned: int
     unchanged: int
@@ -69,6 +76,9 @@ class IndexReport:
     workers: int
     shots: int = 0
     minutes: float = 0.0
+    partial: tuple[tuple[Path, str], ...] = ()
+    skipped: tuple[tuple[Path, str], ...] = ()
+    prune_refused: bool = False
 
     @property
     def ok(self) -> bool:
@@ -86,11 +96,12 @@ class IndexReport:
         new = self.added + self.changed
         rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
         others = ("changed", "moved", "copied", "unchanged", "removed")
-        parts = [f"{self.scanned:,} photos seen", f"{self.added:,} new"]
+        parts = [f"{counted(self.scanned, 'photo')} seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
+        parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
         if self.shots:
-            rate += f"; {self.shots:,} shots in {self.minutes:.1f} minutes of video"
-        return f"{', '.join(parts)}; {self.faces:,} faces found in {self.seconds:.1f} s, {rate}"
+            rate += f"; {counted(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
+        return f"{', '.join(parts)}; {counted(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `most` paths in each list."""
@@ -98,7 +109,11 @@ class IndexReport:
             "vanished": [path_text(path) for path in self.vanished[:most]],
             "failed": [{"photo": path_text(p), "reason": why} for p, why in self.failed[:most]],
             "unreadable": [{"folder": path_text(p), "reason": why} for p, why in self.unreadable[:most]],
+            "partial": [{"photo": path_text(p), "reason": why} for p, why in self.partial[:most]],
+            "skipped": [{"photo": path_text(p), "reason": why} for p, why in self.skipped[:most]],
             "vanished_count": len(self.vanished),
             "failed_count": len(self.failed),
             "unreadable_count": len(self.unreadable),
+            "partial_count": len(self.partial),
+            "skipped_count": len(self.skipped),
         }

@@ -10,10 +10,11 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from setnet.addresses import is_address
+from setnet.faces import RAW_NEEDS, can_read_raw
 from setnet.index import SetIndex
 from setnet.library.indexing.away import away_folders
 from setnet.library.indexing.exclusion import Exclusion
-from setnet.library.indexing.folder_scan import FolderScan, FoundFile
+from setnet.library.indexing.folder_scan import FolderScan, FoundFile, is_raw_name
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.indexing.report import IndexProgress, IndexReport
@@ -70,9 +71,11 @@ class IndexRun:
         self._batch: list[PhotoResult] = []
         self._touched: list[tuple[int, PhotoResult]] = []
         self._failed: list[tuple[bytes, str]] = []
+        self._partial: list[tuple[bytes, str]] = []
+        self._skipped: list[tuple[bytes, str]] = []
         self._detect = self._describe = self._scan_seconds = 0.0
         self._start = perf_counter()
-        self._interrupted = False
+        self._interrupted = self._refused = False
         self._reader: PhotoReader | None = None
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
@@ -104,7 +107,11 @@ class IndexRun:
         return self._report(scan, vanished, removed)
 
     def _may_prune(self, gone: int) -> bool:
-        return self._prune if isinstance(self._prune, bool) else self._prune(gone, len(self._known))
+        if isinstance(self._prune, bool):
+            return self._prune
+        agreed = self._prune(gone, len(self._known))
+        self._refused = not agreed
+        return agreed
 
     def _work(self, scan: FolderScan) -> list[PhotoTask]:
         work = []
@@ -115,7 +122,9 @@ class IndexRun:
             if len(self._seen) % 5000 == 0:
                 self._report_progress("looking for photos", len(self._seen))
             task = self._task(file)
-            if task is not None:
+            if task is not None and is_raw_name(os.path.basename(file.path)) and not can_read_raw():
+                self._skipped.append((file.path, RAW_NEEDS))
+            elif task is not None:
                 work.append(task)
             else:
                 self._counts["unchanged"] += 1
@@ -133,6 +142,7 @@ class IndexRun:
             known is not None
             and known.state in settled
             and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
+            and known.is_dated
         ):
             return None
         return PhotoTask(file.path, self._by_size.get(file.size, ()))
@@ -195,6 +205,8 @@ class IndexRun:
         self._batch += result.shots or [result]
         if (problem := result.reason or result.note) is not None:
             self._failed.append((result.path, problem))
+            if result.reason is None:
+                self._partial.append((result.path, problem))
         if result.reason is not None:
             return
         self._counts["faces"] += len(result.faces) + sum(len(shot.faces) for shot in result.shots)
@@ -211,7 +223,10 @@ class IndexRun:
         here = [ids for ids, path in twins if path == result.path]
         gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
         if here:
-            self._touched += [(i, result) for i in here[0]]
+            if self._known[result.path].is_dated:
+                self._touched += [(i, result) for i in here[0]]
+            else:
+                self._batch += [self._writer.copied(i, result) for i in here[0]]
             self._counts["unchanged"] += 1
         elif gone and result.path not in self._known:
             self._moved.update(gone[0])
@@ -296,6 +311,9 @@ class IndexRun:
             workers=self._workers,
             shots=counts["shots"],
             minutes=self._minutes,
+            partial=tuple((as_path(p), note) for p, note in self._partial),
+            skipped=tuple((as_path(p), reason) for p, reason in self._skipped),
+            prune_refused=self._refused,
         )
 
 

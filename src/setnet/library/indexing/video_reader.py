@@ -17,6 +17,7 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
 from setnet.library.store.content_hash import HASH_BYTES, content_hash
 from setnet.library.store.records import stored_face
 from setnet.library.store.shot_paths import shot_path
+from setnet.library.store.taken_dates import dated
 from setnet.video import LARGEST_SPRITE
 from setnet.workers import Limits, Message, WorkerPool, invalid_reply
 
@@ -167,13 +168,18 @@ def _sprites(reply: Message, count: int) -> list[bytes]:
 
 
 def _identified(task: PhotoTask, reply: Message) -> PhotoResult:
-    taken = reply.fields.get("taken")
+    size = reply.integer("size", 0, _INT64 - 1)
+    mtime_ns = reply.integer("mtime_ns", -_INT64, _INT64 - 1)
+    stated = reply.fields.get("taken")
+    taken = None if stated is None else reply.number("taken", -62_135_596_800, 253_402_300_799)
+    taken, taken_from = dated(task.path, taken, mtime_ns)
     found = PhotoResult(
         task.path,
-        reply.integer("size", 0, _INT64 - 1),
-        reply.integer("mtime_ns", -_INT64, _INT64 - 1),
+        size,
+        mtime_ns,
         reply.data("hash"),
-        taken=None if taken is None else reply.number("taken", -62_135_596_800, 253_402_300_799),
+        taken=taken,
+        taken_from=taken_from,
         reason=None if reply.fields.get("reason") is None else reply.text("reason"),
     )
     if found.reason is None and len(found.hash) != HASH_BYTES:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -13,14 +13,15 @@ from setnet.library.maintenance.salvage import Row, Salvage
 from setnet.library.people.example import ORIGINS
 from setnet.library.people.names import is_id, key_of
 from setnet.library.store.tables.row_sums import COLUMNS
+from setnet.wording import counted
 
 _LARGEST_NORM_ERROR = 1e-3
 _JOURNAL = ("changes", "changed_rows", "removed_examples", "removed_verdicts")
-_LOST = {
-    "people": "names of {} people: who has example faces is 'recovered person N' now",
-    "examples": "{} example faces of people",
-    "aliases": "{} other names of people",
-    "verdicts": "{} faces that were confirmed or refused",
+_LOST: Mapping[str, tuple[str, str, str | None]] = {
+    "people": ("names of {}: who has example faces is 'recovered person N' now", "person", "people"),
+    "examples": ("{} of people", "example face", None),
+    "aliases": ("{} of people", "other name", None),
+    "verdicts": ("{} confirmed or refused", "face that was", "faces that were"),
 }
 
 
@@ -43,7 +44,11 @@ def save_people(db: sqlite3.Connection, old: Salvage, dim: int) -> list[str]:
     is_journal_lost = _save_journal(db, old)
     for table in ("people", "examples", "aliases", "verdicts"):
         count_on(db, table)
-    lost = [text.format(old.lost[table]) for table, text in _LOST.items() if old.lost[table]]
+    lost = [
+        text.format(counted(old.lost[table], one, many))
+        for table, (text, one, many) in _LOST.items()
+        if old.lost[table]
+    ]
     if is_journal_lost:
         lost.append("the journal of changes of people: they cannot be undone any more")
     if not old.has("people") or not old.has("examples"):

@@ -24,7 +24,7 @@ from setnet.library.maintenance.check import damage_of, disagreements
 from setnet.library.maintenance.group_repair import save_groups
 from setnet.library.maintenance.people_repair import save, save_people
 from setnet.library.maintenance.salvage import Salvage, copy_database, salvage
-from setnet.library.maintenance.shot_repair import save_shots
+from setnet.library.maintenance.shot_repair import save_facts, save_shots
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, INDEX, NEXT_INDEX, SCRATCH
@@ -34,14 +34,15 @@ from setnet.library.store.photo_writer import mark_unread
 from setnet.library.store.tables import row_sums
 from setnet.library.store.tables.schema import migrate
 from setnet.system import FileLock
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
 _ATTEMPTS = 5  # to read the same twice in a row
 _LOST_ROWS = {
-    "folders": "{} folders to index: name them again (`setnet index FOLDER...`)",
-    "photos": "what was known of {} photos: `setnet index` reads them again",
+    "folders": ("{} to index: name them again (`setnet index FOLDER...`)", "folder"),
+    "photos": ("what was known of {}: `setnet index` reads them again", "photo"),
 }
 
 
@@ -219,10 +220,12 @@ class _Repair:
         for table in ("folders", "photos", "faces"):
             save(db, table, old.rows(table))
         db.execute("DELETE FROM faces WHERE photo NOT IN (SELECT id FROM photos)")
+        save_facts(db, old)
         save_shots(db, old)
         lost_people = save_people(db, old, dim) + save_groups(db, old)
         self.lost_photos = old.lost["photos"]
-        self.lost += [text.format(old.lost[table]) for table, text in _LOST_ROWS.items() if old.lost[table]]
+        for table, (text, one) in _LOST_ROWS.items():
+            self.lost += [text.format(counted(old.lost[table], one))] if old.lost[table] else []
         self.lost += lost_people
         if old.has_gaps:
             self.lost.append(

@@ -1,4 +1,4 @@
-"""Saves the shots of a damaged database: a video of which some are lost is read again by the next run."""
+"""Saves the shots of a damaged database (a video that lost some is read again), and facts about photos."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from setnet.library.maintenance.salvage import Salvage
 from setnet.library.store.photo_writer import mark_unread
 from setnet.library.store.shot_paths import is_shot_path
 from setnet.library.store.tables.group_tables import FACES
+
+
+def save_facts(db: sqlite3.Connection, old: Salvage) -> None:
+    """Write the facts about photos that can be read to a new database that has the photos."""
+    save(db, "photo_facts", old.rows("photo_facts"))
+    db.execute("DELETE FROM photo_facts WHERE id NOT IN (SELECT id FROM photos)")
 
 
 def save_shots(db: sqlite3.Connection, old: Salvage) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import io
 import os
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,10 @@ from setnet.library.pictures.sheet import (
     write_sheet,
 )
 from setnet.library.pictures.small_pictures import thumbnail
-from setnet.library.pictures.thumbnails import pixels_of
+from setnet.library.pictures.thumbnails import opened_picture
 from setnet.library.search.answer import Answer
 from setnet.library.store.records import PhotoHit
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -70,9 +70,7 @@ def _picture(answer: Answer, title: str) -> Image:
         sheet.paste(picture, (left, y + _CELL * 3 // 4 - picture.height), rounded(picture.size, 8))
         below = y + _CELL * 3 // 4 + 6
         draw.text((x, below), f"{number + 1}.  {_verdict(hit, answer)}", font=font(19), fill=INK)
-        draw.text(
-            (x, below + 25), fitted(os.path.basename(hit.photo.shown), _CELL, 16), font=font(16), fill=FAINT
-        )
+        draw.text((x, below + 25), fitted(_place(hit), _CELL, 16), font=font(16), fill=FAINT)
     return sheet
 
 
@@ -81,15 +79,15 @@ def _marked(hit: PhotoHit, size: tuple[int, int]) -> Image:
     from PIL import Image
 
     try:
-        pixels = pixels_of(hit.photo)
+        opened = opened_picture(hit.photo)
     except PhotoError:
         return gone_card(size)
+    ratio = min(size[0] / opened.width, size[1] / opened.height, 1.0)  # a small photo keeps its size
+    shown = max(1, round(opened.width * ratio)), max(1, round(opened.height * ratio))
     # Drawn at twice the size and made smaller: smooth lines without a drawing library.
-    small = thumbnail(pixels, 2 * max(size))
-    ratio = min(2 * size[0] / small.width, 2 * size[1] / small.height, 1.0)
-    small = small.resize((max(1, round(small.width * ratio)), max(1, round(small.height * ratio))))
-    draw_marks(small, _marks(hit), small.width / pixels.shape[1])
-    return small.resize((max(1, small.width // 2), max(1, small.height // 2)), Image.Resampling.LANCZOS)
+    drawn = thumbnail(opened.pixels, 2 * max(shown)).resize((2 * shown[0], 2 * shown[1]))
+    draw_marks(drawn, _marks(hit), drawn.width / opened.width)
+    return drawn.resize(shown, Image.Resampling.LANCZOS)
 
 
 def _marks(hit: PhotoHit) -> list[Mark]:
@@ -104,10 +102,18 @@ def _marks(hit: PhotoHit) -> list[Mark]:
     ]
 
 
+def _place(hit: PhotoHit) -> str:
+    """Return the name of a photo after that of its folder."""
+    folder, name = os.path.split(hit.photo.shown)
+    return os.path.join(os.path.basename(folder), name)
+
+
 def _verdict(hit: PhotoHit, answer: Answer) -> str:
     sure, maybe = len(hit.sure_people), len(hit.people) - len(hit.sure_people)
     found = f"{sure} and maybe {maybe}" if sure and maybe else f"maybe {maybe}" if maybe else str(sure)
-    return f"{found} of {len(answer.people)} · score {hit.score:.2f}"
+    alike = len(hit.copies) + len(hit.others)
+    more = f" · and {alike} alike" if alike else ""
+    return f"{found} of {len(answer.people)} · score {hit.score:.2f}{more}"
 
 
 def _title(answer: Answer) -> str:
@@ -117,7 +123,9 @@ def _title(answer: Answer) -> str:
 
 def _summary(answer: Answer) -> str:
     milliseconds = answer.seconds["search"] * 1000
-    found = f"the best {len(answer.hits)} of {answer.searched:,} photos, found in {milliseconds:.1f} ms"
+    found = (
+        f"the best {len(answer.hits)} of {counted(answer.searched, 'photo')}, found in {milliseconds:.1f} ms"
+    )
     return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
@@ -133,7 +141,9 @@ def _page(answer: Answer, title: str) -> str:
 
 def _card(number: int, hit: PhotoHit, answer: Answer) -> str:
     boxes = "".join(_box(mark, hit) for mark in _marks(hit))
-    return card(hit.path, f"{number}. {_verdict(hit, answer)}", boxes, partial(pixels_of, hit.photo))
+    return card(
+        hit.path, f"{number}. {_verdict(hit, answer)}", boxes, lambda: opened_picture(hit.photo).pixels
+    )
 
 
 def _box(mark: Mark, hit: PhotoHit) -> str:

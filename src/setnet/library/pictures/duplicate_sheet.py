@@ -12,6 +12,7 @@ from setnet.library.pictures.drawing import INK, font
 from setnet.library.pictures.sheet import FAINT, PAPER, card, fitted, gone_card, page, rounded, write_sheet
 from setnet.library.pictures.small_pictures import thumbnail
 from setnet.library.store.paths import shown
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,7 +27,7 @@ def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write groups of copies as a sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
     drawn = groups[:_MOST_GROUPS]
     copies = sum(len(group.photos) - 1 for group in groups)
-    summary = f"{len(groups):,} groups, {copies:,} photos besides the largest of each"
+    summary = f"{counted(len(groups), 'group')}, {counted(copies, 'photo')} besides the largest of each"
     if len(drawn) < len(groups):
         summary += f"; the first {len(drawn)} groups are shown"
     write_sheet(path, lambda: page(_TITLE, summary, _cards(drawn)), lambda: _picture(drawn, summary))

@@ -13,6 +13,7 @@ from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.grouping.groups.group import Group
 from setnet.library.pictures.drawing import GREY, INK, font
 from setnet.library.store.paths import shown
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -60,7 +61,8 @@ def _pictures(library: Library, group: Group) -> list[bytes]:
 
 def _caption(group: Group) -> tuple[str, str]:
     title = f"{group.id}  {group.name}" if group.name else group.id
-    return title, f"{group.faces:,} faces, {group.photos:,} photos{', hidden' if group.hidden else ''}"
+    hidden = ", hidden" if group.hidden else ""
+    return title, f"{counted(group.faces, 'face')}, {counted(group.photos, 'photo')}{hidden}"
 
 
 def _picture(rows: Sequence[tuple[Group, list[bytes]]]) -> Image:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from setnet.errors import StorageError
 from setnet.library.pictures.drawing import Mark, draw_marks
@@ -16,7 +15,7 @@ from setnet.library.store.location import default_library
 from setnet.library.store.paths import shown
 
 if TYPE_CHECKING:
-    from setnet.faces import Face, FaceSettings
+    from setnet.faces import Face, FaceSettings, Photo
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +23,7 @@ class SeenPhoto:
     """A photo's faces from left to right, and the identity of each."""
 
     path: str
-    pixels: NDArray[np.uint8]
+    photo: Photo
     faces: tuple[Face, ...]
     names: tuple[Identity, ...]
 
@@ -32,8 +31,9 @@ class SeenPhoto:
         """Return the photo and its faces as values that JSON can hold."""
         return {
             "photo": str(Path(self.path).absolute()),
-            "width": self.pixels.shape[1],
-            "height": self.pixels.shape[0],
+            "width": self.photo.width,
+            "height": self.photo.height,
+            "note": self.photo.note,
             "faces": [
                 {
                     "number": number,
@@ -54,7 +54,7 @@ def seen_in(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
     opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
     faces = tuple(faces_of(opened, settings))
     names = tuple(people.identify(face.descriptor, asdict(face.quality)) for face in faces)
-    return SeenPhoto(photo, opened.pixels, faces, names)
+    return SeenPhoto(photo, opened, faces, names)
 
 
 def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSettings, NamedPeople]:
@@ -75,7 +75,7 @@ def draw_faces(seen: SeenPhoto, path: Path) -> None:
     """Write the photo with its faces numbered, and named where they are known."""
     from PIL import Image
 
-    image = Image.fromarray(seen.pixels)
+    image = Image.fromarray(seen.photo.pixels)
     image.thumbnail((2400, 2400))
     labels = [
         f"{number}  {identity.label} {identity.similarity:.2f}" if identity.name else str(number)
@@ -85,7 +85,7 @@ def draw_faces(seen: SeenPhoto, path: Path) -> None:
         Mark(face.box, label, identity.sure or not identity.name)
         for face, label, identity in zip(seen.faces, labels, seen.names, strict=True)
     ]
-    draw_marks(image, marks, image.width / seen.pixels.shape[1])
+    draw_marks(image, marks, image.width / seen.photo.width)
     try:
         image.save(path)
     except (OSError, ValueError) as error:

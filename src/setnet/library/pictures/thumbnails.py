@@ -7,15 +7,16 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from setnet.errors import InvalidInputError
 from setnet.library.maintenance.permissions import make_folder, write_private
 from setnet.library.pictures.small_pictures import face_picture, jpeg, thumbnail
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto
+
+if TYPE_CHECKING:
+    from setnet.faces import Photo
 
 _SIDES = range(16, 4097)
 
@@ -25,24 +26,26 @@ DrawFace = Callable[[LibraryPhoto, int, int], bytes]
 
 def drawn(photo: LibraryPhoto, side: int) -> bytes:
     """Return a photo's JPEG that fits a square of `side` pixels."""
-    return jpeg(thumbnail(pixels_of(photo), side))
+    return jpeg(thumbnail(opened_picture(photo).pixels, side))
 
 
 def drawn_face(photo: LibraryPhoto, face: int, side: int) -> bytes:
     """Return a square JPEG of a face of a photo."""
-    return face_picture(pixels_of(photo, face), photo.faces[face].box, side)
+    opened = opened_picture(photo, face)
+    return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box), side)
 
 
-def pixels_of(photo: LibraryPhoto, face: int | None = None) -> NDArray[np.uint8]:
-    """Return the upright pixels of a photo; of a shot its best picture, or the best one of a face in it."""
+def opened_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
+    """Return a photo, opened; of a shot its best picture, or the best one of a face in it."""
+    from setnet.faces import Photo, open_photo
+
     if photo.start is None:
-        from setnet.faces import open_photo
-
-        return open_photo(photo.path).pixels
+        return open_photo(photo.path)
     from setnet.video import frames_at
 
     at = photo.best if face is None else photo.faces[face].at
-    return frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])[0]
+    (pixels,) = frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])
+    return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
 
 
 def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:

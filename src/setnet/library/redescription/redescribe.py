@@ -32,7 +32,7 @@ from setnet.system import usable_cores
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.files import LibraryFiles
-    from setnet.library.indexing.run import Progress
+    from setnet.library.indexing.run import AgreeToPrune, Progress
     from setnet.library.store.records import LibraryPhoto
     from setnet.workers import Limits
 
@@ -46,7 +46,7 @@ def redescribe(
     descriptor: str | None = None,
     *,
     workers: int | None = None,
-    prune: bool = False,
+    prune: bool | AgreeToPrune = False,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] | None = None,
     limits: Limits | None = None,
@@ -89,7 +89,8 @@ class RedescribeRun:
     workers, progress, should_stop, limits
         As for an index run.
     prune
-        Whether photos whose files are gone are removed; otherwise they are an error.
+        Whether photos whose files are gone are removed; otherwise they are an error. A function is asked,
+        with how many these are and how many photos there are.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class RedescribeRun:
         settings: FaceSettings,
         *,
         workers: int,
-        prune: bool,
+        prune: bool | AgreeToPrune,
         progress: Progress | None,
         should_stop: Callable[[], bool] | None = None,
         limits: Limits | None = None,
@@ -151,12 +152,14 @@ class RedescribeRun:
             if any(wanted.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
             for photo in file.ids
         ]
-        if gone and not self._prune:
+        if gone and not (
+            self._prune if isinstance(self._prune, bool) else self._prune(len(gone), len(wanted))
+        ):
             raise InvalidInputError(
                 f"{len(gone):,} of {len(wanted):,} photos are not where they were, so their faces cannot be "
                 f"described anew (the first is {shown(gone[0][1])}). If a disk is not mounted, mount it; if "
                 "they were moved, `setnet index` finds them again; if they are gone for good, --prune "
-                "removes them from the library"
+                "removes them from the library (with --yes if they are more than a tenth)"
             )
         return [photo for photo, _ in gone]
 

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from setnet.wording import counted
+
 
 @dataclass(frozen=True, slots=True)
 class RedescribeReport:
@@ -57,7 +59,8 @@ class RedescribeReport:
         """The run in one sentence."""
         if self.is_done:
             return f"the library is described by {self.descriptor} already"
-        parts = [f"{self.described:,} photos with {self.faces:,} faces described by {self.descriptor}"]
+        photos, faces = counted(self.described, "photo"), counted(self.faces, "face")
+        parts = [f"{photos} with {faces} described by {self.descriptor}"]
         if self.kept:
             parts.append(f"{self.kept:,} before")
         if self.removed:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from setnet.library.search.collapsing import collapsed
 from setnet.library.search.query_person import QueryPerson
 from setnet.library.store.records import PathText, PhotoHit
 
@@ -55,6 +56,10 @@ class Answer:
     faces: int = 0
     thresholds: tuple[PersonThresholds, ...] = ()
     unsure: tuple[str, ...] = ()
+
+    def collapsed(self) -> Answer:
+        """Return the answer with copies and bursts as one hit each; its totals still count photos."""
+        return replace(self, hits=tuple(collapsed(self.hits)))
 
     def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
         """Return the answer as values that JSON can hold; `path_text` writes the paths of photos."""

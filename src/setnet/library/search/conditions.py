@@ -23,8 +23,8 @@ class Conditions:
     Attributes
     ----------
     after, before
-        Taken at `after` or later, and earlier than `before`, by the camera's clock; photos without a
-        known time meet neither.
+        Taken at `after` or later, and earlier than `before`, by the camera's clock, or by the file's name or
+        time where EXIF has none; photos without a known time meet neither.
     folder
         In this folder or below it.
     faces
@@ -90,7 +90,7 @@ class Conditions:
     def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo of the library can meet the conditions; empty if one may."""
         if (self.after or self.before) and not catalog.counts().timed:
-            return ["no photo in this library has a known time (EXIF): --after and --before find nothing"]
+            return ["no photo in this library has a known time: --after and --before find nothing"]
         return []
 
 

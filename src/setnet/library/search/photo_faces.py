@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.pictures.small_pictures import face_picture
-from setnet.library.pictures.thumbnails import pixels_of
+from setnet.library.pictures.thumbnails import opened_picture
 from setnet.library.search.query_person import split_number
 from setnet.library.store.paths import absolute, shown
 from setnet.library.store.photo_catalog import PhotoCatalog
@@ -36,6 +36,7 @@ def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
     if not 0 <= face < len(photo.faces):
         return None
     try:
-        return face_picture(pixels_of(photo, face), photo.faces[face].box)
+        opened = opened_picture(photo, face)
+        return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box))
     except PhotoError:  # gone, or on a disk that is away; what was said holds all the same
         return None

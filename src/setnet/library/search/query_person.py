@@ -141,7 +141,7 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
     from setnet.faces import faces_of, open_photo
 
     photo = open_photo(path)
-    faces = sorted(faces_of(photo.pixels, settings), key=lambda f: f.box.x0 + f.box.x1)
+    faces = sorted(faces_of(photo, settings), key=lambda f: f.box.x0 + f.box.x1)
     if not faces:
         raise PhotoError(
             f"no face found in {shown(path)}: use a photo where the face is larger, sharper or more frontal "
@@ -159,7 +159,7 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
             f"{shown(path)} has {len(faces)} faces: took the largest, number {position} from the left "
             f"(choose another with {shown(path.name)}#N)"
         )
-    picture, content = face_picture(photo.pixels, face.box), content_hash(path.read_bytes())
+    picture, content = face_picture(photo.pixels, photo.in_pixels(face.box)), content_hash(path.read_bytes())
     example = Example(face.descriptor, shown(absolute(path)), face.box, picture, content=content)
     return example, notes
 

@@ -22,6 +22,7 @@ from setnet.library.search.query_matching import QueryMatching
 from setnet.library.search.query_person import QueryPerson, with_unique_names
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
+from setnet.wording import counted
 
 _GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
 _AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
@@ -188,7 +189,7 @@ class Ranking:
                 name = self.people[number].name
                 is_guessed = follow[number] or (len(self._items) and self.query.mode == "set")
                 rest = "; the following are guesses" if is_guessed else ""
-                yield name, f"no sure match of {name} among {self.faces:,} faces{rest}"
+                yield name, f"no sure match of {name} among {counted(self.faces, 'face')}{rest}"
 
     def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
         """Pair people with the faces that photos have now; the scores stay as they were ranked."""

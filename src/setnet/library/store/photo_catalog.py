@@ -28,7 +28,8 @@ _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 class KnownFile:
     """A file as it was last indexed: from this a run decides whether to open it again.
 
-    `ids` are those of its photos: one, or the shots of a video, which are `ready` when all of them are.
+    `ids` are those of its photos: one, or the shots of a video, which are `ready` when all of them are. One
+    that is not `is_dated` was stored when only EXIF told when a photo was taken.
     """
 
     ids: tuple[int, ...]
@@ -37,6 +38,7 @@ class KnownFile:
     hash: bytes | None
     state: str
     is_video: bool = False
+    is_dated: bool = True
 
 
 def taken_number(taken: datetime | None) -> float | None:
@@ -71,8 +73,9 @@ class PhotoCatalog:
                 ).fetchall():
                     faces[photo].append(StoredFace(*face))
                 for row in db.execute(
-                    "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video "
-                    f"FROM photos LEFT JOIN shots USING (id) WHERE photos.id IN ({marks}) "
+                    "SELECT photos.id, path, size, hash, taken, width, height, start, stop, best, video, "
+                    "taken_from, note, external FROM photos LEFT JOIN shots USING (id) "
+                    f"LEFT JOIN photo_facts USING (id) WHERE photos.id IN ({marks}) "
                     "AND state = 'ready'",
                     chunk,
                 ).fetchall():
@@ -157,16 +160,19 @@ class PhotoCatalog:
         """Return every file the library has looked at, by path, in one read of the table."""
         found: dict[bytes, KnownFile] = {}
         with self._database.reading() as db:
-            for path, start, photo, size, mtime_ns, content, state in db.execute(
-                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state "
-                "FROM photos LEFT JOIN shots USING (id)"
+            for path, start, photo, size, mtime_ns, content, state, is_dated in db.execute(
+                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state, "
+                "coalesce(taken, taken_from) IS NOT NULL OR state <> 'ready' "
+                "FROM photos LEFT JOIN shots USING (id) LEFT JOIN photo_facts USING (id)"
             ):
                 file, ids = file_of(path, start), (photo,)
                 if start is not None and (known := found.get(file)) is not None:
                     ids = (*known.ids, photo)
                     if known.state != "ready":
                         state, mtime_ns = known.state, known.mtime_ns
-                found[file] = KnownFile(ids, size, mtime_ns, content, state, start is not None)
+                found[file] = KnownFile(
+                    ids, size, mtime_ns, content, state, start is not None, bool(is_dated)
+                )
         return found
 
     def unfinished(self) -> list[tuple[int, bytes, str]]:
@@ -239,11 +245,10 @@ _START = 7  # the column of a shot's start
 
 
 def _photo(row: Sequence[Any], faces: tuple[StoredFace, ...]) -> LibraryPhoto:
-    photo_id, path, size, content, taken, width, height, start, stop, best, video = row
+    photo_id, path, size, content, taken, width, height, start, stop, best, video, *facts = row
     path, taken = file_of(path, start), taken_time(taken)
-    return LibraryPhoto(
-        str(photo_id), path, size, content, taken, width, height, faces, start, stop, best, video or b""
-    )
+    shot = (start, stop, best, video or b"")
+    return LibraryPhoto(str(photo_id), path, size, content, taken, width, height, faces, *shot, *facts)
 
 
 def _with_times(db: sqlite3.Connection, photo: int, faces: Sequence[StoredFace]) -> list[StoredFace]:

@@ -24,6 +24,7 @@ from setnet.library.store.paths import folder_text, shown
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
 from setnet.library.store.shot_paths import file_of, is_shot_path, shot_path
 from setnet.library.store.tables.group_tables import face_number, members_in, refresh, rejoin
+from setnet.library.store.taken_dates import dated
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
 
@@ -118,10 +119,16 @@ class PhotoWriter:
                 best=photo.best or photo.start,
                 video=photo.stored_video,
             )
+        taken, taken_from = taken_number(photo.taken), None
+        if photo.taken_from != "exif":
+            taken, taken_from = dated(result.file, None, result.mtime_ns)
+            taken = taken if taken is None else taken + (photo.start or 0)
         return replace(
             result,
             is_known=False,
-            taken=taken_number(photo.taken),
+            taken=taken,
+            taken_from=taken_from,
+            note=photo.note,
             width=photo.width,
             height=photo.height,
             faces=photo.faces,
@@ -223,6 +230,12 @@ def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
         "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, score, landmarks, quality) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [(photo_id, *face[:8]) for face in result.faces],
+    )
+    db.execute(
+        "INSERT INTO photo_facts (id, taken_from, note) SELECT ?1, ?2, ?3 "
+        "WHERE coalesce(?2, ?3) IS NOT NULL OR EXISTS (SELECT 1 FROM photo_facts WHERE id = ?1) "
+        "ON CONFLICT (id) DO UPDATE SET taken_from = excluded.taken_from, note = excluded.note",
+        (photo_id, result.taken_from, result.note),
     )
     _mark_shot(db, photo_id, result)
     return int(photo_id)

@@ -129,6 +129,10 @@ class LibraryPhoto(NamedTuple):
         Of a shot, in seconds of the video: its limits, and when its people are best seen.
     stored_video
         Of a shot, the hash of the video's content; `stored_hash` is then the shot's own.
+    note
+        What could not be read of the file, if so.
+    external_id
+        The id by which another program knows the photo.
     """
 
     id: str
@@ -143,6 +147,14 @@ class LibraryPhoto(NamedTuple):
     stop: float | None = None
     best: float | None = None
     stored_video: bytes = b""
+    stored_taken_from: str | None = None
+    note: str | None = None
+    external_id: str | None = None
+
+    @property
+    def taken_from(self) -> str | None:
+        """Where the time is from: `exif` (the camera), `name` (the file's name) or `file` (its own time)."""
+        return None if self.taken is None else self.stored_taken_from or "exif"
 
     @property
     def kind(self) -> str:
@@ -188,6 +200,9 @@ class LibraryPhoto(NamedTuple):
             "kind": self.kind,
             "from": self.start,
             "to": self.stop,
+            "taken_from": self.taken_from,
+            "note": self.note,
+            "external_id": self.external_id,
         }
 
 
@@ -234,11 +249,16 @@ class PersonMatch(NamedTuple):
 
 
 class PhotoHit(NamedTuple):
-    """A photo that was found; `matches` has the people who are in it, in the order of the query."""
+    """A photo that was found; `matches` has the people who are in it, in the order of the query.
+
+    In a collapsed answer it also stands for `copies` of the same content, and `others` of the same burst.
+    """
 
     photo: LibraryPhoto
     score: float
     matches: tuple[PersonMatch, ...]
+    copies: tuple[LibraryPhoto, ...] = ()
+    others: tuple[LibraryPhoto, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -266,6 +286,8 @@ class PhotoHit(NamedTuple):
             "faces": len(photo.faces),
             "boxes": [face.corners_at(photo.best) for face in photo.faces],
             **photo.file_facts(),
+            "copies": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.copies],
+            "others": [{"photo": path_text(each.stored_path), "id": each.id} for each in self.others],
         }
 
     def _match(self, match: PersonMatch) -> dict[str, Any]:

@@ -32,7 +32,7 @@ async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state
         raise InvalidInputError("the page indexes folders of this machine; addresses: `setnet index ADDRESS`")
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.catalog))
-    state.index_job.start(query.folders, prune=query.prune, retry=query.retry)
+    state.index_job.start(query.folders, prune=query.prune, prune_many=query.prune_many, retry=query.retry)
     return JSONResponse(state.index_job.state.to_dict(), 202)
 
 

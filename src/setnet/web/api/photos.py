@@ -11,11 +11,13 @@ from urllib.parse import quote
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 
-from setnet.client import PhotoAnswer, PhotosAnswer, ShotsAnswer
+from setnet.client import FeedAnswer, PhotoAnswer, PhotosAnswer, ShotsAnswer
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, shown
 from setnet.video import sprite_times
 from setnet.web.api.bodies.jpeg import Jpeg
+from setnet.web.api.bodies.json_body import json_body, json_schema
+from setnet.web.api.bodies.requests import ExternalIdQuery
 from setnet.web.api.dependencies import State
 from setnet.web.api.query_faces import descriptors_of
 from setnet.web.server.problems import Problem, not_found
@@ -44,8 +46,15 @@ async def list_photos(
         str | None,
         Query(pattern=r"^[0-9a-f]{32}$", description="Only copies of this file: BLAKE2b of 16 bytes in hex"),
     ] = None,
+    external_id: Annotated[
+        str | None, Query(max_length=200, description="Only the photo that another program calls so")
+    ] = None,
 ) -> Response:
-    """List the photos of the library, latest indexed first, or look some up by path or content."""
+    """List the photos of the library, latest indexed first, or look some up by path, content or other id."""
+    if external_id is not None:
+        one = await state.read(lambda library: library.photo_with_external_id(external_id))
+        fits = one is not None and content in (None, one.content) and path in (None, shown(one.path))
+        return JSONResponse({"photos": [one.to_dict(shown)] if one and fits else [], "cursor": None})
     if path is not None or content is not None:
         known = await state.read(lambda library: _known(library, path, content))
         return JSONResponse({"photos": [photo.to_dict(shown) for photo in known], "cursor": None})
@@ -64,6 +73,37 @@ async def list_photos(
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
     """Return a photo with its faces and the saved people they look like."""
     return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
+
+
+@routes.put(
+    "/photos/{photo_id}/external-id",
+    response_model=PhotoAnswer,
+    openapi_extra=json_schema(ExternalIdQuery),
+)
+async def set_external_id(
+    photo_id: PhotoId, query: Annotated[ExternalIdQuery, json_body(ExternalIdQuery)], state: State
+) -> Response:
+    """Give a photo the id by which your program knows it, or take it away with null."""
+    await state.read(lambda library: _photo(library, photo_id))
+    photo = await state.write(lambda library: library.set_external_id(photo_id, query.external_id))
+    return JSONResponse(photo.to_dict(shown))
+
+
+@routes.get("/feed", response_model=FeedAnswer)
+async def read_feed(
+    state: State,
+    since: Annotated[
+        str | None, Query(max_length=80, description="The `cursor` of the call before; none: everything")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Return which photos and people were added, changed or removed since, in order.
+
+    Each comes once, with its last change: read it again, or drop it if it was removed. Call again with
+    `cursor`, at once where there is `more`. A cursor from before a repair is refused with 422: start again.
+    """
+    found = await state.read(lambda library: library.changes(since, limit))
+    return JSONResponse(found.to_dict())
 
 
 def _known(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:

@@ -96,6 +96,8 @@ def _page(
 ) -> bytes:
     end = offset + query.k
     answer = ranking.page(offset, query.k)
+    if query.collapse:
+        answer = answer.collapsed()
     cursor = None
     if ranking.has_more(end):
         cursor = state.cursors.at(Place(end, ranking.commit), digest)

@@ -79,7 +79,7 @@ def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
     found = faces_of(photo, settings)[:_MOST_FACES]
     arrays = faces_to_arrays(found, load_descriptor(settings.descriptor).dim)
     for number, face in enumerate(found):
-        arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, face.box))
+        arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, photo.in_pixels(face.box)))
     if task.fields["preview"]:
         arrays["preview"] = as_bytes(jpeg(thumbnail(photo.pixels, _PREVIEW_SIDE)))
     return Message("done", {"width": photo.width, "height": photo.height}, arrays)
@@ -97,5 +97,5 @@ def _face_picture(photo: Photo, task: Message) -> Message:
     from setnet.library import face_picture
 
     side = {} if task.fields["side"] is None else {"side": task.fields["side"]}
-    picture = face_picture(photo.pixels, Box(*task.fields["box"]), **side)
+    picture = face_picture(photo.pixels, photo.in_pixels(Box(*task.fields["box"])), **side)
     return Message("done", arrays={"picture": as_bytes(picture)})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import GroupingReport, IndexProgress, IndexReport, shown
+from setnet.library import AgreeToPrune, GroupingReport, IndexProgress, IndexReport, is_few, shown
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
@@ -62,9 +62,15 @@ class IndexJob:
         """Whether a run is under way; as in `state`, so that the next may start once it is done."""
         return self.state.state in ("running", "stopping")
 
-    def start(self, folders: Sequence[str], *, prune: bool = False, retry: bool = False) -> JobState:
-        """Begin a run; a second one beside it is refused."""
-        return self._start(folders, lambda: self._run(list(folders), prune, retry))
+    def start(
+        self, folders: Sequence[str], *, prune: bool = False, prune_many: bool = False, retry: bool = False
+    ) -> JobState:
+        """Begin a run; a second one beside it is refused.
+
+        With `prune` photos whose files are gone are removed, more than a tenth only with `prune_many`.
+        """
+        agreed = prune if prune_many or not prune else is_few
+        return self._start(folders, lambda: self._run(list(folders), agreed, retry))
 
     def start_grouping(self, *, anew: bool = False) -> JobState:
         """Begin to group faces; refused while a run is under way."""
@@ -98,7 +104,7 @@ class IndexJob:
                 _LOG.warning("the index run did not end in time; the next one repairs what it left")
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, folders: list[str], prune: bool, retry: bool) -> None:
+    def _run(self, folders: list[str], prune: bool | AgreeToPrune, retry: bool) -> None:
         with self._failures(), self._library.reading() as library:
             report = library.index(
                 folders or None,

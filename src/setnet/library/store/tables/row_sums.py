@@ -38,6 +38,7 @@ COLUMNS = FIRST_COLUMNS | {
     "group_members": "id grp",
     "shots": "id start stop best video",
     "shot_faces": "id at seen track",
+    "photo_facts": "id taken_from note external",
 }
 # What names a row, by itself of no type: SQLite then looks it up in the key of `row_sums`.
 KEYS = dict.fromkeys(COLUMNS, "+{0}.id") | {

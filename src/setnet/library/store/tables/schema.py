@@ -8,6 +8,7 @@ from contextlib import closing
 from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
 from setnet.library.store.tables import (
+    fact_tables,
     group_tables,
     people_tables,
     photo_counts,
@@ -72,9 +73,15 @@ MIGRATIONS: tuple[str, ...] = (
     people_tables.MIGRATION,
     group_tables.MIGRATION,
     shot_tables.MIGRATION,
+    fact_tables.MIGRATION,
 )
 # What older databases that cannot be written show in the place of tables they do not have, by version.
-_STAND_INS = {5: people_tables.STAND_INS, 6: group_tables.STAND_INS, 7: shot_tables.STAND_INS}
+_STAND_INS = {
+    5: people_tables.STAND_INS,
+    6: group_tables.STAND_INS,
+    7: shot_tables.STAND_INS,
+    8: fact_tables.STAND_INS,
+}
 
 
 def migrate(db: sqlite3.Connection, *, can_write: bool = True) -> bool:

@@ -79,6 +79,10 @@ class SearchQuery(Strict):
     totals: Annotated[
         bool, Field(description="Also count the photos with all of the people, all but one and so on")
     ] = False
+    collapse: Annotated[
+        bool,
+        Field(description="Make one hit of copies and bursts on a page: see `copies` and `others` of hits"),
+    ] = False
     after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
     before: Annotated[Date | None, Field(description="Taken before")] = None
     folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
@@ -92,6 +96,15 @@ class SearchQuery(Strict):
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
 
 
+class ExternalIdQuery(Strict):
+    """The id by which another program knows a photo."""
+
+    external_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=200, description="Null or none: the photo has none any more"),
+    ] = None
+
+
 class IndexQuery(Strict):
     """What an index run shall look at."""
 
@@ -99,7 +112,10 @@ class IndexQuery(Strict):
         list[Annotated[str, StringConstraints(min_length=1, max_length=4096)]],
         Field(max_length=100, description="Folders on the server; none: those indexed before"),
     ] = []
-    prune: Annotated[bool, Field(description="Remove photos whose files are gone")] = False
+    prune: Annotated[
+        bool, Field(description="Remove photos whose files are gone, if these are a tenth of all at most")
+    ] = False
+    prune_many: Annotated[bool, Field(description="With `prune`: remove them however many they are")] = False
     retry: Annotated[bool, Field(description="Look again at files that failed before")] = False
 
 
