@@ -120,6 +120,16 @@ def one_thread() -> None:
 
 
 @pytest.fixture
+def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores from a grid of four, not of 54: how the best is chosen has tests of its own."""
+    from setnet.evaluate.methods import ranking_calibration
+
+    monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
+    monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))
+    monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())
+
+
+@pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each call of the engine was asked for, in the order of calls."""
     from setnet.index import SetIndex
