@@ -5,6 +5,7 @@ The same examples in every run, and no clock that could fail a slow machine.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -127,6 +128,22 @@ def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
     monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))
     monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A run of `setnet demo`, in the folder `demo` of a place."""
+
+    place: Path
+    done: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def demo(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo as a user runs it; in the group "demo" that is done once."""
+    place = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "setnet", "demo", "--folder", str(place / "demo"), "--json"]
+    return Demo(place, subprocess.run(command, capture_output=True, text=True))
 
 
 @pytest.fixture
