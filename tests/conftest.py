@@ -146,6 +146,21 @@ def demo(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     return Demo(place, subprocess.run(command, capture_output=True, text=True))
 
 
+@pytest.fixture(scope="session")
+def lfw_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A descriptor file of a sample of both halves of LFW; in the group "lfw" it is made once."""
+    from lfw_sample import lfw_sample
+    from setnet.faces import FaceSettings
+    from setnet.library import describe_photos
+
+    place = tmp_path_factory.mktemp("lfw")
+    for photo in [*lfw_sample(test=False), *lfw_sample(test=True)]:
+        (place / photo.parent.name).mkdir(exist_ok=True)
+        (place / photo.parent.name / photo.name).symlink_to(photo)
+    describe_photos([place], place / "lfw.npz", FaceSettings(), workers=0)
+    return place / "lfw.npz"
+
+
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each call of the engine was asked for, in the order of calls."""
