@@ -5,6 +5,7 @@ The same examples in every run, and no clock that could fail a slow machine.
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -117,6 +118,47 @@ def one_thread() -> None:
     import torch
 
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores from a grid of four, not of 54: how the best is chosen has tests of its own."""
+    from setnet.evaluate.methods import ranking_calibration
+
+    monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
+    monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))
+    monkeypatch.setattr(ranking_calibration, "REFINEMENTS", ())
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A run of `setnet demo`, in the folder `demo` of a place."""
+
+    place: Path
+    done: subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="session")
+def demo(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The demo as a user runs it; in the group "demo" that is done once."""
+    place = tmp_path_factory.mktemp("demo")
+    command = [sys.executable, "-m", "setnet", "demo", "--folder", str(place / "demo"), "--json"]
+    return Demo(place, subprocess.run(command, capture_output=True, text=True))
+
+
+@pytest.fixture(scope="session")
+def lfw_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A descriptor file of a sample of both halves of LFW; in the group "lfw" it is made once."""
+    from lfw_sample import lfw_sample
+    from setnet.faces import FaceSettings
+    from setnet.library import describe_photos
+
+    place = tmp_path_factory.mktemp("lfw")
+    for photo in [*lfw_sample(test=False), *lfw_sample(test=True)]:
+        (place / photo.parent.name).mkdir(exist_ok=True)
+        (place / photo.parent.name / photo.name).symlink_to(photo)
+    describe_photos([place], place / "lfw.npz", FaceSettings(), workers=0)
+    return place / "lfw.npz"
 
 
 @pytest.fixture

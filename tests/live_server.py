@@ -1,11 +1,13 @@
-"""A real `setnet serve` in a process of its own."""
+"""A real `setnet serve` in a process of its own, and the server alone in a thread of this one."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +66,28 @@ def server_on(library: Path, sets: Path, *options: str, **environment: str) -> I
             process.kill()
         process.wait()
         process.stderr.close()
+
+
+@contextmanager
+def server_here(library: Path, sets: Path) -> Iterator[str]:
+    """Serve a library from a thread until the block ends, for tests of the page: no process is started."""
+    import uvicorn
+
+    from setnet.web import create_app
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        app = create_app(library, sets)
+        server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="warning"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+            _wait_until_up(url)
+            yield url
+        finally:
+            app.state.server.stopping.set()  # ends server-sent events
+            server.should_exit = True
+            thread.join()
 
 
 def _wait_until_up(url: str) -> None:

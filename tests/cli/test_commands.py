@@ -20,6 +20,7 @@ import pytest
 from PIL import Image
 
 pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
+pytestmark = pytest.mark.xdist_group("commands")
 
 
 def setnet(

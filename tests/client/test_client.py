@@ -14,6 +14,8 @@ import pytest
 from live_server import server_on
 from setnet.client import Client, ServerError
 
+pytestmark = pytest.mark.xdist_group("client")
+
 
 @pytest.fixture(scope="module")
 def client(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:

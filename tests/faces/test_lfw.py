@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from lfw_sample import LFW, needs_lfw
 from setnet.errors import ModelError
 from setnet.faces import Face, FaceSettings, describe_faces, faces_of, model_entry, model_paths, open_photo
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
-pytestmark = pytest.mark.skipif(
-    not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
-)
+pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw")]
 
 
 def central(path: Path) -> Face | None:

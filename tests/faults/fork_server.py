@@ -15,6 +15,8 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +56,17 @@ def trial(request: dict[str, Any]) -> dict[str, Any]:
     if request["go_on"] and ended != "foreign":
         again, text = outcome_of(root, request["scenario"])
         ended = f"{ended}, again {again}"
-    return {"calls": calls, "ended": ended, "text": text, "acknowledged": acknowledgement.given}
+    answer = {"calls": calls, "ended": ended, "text": text, "acknowledged": acknowledgement.given}
+    return answer | {"modules": [*sys.modules]}
+
+
+def import_all(modules: list[str]) -> None:
+    """Import what a child imported, so that the next ones need not."""
+    for name in modules:
+        if name not in sys.modules:
+            with suppress(ImportError):
+                import_module(name)
+            gc.freeze()
 
 
 def run_trial(request: dict[str, Any]) -> dict[str, Any]:
@@ -69,6 +81,7 @@ def run_trial(request: dict[str, Any]) -> dict[str, Any]:
     status = os.waitpid(child, 0)[1]
     if reply:
         answer: dict[str, Any] = json.loads(reply)
+        import_all(answer.pop("modules"))
         return answer
     ended = "killed" if status == signal.SIGKILL else "crashed"
     return {"calls": 0, "ended": ended, "text": str(status), "acknowledged": False}

@@ -18,11 +18,15 @@ LIBRARY = [name for name in SCENARIOS if name.startswith("library")]
 
 
 def inject(bench: Bench, kind: str, step: int) -> int:
-    """Inject a fault at every ``step``-th call, then stop or go on; return the number of faults."""
+    """Inject a fault at every ``step``-th call; return the number of faults.
+
+    After a fault a trial stops or goes on: at every call both are tried, at some calls one of them in turn.
+    """
     injected, failures = 0, []
     first = 1 + zlib.crc32(f"{bench.name} {kind}".encode()) % step  # other calls for other kinds
-    for at in range(first, bench.calls + 1, step):
-        for go_on in (False, True) if kind != "kill" else (False,):
+    for turn, at in enumerate(range(first, bench.calls + 1, step)):
+        ways = (False, True) if step == 1 else ((turn + KINDS[kind]) % 2 == 1,)
+        for go_on in ways if kind != "kill" else (False,):
             with bench.copy():
                 outcome = bench.trials.run(bench.root, bench.name, at=at, kind=KINDS[kind], go_on=go_on)
                 wrong = problem_of(outcome, go_on) or bench.loss(bench.root, bench.possible(outcome))

@@ -54,14 +54,15 @@ class SetNet:
     @classmethod
     def load(cls, name_or_path: str | Path) -> SetNet:
         """Return a shipped head by name (see `heads`), or one from a file."""
-        from setnet.sets.shipped import path_of, shipped_names
+        from setnet.sets.shipped import path_of, shipped_head, shipped_names
 
         path = Path(name_or_path)
         if not isinstance(name_or_path, Path) and path.suffix != ".safetensors":
             if name_or_path not in shipped_names():
                 raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
-            path = path_of(name_or_path)
-        head = Head.load(path)
+            path, head = path_of(name_or_path), shipped_head(name_or_path)
+        else:
+            head = Head.load(path)
         return cls(head, str(head.about.get("fingerprint") or f"{zlib.crc32(path.read_bytes()):08x}"))
 
     def save(self, path: str | Path, *, half: bool = True) -> None:

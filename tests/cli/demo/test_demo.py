@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -81,20 +82,14 @@ def test_the_album_takes_the_place_of_an_older_one_and_of_nothing_else(
         assert {file.name for file in (tmp_path / "album").glob("*.jpg")} == {photo.name for photo in made}
 
 
-def test_the_demo_answers_its_questions(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
-    done = subprocess.run(
-        [sys.executable, "-m", "setnet", "demo", "--folder", str(tmp_path), "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+@pytest.mark.xdist_group("demo")
+def test_the_demo_answers_its_questions(demo: Any) -> None:
+    assert demo.done.returncode == 0, demo.done.stderr
+    report = json.loads(demo.done.stdout)
     assert report["photos"] == 64
     assert report["faces"] > 150
     assert [question["ndcg@10"] > 80 for question in report["questions"]] == [True] * 3
-    assert (tmp_path / "question-1.png").is_file()
-    assert find_duplicates([tmp_path / "album"], workers=0) == [], "one person in two photos makes no copies"
+    assert (demo.place / "demo" / "question-1.png").is_file()
+    assert find_duplicates([demo.place / "demo" / "album"], workers=0) == [], (
+        "one person in two photos makes no copies"
+    )

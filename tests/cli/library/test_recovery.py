@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("recovery")
+
 
 def setnet(library: Path, *words: object) -> subprocess.CompletedProcess[str]:
     """Run a command in this process: its models are loaded once."""

@@ -17,6 +17,8 @@ from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import read_record
 from setnet.learn.data.virtual_people import VirtualPeople
 
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
+
 RNG = np.random.default_rng(0)
 
 

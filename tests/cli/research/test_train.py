@@ -15,7 +15,7 @@ from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.sets import SetNet
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 
 SMALL = [
     "backbone.size=32",
@@ -42,6 +42,7 @@ def changes(names: list[str]) -> list[str]:
     return [word for name in names for word in ("--set", name)]
 
 
+@pytest.mark.xdist_group("onnx-export")
 def test_photos_to_an_exported_network(tmp_path: Path) -> None:
     photos, out = photo_folder(tmp_path / "photos", 10, 3), tmp_path / "run"
     common = ["--out", out, "--preset", "tiny", *changes(SMALL), "--threads", "1"]

@@ -19,7 +19,7 @@ from setnet.evaluate.report.adaptation_tables import adaptation_tables, verdict
 from setnet.evaluate.report.record import Record, Row
 from setnet.learn import load_network, load_settings, load_sface
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 
 SETTINGS = ["sets.identities=8", "sets.steps=2", "sets.sizes=[2, 3]"]
 

@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.splits import read_split
+from lfw_sample import needs_lfw
 from setnet.evaluate.experiments.grouping import OURS, grouping
-from setnet.faces import FaceSettings
-from setnet.library import describe_photos
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
+pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw"), pytest.mark.timeout(900)]
 
 
-@pytest.mark.skipif(
-    not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
-)
-@pytest.mark.timeout(900)
-def test_people_of_lfws_test_half_are_found(tmp_path: Path) -> None:
-    folders = sorted((LFW / "images").iterdir())
-    sizes = {folder: len(list(folder.iterdir())) for folder in folders}
-    split, chosen = read_split(), list[Path]()
-    for half, several, singles in ((split.train, 24, 20), (split.test, 60, 120)):
-        theirs = [folder for folder in folders if folder.name in half]
-        chosen += [folder for folder in theirs if sizes[folder] >= 2][3::7][:several]
-        chosen += [folder for folder in theirs if sizes[folder] == 1][3::11][:singles]
-    for folder in chosen:
-        (tmp_path / "photos" / folder.name).mkdir(parents=True)
-        for photo in sorted(folder.iterdir())[:8]:
-            (tmp_path / "photos" / folder.name / photo.name).symlink_to(photo)
-    describe_photos([tmp_path / "photos"], tmp_path / "lfw.npz", FaceSettings())
-    record = grouping(tmp_path / "lfw.npz")
+def test_people_of_lfws_test_half_are_found(lfw_file: Path) -> None:
+    record = grouping(lfw_file, repeats=1)
     found = {name: float(np.mean(value)) for name, value in record.row(OURS).values.items()}
     assert found["precision 0"] >= 98
     assert found["recall 0"] >= 92

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from pathlib import Path
 
@@ -10,20 +9,23 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import lfw_sample
 from setnet.cli.research.evaluate import app
-from setnet.evaluate import matching, plots_of, read_record, tables_of
+from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.data.splits import read_split
-from setnet.faces import FaceSettings, calibration_of
-from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, describe_photos, trials
+from setnet.faces import calibration_of
+from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, trials
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
-needs_lfw = pytest.mark.skipif(
-    not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
-)
+needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
 
 
 def test_it_measures_ways_bands_absence_and_probabilities(tmp_path: Path) -> None:
-    record = matching(trials=300, repeats=2, faces=20_000, constants=tmp_path / "constants.toml")
+    sizes = ["--trials", "300", "--repeats", "2", "--faces", "20000"]
+    files = ["--json", str(tmp_path / "m.json"), "--constants", str(tmp_path / "constants.toml")]
+    done = CliRunner().invoke(app, ["matching", *sizes, *files])
+    assert done.exit_code == 0, done.output
+    record = read_record(tmp_path / "m.json")
+    assert record.row("all together").facts["millions"] > 0
     facts = {row.name: row.facts for row in record.rows}
     three = facts["3 examples"]
     assert three["recall_sure"] > 95
@@ -45,44 +47,18 @@ def test_it_measures_ways_bands_absence_and_probabilities(tmp_path: Path) -> Non
     assert [path.name for path in plots_of(record, tmp_path)] == ["matching-strangers.png"]
 
 
-def test_the_command_keeps_its_rows(tmp_path: Path) -> None:
-    words = [
-        "matching",
-        "--trials",
-        "100",
-        "--repeats",
-        "1",
-        "--faces",
-        "3000",
-        "--json",
-        str(tmp_path / "m.json"),
-    ]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert read_record(tmp_path / "m.json").row("all together").facts["millions"] > 0
-
-
-@pytest.fixture(scope="module")
-def lfw(tmp_path_factory: pytest.TempPathFactory) -> LabelledFaces:
-    """Forty people of LFW's test half with four photos each, and 240 others with one."""
-    place = tmp_path_factory.mktemp("lfw")
-    test = read_split().test
-    folders = [f for f in sorted((LFW / "images").iterdir()) if f.name in test]
-    sizes = {folder: len(list(folder.iterdir())) for folder in folders}
-    several = [folder for folder in folders if sizes[folder] >= 4][::7][:40]
-    singles = [folder for folder in folders if sizes[folder] == 1][::8][:240]
-    for folder in [*several, *singles]:
-        (place / folder.name).mkdir()
-        for photo in sorted(folder.iterdir())[:4]:
-            (place / folder.name / photo.name).symlink_to(photo)
-    describe_photos([place], place / "faces.npz", FaceSettings())
-    with np.load(place / "faces.npz", allow_pickle=False) as file:
-        owner = np.unique(file["labels"], return_inverse=True)[1]
-        return LabelledFaces(file["descriptors"], owner.astype(np.int64), file["quality"])
+@pytest.fixture
+def lfw(lfw_file: Path) -> LabelledFaces:
+    """Faces of LFW's test half: forty people with four or five, forty with two or three, 160 with one."""
+    with np.load(lfw_file, allow_pickle=False) as file:
+        tested = np.isin(file["labels"], [*read_split().test])
+        owner = np.unique(file["labels"][tested], return_inverse=True)[1]
+        return LabelledFaces(file["descriptors"][tested], owner.astype(np.int64), file["quality"][tested])
 
 
 @needs_lfw
-@pytest.mark.timeout(600)
+@pytest.mark.xdist_group("lfw")
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("examples", "least"), [(1, 85.0), (3, 95.0)])
 def test_on_real_people_sure_matches_are_right_and_most_are_sure(
     lfw: LabelledFaces, examples: int, least: float
@@ -104,7 +80,8 @@ def test_on_real_people_sure_matches_are_right_and_most_are_sure(
 
 
 @needs_lfw
-@pytest.mark.timeout(600)
+@pytest.mark.xdist_group("lfw")
+@pytest.mark.timeout(900)
 def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFaces) -> None:
     model = MatchModel.of(calibration_of("sface", "match"))
     cohort = Cohort.of_faces(lfw.descriptors, model, faces=100_000)

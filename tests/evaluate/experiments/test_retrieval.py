@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from setnet.evaluate.experiments.query_runs import QueryRunner
 from setnet.evaluate.experiments.retrieval import ELEMENTS, run_retrieval
@@ -10,6 +11,8 @@ from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run
 from setnet.evaluate.worlds.worlds import SimulatedWorld
 from setnet.learn.data.virtual_people import VirtualPeople
+
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
 
 def test_retrieval_rows_and_three_examples_help(model: VirtualPeople, methods: Methods) -> None:

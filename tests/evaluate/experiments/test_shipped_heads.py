@@ -14,6 +14,8 @@ from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.experiments import shipped_heads
 from setnet.sets import Head, SetNet, path_of, shipped_names
 
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
+
 
 @pytest.fixture
 def lfw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -13,6 +13,8 @@ from setnet.evaluate.experiments.stress import ELEMENTS, run_stress
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Progress, Run, mean_and_error
 
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
+
 
 def test_stress_goes_on_where_it_stopped(halves: Halves, methods: Methods, tmp_path: Path) -> None:
     def stop_at(name: str, now: Progress) -> None:

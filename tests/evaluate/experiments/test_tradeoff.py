@@ -12,6 +12,8 @@ from setnet.evaluate.report.record import Run
 from setnet.evaluate.worlds.worlds import SimulatedWorld
 from setnet.learn.data.virtual_people import VirtualPeople
 
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
+
 
 def test_tradeoff_measures_every_way_of_searching(model: VirtualPeople, methods: Methods) -> None:
     world = SimulatedWorld(model, seed=1, scale=0.004, difficulty=1.5)

@@ -13,6 +13,8 @@ from setnet.evaluate import retrieval
 from setnet.evaluate.experiments.inputs import Inputs
 from setnet.evaluate.worlds.collected_world import CollectedWorld
 
+pytestmark = pytest.mark.usefixtures("coarse_calibration")
+
 
 @pytest.fixture(scope="module")
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -65,6 +65,7 @@ def test_comparison_methods_have_no_run_time_form() -> None:
         head_of(made, "test", "", {})
 
 
+@pytest.mark.xdist_group("onnx-export")
 def test_the_onnx_backbone_runs_in_the_faces_room_like_the_torch_one(tmp_path: Path) -> None:
     torch.manual_seed(0)
     backbone = make_backbone("mobile", 16, size=32, width=0.25).eval()

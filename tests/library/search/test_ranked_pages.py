@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from invented_photos import face_of, remove, store
 from setnet.library import Conditions, Example, GroupTotal, Library, PhotoQuery, Ranking
 
+pytestmark = pytest.mark.xdist_group("ranked-pages")
 ANN, BEN, CLEO, OTHER = 1, 2, 3, 100
 PEOPLE = [face_of(ANN, 1), face_of(BEN, 1), face_of(CLEO, 1)]
 
@@ -27,10 +29,18 @@ def album(number: int, seed: int = 0) -> dict[str, list[int]]:
     }
 
 
-@pytest.fixture
-def invented(tmp_path: Path) -> Iterator[Library]:
-    with Library.create(tmp_path / "library") as library:
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library of 150 photos; not to be changed."""
+    place = tmp_path_factory.mktemp("stored") / "library"
+    with Library.create(place) as library:
         store(library, album(150))
+    return place
+
+
+@pytest.fixture
+def invented(stored: Path, tmp_path: Path) -> Iterator[Library]:
+    with Library.open(shutil.copytree(stored, tmp_path / "library")) as library:
         yield library
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from live_server import server_here
+
 _BROWSERS = (os.environ.get("SETNET_BROWSER"), shutil.which("chromium"), shutil.which("google-chrome"))
 BROWSER = next((path for path in _BROWSERS if path), None)
 _OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
@@ -213,11 +215,10 @@ def people(
     doubtful: Callable[[Path], Path],
     new_page: Callable[..., Page],
     tmp_path: Path,
-    start_server: Callable[..., Any],
 ) -> Iterator[Page]:
     """A window on a library of its own, in which not everything is sure and nobody is named."""
-    with start_server(doubtful(tmp_path / "library"), tmp_path / "sets") as server:
-        page = new_page(server.url, device)
+    with server_here(doubtful(tmp_path / "library"), tmp_path / "sets") as url:
+        page = new_page(url, device)
         yield page
         page.context.close()
         assert page.faults == []

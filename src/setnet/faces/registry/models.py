@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -44,8 +45,8 @@ def model_entries() -> dict[str, ModelEntry]:
     The user's entries are those of models that were added (`models_folder`), and those in the TOML files, or
     folders of them, that `SETNET_MODELS` lists, or in `models.toml` in the user's configuration folder.
     """
-    entries: dict[str, ModelEntry] = {}
-    for source in [_BUILT_IN, *_user_files()]:
+    entries = dict(_built_in())
+    for source in _user_files():
         entries.update(_entries_in(source))
     return {name: with_stored_calibration(entry, models_folder()) for name, entry in entries.items()}
 
@@ -174,6 +175,12 @@ def _status(entry: ModelEntry) -> ModelStatus:
         problem,
         can_be_added=not found and any(file.wheel for file in entry.files),
     )
+
+
+@cache
+def _built_in() -> dict[str, ModelEntry]:
+    """Return the entries of the package's own file, which is read once: every opening of a library asks."""
+    return _entries_in(_BUILT_IN)
 
 
 def _user_files() -> list[Path]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from setnet.sets import codec
 from setnet.sets.head import Head
 
-__all__ = ["ShippedHead", "heads", "path_of", "shipped_names"]
+__all__ = ["ShippedHead", "heads", "path_of", "shipped_head", "shipped_names"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,17 @@ def path_of(name: str) -> Path:
     return Path(__file__).parent / f"{name}.safetensors"
 
 
+def shipped_head(name: str) -> Head:
+    """Return a head of the package, read once: every library that is made or written to asks for it."""
+    path = path_of(name)
+    return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+@cache
+def _read(path: Path, changed: int) -> Head:
+    return Head.load(path)
+
+
 def heads() -> list[ShippedHead]:
     """List the heads that come with the package.
 
@@ -42,7 +54,7 @@ def heads() -> list[ShippedHead]:
     """
     found = []
     for name in shipped_names():
-        head = Head.load(path_of(name))
+        head = shipped_head(name)
         size = codec.row_bytes(head.dim, head.bits)
         summary = str(head.about.get("summary", ""))
         found.append(ShippedHead(name, head.dim, head.bits, size, head.element_dim, head.descriptor, summary))

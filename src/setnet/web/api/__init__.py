@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from setnet.client import ProblemAnswer
 from setnet.web.api import (
     collect,
     faces,
@@ -18,10 +17,12 @@ from setnet.web.api import (
     session,
     sets,
 )
+from setnet.web.api.bodies.openapi import PROBLEM_SCHEMA
 
 __all__ = ["api"]
 
-_PROBLEM = {"model": ProblemAnswer, "content": {"application/problem+json": {}}}
+# By reference: as a model, every route would build a validator of it per status, most of a server's start.
+_PROBLEM = {"content": {"application/problem+json": {"schema": {"$ref": PROBLEM_SCHEMA}}}}
 
 
 def api() -> APIRouter:

@@ -62,6 +62,7 @@ def test_settings_name_it_and_cannot_change_its_shape() -> None:
         new_backbone(load_settings("default", ["backbone.name=sface", "backbone.dim=64"]))
 
 
+@pytest.mark.xdist_group("onnx-export")
 def test_it_is_exported_like_any_backbone(sface: SFace, tmp_path: Path) -> None:
     entry = export_backbone(sface, tmp_path / "copy.onnx", "copy")
     ours, theirs = (load_descriptor(name).describe(CROPS) for name in (str(entry), "sface"))

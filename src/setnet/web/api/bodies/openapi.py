@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
 
+from setnet.client import ProblemAnswer
 from setnet.web.server.guard import COOKIE
+
+_SCHEMAS = "#/components/schemas/"
+PROBLEM_SCHEMA = f"{_SCHEMAS}{ProblemAnswer.__name__}"
 
 # A server on this machine alone has no token: then none of them is needed.
 _SECURITY = {
@@ -24,6 +29,9 @@ def describe(app: FastAPI) -> dict[str, Any]:
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{name: []} for name in _SECURITY] + [{}]
         schemas = document["components"]["schemas"]
+        problem = ProblemAnswer.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
+        problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
+        schemas |= problem.pop("$defs", {}) | {ProblemAnswer.__name__: problem}
         for operations in document["paths"].values():
             for operation in operations.values():
                 _move_schemas(operation.get("requestBody", {}).get("content", {}), schemas)
@@ -37,4 +45,4 @@ def _move_schemas(content: dict[str, Any], schemas: dict[str, Any]) -> None:
         if "title" in schema:
             schemas.update(schema.pop("$defs", {}))
             schemas[schema["title"]] = schema
-            media["schema"] = {"$ref": f"#/components/schemas/{schema['title']}"}
+            media["schema"] = {"$ref": _SCHEMAS + schema["title"]}
