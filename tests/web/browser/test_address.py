@@ -29,6 +29,7 @@ def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Pa
     page.keyboard.press("Escape")
     heading = page.locator(".group > h2").first
     expect(heading).to_contain_text("All 2")
+    expect(page.locator(".group")).to_have_count(1)
     names = surface.names()
 
     page.reload()

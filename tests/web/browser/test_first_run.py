@@ -38,7 +38,7 @@ def test_from_an_empty_library_to_chosen_photos_in_a_zip_file(
         assert surface.serious_findings() == []
         _enter(browser, "Pictures", "Pictures")
         _enter(browser, "Album", "Album")
-        expect(browser.get_by_role("status")).to_contain_text("5 photos here")
+        expect(browser.get_by_role("status")).to_contain_text("1 photo here, folders in it are looked at too")
         browser.get_by_role("button", name="Use this folder").click()
 
         # Nothing is reloaded by hand: photos come as they are stored.

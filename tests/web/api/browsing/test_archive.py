@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,8 @@ def test_names_do_not_collide_and_files_that_are_gone_are_named(made: Any, tmp_p
     twin.write_bytes(b"another file of that name")
     photos = [
         photo,
-        replace(other, stored_path=bytes(twin)),
-        replace(other, stored_path=b"/nowhere/gone.jpg"),
+        other._replace(stored_path=bytes(twin)),
+        other._replace(stored_path=b"/nowhere/gone.jpg"),
     ]
     data = b"".join(PhotoArchive(photos, [made.photos, tmp_path]).chunks())
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

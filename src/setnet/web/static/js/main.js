@@ -125,6 +125,7 @@ async function begin() {
   if (token) {
     try { await api.begin(token); } catch (error) { toast(error.message, "error"); }
   }
+  history.scrollRestoration = "manual"; // the views know better where the photo is that was looked at
   addSelectionBar();
   document.getElementById("sign-out").addEventListener("click", () => signOut().catch((error) => toast(error.message, "error")));
   // The search goes on where it was left.

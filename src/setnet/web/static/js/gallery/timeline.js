@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { toast } from "../toasts.js";
 import { monthName, shortMonth } from "../people/dates.js";
 
-const PAGE = 100;
+export const PAGE = 100;
 
 export class Timeline {
   // changed(): photos were loaded.
@@ -57,6 +57,16 @@ export class Timeline {
     }
     const month = this.months[low];
     if (month && place - month.from < month.hits.length) month.hits[place - month.from] = hit;
+  }
+
+  // The loaded photos without a gap around one of them, and the place of the first.
+  around(id) {
+    const all = this.months.flatMap((month) => [...month.hits]);
+    const at = all.findIndex((hit) => hit?.photo.id === id);
+    let [first, last] = [at, at];
+    while (all[first - 1]) first -= 1;
+    while (all[last + 1]) last += 1;
+    return { first, hits: all.slice(first, last + 1) };
   }
 
   get hits() { return this.months.flatMap((month) => month.hits).filter(Boolean); }

@@ -5,7 +5,7 @@ import { decided } from "../dialogs.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
 import { askForName, merged } from "../naming.js";
-import { called, saved } from "../saved_people.js";
+import { called, loadSaved, saved } from "../saved_people.js";
 import { postponed, toast, undoable } from "../toasts.js";
 
 export class PersonHead {
@@ -73,7 +73,7 @@ export class PersonHead {
     const remove = async () => {
       try { await api.remove(person.id, { keepalive: true }); } catch (error) { toast(error.message, "error"); }
       show(false);
-      await this.changed();
+      await loadSaved();
     };
     postponed(`${person.name} is removed for good, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, remove, async () => { show(false); await this.moved(person.id); });
     this.moved(null);

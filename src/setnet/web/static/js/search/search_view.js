@@ -6,7 +6,7 @@ import { debounce, h, plural } from "../dom.js";
 import { Gallery, skeleton } from "../gallery/gallery.js";
 import { inGroups } from "../gallery/matches.js";
 import { Scrubber } from "../gallery/scrubber.js";
-import { Timeline } from "../gallery/timeline.js";
+import { PAGE, Timeline } from "../gallery/timeline.js";
 import { FirstRun } from "../index/first_run.js";
 import { toast } from "../toasts.js";
 import { withUploads } from "../uploads.js";
@@ -252,18 +252,36 @@ export class SearchView {
     };
   }
 
-  view(hit) {
+  resultsFrom(hit) {
+    return { hits: this.inOrder(), index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id), more: () => this.loadMore(), hasMore: () => Boolean(this.answer?.cursor) };
+  }
+
+  // The photos by date, on both sides of one.
+  albumFrom(hit) {
+    let { first, hits } = this.timeline.around(hit.photo.id);
     const source = {
-      hits: this.inOrder(),
-      index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
-      more: () => this.loadMore(),
-      hasMore: () => Boolean(this.answer?.cursor),
+      hits: () => hits,
+      index: hits.findIndex((other) => other.photo.id === hit.photo.id),
+      hasMore: () => first + hits.length < this.timeline.total,
+      more: async () => {
+        const here = hits[source.index];
+        await this.timeline.need(Math.max(0, first - PAGE), first + hits.length + PAGE - 1);
+        ({ first, hits } = this.timeline.around(here.photo.id));
+        source.index = hits.indexOf(here);
+      },
+    };
+    if (first > 0) source.more();
+    return source;
+  }
+
+  view(hit) {
+    const source = Object.assign(this.answer?.people.length ? this.resultsFrom(hit) : this.albumFrom(hit), {
       closed: async (last) => {
         this.bar.redraw(); // somebody may have been named
         await this.said.settle();
         (this.answer?.people.length ? this.results : this.album).reveal(last?.photo.id);
       },
-    };
+    });
     new Viewer(source, {
       savedOf: (match) => this.savedOf(match),
       confirm: (...said) => this.said.confirm(...said),

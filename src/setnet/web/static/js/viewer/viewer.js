@@ -92,9 +92,9 @@ export class Viewer {
   get hit() { return this.source.hits()[this.source.index]; }
 
   async turn(step) {
+    if (this.source.index + step < 0) return;
+    if (this.source.index + step >= this.source.hits().length - 3) await this.source.more?.();
     const to = this.source.index + step;
-    if (to < 0) return;
-    if (to >= this.source.hits().length - 3) await this.source.more?.();
     if (to >= this.source.hits().length) return;
     this.source.index = to;
     this.draw();
