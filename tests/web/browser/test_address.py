@@ -69,6 +69,25 @@ def _zoom(viewer: Any) -> None:
     assert frame.bounding_box()["width"] > once
     viewer.page.keyboard.press("0")
     assert abs(frame.bounding_box()["width"] - before) < 2
+    if viewer.page.evaluate("matchMedia('(hover: none)').matches"):
+        _pinch(viewer)
+        assert frame.bounding_box()["width"] > before * 1.5
+
+
+def _pinch(viewer: Any) -> None:
+    """Put two fingers on the photo and spread them."""
+    stage = viewer.locator(".stage").bounding_box()
+    x, y = stage["x"] + stage["width"] / 2, stage["y"] + stage["height"] / 2
+    fingers = viewer.page.context.new_cdp_session(viewer.page)
+
+    def touch(kind: str, *apart: int) -> None:
+        points = [{"x": x + side * each, "y": y, "id": side} for each in apart for side in (-1, 1)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 20)
+    for apart in (40, 80, 120):
+        touch("touchMove", apart)
+    touch("touchEnd")
 
 
 def test_uploaded_faces_survive_a_restart_of_the_server(

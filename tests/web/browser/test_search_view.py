@@ -38,6 +38,7 @@ def test_a_person_finds_their_friends(surface: Page, portraits: dict[str, Path])
     assert [g.split()[0] for g in groups] == ["All", "2", "1"]
     assert "2 of 3" in groups[1]
     _boxes_are_where_the_faces_are(page)
+    _names_are_on_no_other_face(page)
     expect(page.locator(".summary")).to_have_text("4 photos")
     assert "without Person" in page.locator(".captioned figcaption").first.inner_text()
     assert surface.serious_findings() == []
@@ -71,6 +72,20 @@ def _boxes_are_where_the_faces_are(page: Any) -> None:
         "Person 2",
         "Person 3",
     ]
+
+
+def _names_are_on_no_other_face(page: Any) -> None:
+    """Compare the names on the screen with the boxes of whoever else is in the photo."""
+    overlaps = page.locator(".tile").evaluate_all(
+        """tiles => tiles.flatMap((tile) => [...tile.querySelectorAll(".tag")].flatMap((tag) => {
+            const name = tag.textContent, a = tag.getBoundingClientRect();
+            const others = [...tile.querySelectorAll(".box")].filter((box) => box.dataset.name !== name);
+            return others.map((box) => box.getBoundingClientRect()).filter((b) =>
+                a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1
+            ).map(() => name);
+        }))"""
+    )
+    assert overlaps == []
 
 
 def _toggles_narrow_the_answer(surface: Page) -> None:
