@@ -27,6 +27,7 @@ from .answers.photo_answers import FeedAnswer as FeedAnswer
 from .answers.photo_answers import HitAnswer as HitAnswer
 from .answers.photo_answers import ItemChangeAnswer as ItemChangeAnswer
 from .answers.photo_answers import MatchAnswer as MatchAnswer
+from .answers.photo_answers import MonthAnswer as MonthAnswer
 from .answers.photo_answers import PhotoAnswer as PhotoAnswer
 from .answers.photo_answers import PhotosAnswer as PhotosAnswer
 from .answers.photo_answers import ProblemAnswer as ProblemAnswer
@@ -34,6 +35,7 @@ from .answers.photo_answers import SamePhotoAnswer as SamePhotoAnswer
 from .answers.photo_answers import SearchAnswer as SearchAnswer
 from .answers.photo_answers import ShotsAnswer as ShotsAnswer
 from .answers.photo_answers import ThresholdAnswer as ThresholdAnswer
+from .answers.photo_answers import TimelineAnswer as TimelineAnswer
 from .answers.photo_answers import TotalAnswer as TotalAnswer
 from .answers.set_answers import AddedAnswer as AddedAnswer
 from .answers.set_answers import DeletedAnswer as DeletedAnswer
@@ -44,7 +46,9 @@ from .answers.set_answers import SetHitsAnswer as SetHitsAnswer
 from .answers.set_answers import SetsAnswer as SetsAnswer
 from .answers.system_answers import FailureAnswer as FailureAnswer
 from .answers.system_answers import FailuresAnswer as FailuresAnswer
+from .answers.system_answers import FolderAnswer as FolderAnswer
 from .answers.system_answers import FolderFailureAnswer as FolderFailureAnswer
+from .answers.system_answers import FoldersAnswer as FoldersAnswer
 from .answers.system_answers import ForgottenAnswer as ForgottenAnswer
 from .answers.system_answers import GroupingAnswer as GroupingAnswer
 from .answers.system_answers import HealthAnswer as HealthAnswer

@@ -25,6 +25,7 @@ from .indexing.describe_frames import describe_frames as describe_frames
 from .indexing.face_arrays import faces_from as faces_from
 from .indexing.face_arrays import faces_to_arrays as faces_to_arrays
 from .indexing.folder_scan import FolderScan as FolderScan
+from .indexing.folder_scan import is_photo_name as is_photo_name
 from .indexing.folder_watch import changed_folders as changed_folders
 from .indexing.photo_reader import PhotoReader as PhotoReader
 from .indexing.photo_result import PhotoResult as PhotoResult

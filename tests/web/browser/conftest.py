@@ -17,6 +17,7 @@ _BROWSERS = (os.environ.get("SETNET_BROWSER"), shutil.which("chromium"), shutil.
 BROWSER = next((path for path in _BROWSERS if path), None)
 _OFF = ("gpu", "quic", "background-networking", "component-update", "sync")
 FLAGS = ["--no-sandbox", "--no-first-run", *(f"--disable-{part}" for part in _OFF)]
+PATIENCE = int(os.environ.get("SETNET_BROWSER_PATIENCE", "60000"))  # milliseconds: however slow the machine
 DESKTOP: dict[str, Any] = {"viewport": {"width": 1280, "height": 860}, "color_scheme": "light"}
 PHONE: dict[str, Any] = {
     "viewport": {"width": 390, "height": 844},
@@ -34,7 +35,7 @@ def browser() -> Iterator[Any]:
     sync_api = pytest.importorskip(
         "playwright.sync_api", reason="playwright is needed for tests in a browser"
     )
-    sync_api.expect.set_options(timeout=60_000)  # however slow the machine
+    sync_api.expect.set_options(timeout=PATIENCE)
     with sync_api.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=BROWSER, args=FLAGS)
         yield opened
@@ -64,7 +65,7 @@ class Page:
     def __init__(self, browser: Any, url: str, **options: Any) -> None:
         self.context = browser.new_context(**options)
         self.page = self.context.new_page()
-        self.page.set_default_timeout(60_000)
+        self.page.set_default_timeout(PATIENCE)
         self.faults: list[str] = []
         self.url = url
         self.page.on(
@@ -116,6 +117,19 @@ class Page:
             }""",
             data,
         )
+
+    def act_on(self, person: str, label: str) -> None:
+        """Open the menu of the last person of the query who is called so, and press something in it."""
+        pills = self.page.locator(".person").filter(has=self.page.get_by_text(person, exact=True))
+        pills.last.locator(".who").click()
+        self.page.get_by_label(label, exact=True).click()
+
+    def rename(self, person: str, name: str) -> None:
+        """Give a person of the query another name."""
+        pills = self.page.locator(".person").filter(has=self.page.get_by_text(person, exact=True))
+        pills.last.locator(".who").click()
+        self.page.get_by_label(f"Name of {person}").fill(name)
+        self.page.keyboard.press("Enter")
 
     def names(self) -> list[str]:
         labels = self.page.locator(".tile .open").evaluate_all("all => all.map((x) => x.ariaLabel)")

@@ -72,10 +72,10 @@ def test_empty_library_token_and_forgetting(
         page.get_by_role("button", name="Forget everything", exact=True).click()
         expect(page.locator("#library-size")).to_have_text("0 photos")
         page.goto(f"{server.url}/#search")
-        expect(page.locator("#view-search .empty h2")).to_have_text("No photos yet")
+        expect(page.locator("#view-search .welcome h2")).to_have_text("No photos yet")
         other = new_page(server.url, "phone")
         other.page.goto(f"{server.url}/#token={token}")  # the address that was printed
-        expect(other.page.locator("#view-search .empty h2")).to_have_text("No photos yet")
+        expect(other.page.locator("#view-search .welcome h2")).to_have_text("No photos yet")
         assert "token" not in other.page.url
         assert other.faults == []
         other.context.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -28,9 +27,9 @@ def test_a_page_shows_a_person_and_their_photos_by_month(people: Page) -> None:
     page = _named(people, "Ben")
     page.locator(".named-person").click()
     expect(page.locator("#person-title")).to_have_text("Ben")
-    months = page.locator("#panel-photos .group > h2")
-    expect(months.first).to_contain_text("January 2019")
-    expect(months.nth(1)).to_contain_text("July 2016")
+    months = page.locator("#panel-photos .month")
+    expect(months.first).to_have_attribute("aria-label", "January 2019")
+    expect(months.nth(1)).to_have_attribute("aria-label", "July 2016")
     assert people.serious_findings() == []
 
     page.get_by_role("button", name="Edit").click()
@@ -46,7 +45,6 @@ def test_a_page_shows_a_person_and_their_photos_by_month(people: Page) -> None:
     expect(page.locator("#person-title")).to_have_text("Ben")
 
     page.get_by_role("button", name="Remove").first.click()
-    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
     expect(page.locator("#people-title")).to_be_visible()
     expect(page.locator(".named-person")).to_have_count(0)
 
@@ -110,12 +108,10 @@ def test_guesses_are_called_guesses_and_can_be_decided(people: Page) -> None:
     expect(page.locator(".group > h2")).to_contain_text(["With Anna", "Maybe with Anna"])
     guess = page.locator('.tile:has([aria-label="Open poor.jpg, with maybe Anna"])')
     expect(guess.locator(".tag.maybe")).to_have_text("Anna?")
-    expect(guess.locator(".tag.maybe")).to_have_attribute("title", re.compile("A guess: similarity"))
+    expect(guess.locator(".tag.maybe")).to_have_attribute("title", "This may be Anna")
     assert people.serious_findings() == []
 
-    if not page.locator(".filter-grid").is_visible():
-        page.click(".filters > summary")
-    page.get_by_label("Sure only").check()
+    page.get_by_role("button", name="Sure matches only").click()
     expect(page.locator(".group > h2")).to_have_count(1)
     page.click("#reset-filters")
 

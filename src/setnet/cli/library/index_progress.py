@@ -6,8 +6,9 @@ import sys
 from time import monotonic
 from typing import Any
 
-from setnet.cli.output import counted, say
+from setnet.cli.output import say
 from setnet.library import IndexProgress
+from setnet.wording import counted
 
 _LINE_SECONDS = 15.0
 

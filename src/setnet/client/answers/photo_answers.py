@@ -100,6 +100,20 @@ class PhotosAnswer(Answer):
     cursor: str | None
 
 
+class MonthAnswer(Answer):
+    """How many photos were taken in a month; of no known time when `month` is null."""
+
+    month: Annotated[str | None, Field(description="As 2019-07")]
+    photos: int
+
+
+class TimelineAnswer(Answer):
+    """The months of all photos, the latest first."""
+
+    months: list[MonthAnswer]
+    total: int
+
+
 class ShotsAnswer(Answer):
     """The shots of the video that a shot is of, in order, with who is in them."""
 

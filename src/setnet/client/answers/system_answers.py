@@ -139,3 +139,20 @@ class ForgottenAnswer(Answer):
     """How many photos' data was deleted."""
 
     photos: int
+
+
+class FolderAnswer(Answer):
+    """A folder of the server's machine."""
+
+    path: str
+    name: str
+
+
+class FoldersAnswer(Answer):
+    """The folders in a folder, and how many photos lie in it directly."""
+
+    path: Annotated[str | None, Field(description="Null in the list of places to begin")]
+    parent: str | None
+    folders: list[FolderAnswer]
+    photos: int
+    has_more: Annotated[bool, Field(description="Not all of it is listed or counted")]

@@ -151,6 +151,17 @@ class PhotoCatalog:
                 ).fetchall()
         return [str(photo) for _, photo in sorted(found)]
 
+    def by_date(self) -> list[tuple[int, str | None]]:
+        """Return the id and the month ("2019-07") of all finished photos, the latest taken first.
+
+        Those of no known time come last.
+        """
+        with self._database.reading() as db:
+            return db.execute(
+                "SELECT id, strftime('%Y-%m', taken, 'unixepoch') FROM photos WHERE state = 'ready' "
+                "ORDER BY taken DESC NULLS LAST, id DESC"
+            ).fetchall()
+
     def shot_ids(self) -> set[str]:
         """Return the ids of all shots."""
         with self._database.reading() as db:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from setnet.web.api import (
+    browsing,
     collect,
     faces,
     forget,
@@ -47,6 +48,7 @@ def api() -> APIRouter:
         },
     )
     # The first is found fastest.
-    for part in (search, health, session, faces, photos, groups, people, index, forget, sets, collect):
+    often = (search, health, session, faces, photos, browsing, groups, people)
+    for part in (*often, index, forget, sets, collect):
         routes.include_router(part.routes)
     return routes

@@ -19,11 +19,13 @@ from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings
 from setnet.web.state.annotation_desk import AnnotationDesk
 from setnet.web.state.cursors import Cursors
+from setnet.web.state.folder_browser import FolderBrowser
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
 from setnet.web.state.kept_rankings import KeptRankings
 from setnet.web.state.open_library import OpenLibrary
 from setnet.web.state.set_store import SetStore
+from setnet.web.state.timeline import KeptTimeline
 from setnet.web.state.uploaded_faces import UploadedFaces
 
 T = TypeVar("T")
@@ -49,6 +51,8 @@ class ServerState:
             finds_faces=True,
         )
         self.faces = UploadedFaces(settings.face_lifetime)
+        self.folders = FolderBrowser()
+        self.timeline = KeptTimeline()
         self.cursors = Cursors()
         self.rankings = KeptRankings(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)

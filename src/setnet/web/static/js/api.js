@@ -13,13 +13,13 @@ export class ApiError extends Error {
 let promptForToken = null;
 export function onTokenNeeded(prompt) { promptForToken = prompt; }
 
-async function call(method, path, { json, body, type, signal } = {}) {
+async function call(method, path, { json, body, type, signal, keepalive } = {}) {
   const headers = {};
   if (json !== undefined) { headers["Content-Type"] = "application/json"; body = JSON.stringify(json); }
   else if (type) headers["Content-Type"] = type;
   let response;
   try {
-    response = await fetch(ROOT + path, { method, headers, body, signal });
+    response = await fetch(ROOT + path, { method, headers, body, signal, keepalive });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server does not answer. Is `setnet serve` still running?");
@@ -47,7 +47,8 @@ export const api = {
   faces: (file, signal) => call("POST", "/faces?preview=true", { body: file, type: /^image\//.test(file.type) ? file.type : "application/octet-stream", signal }),
   alike: (faces) => post("/faces/groups", { faces }),
   search: (query, signal) => post("/search", query, signal),
-  photos: (cursor) => get("/photos", { limit: 60, cursor }),
+  timeline: () => get("/timeline"),
+  photosByDate: (offset, limit) => get("/timeline/photos", { offset, limit }),
   photo: (id) => get(`/photos/${id}`),
   shots: (id) => get(`/photos/${id}/shots`),
   undo: (change) => post("/changes/undo", { change }),
@@ -57,7 +58,7 @@ export const api = {
   save: (added) => post("/people", added),
   edit: (id, changes) => call("PATCH", person(id), { json: changes }),
   merge: (into, others) => post(`${person(into)}/merge`, { others }),
-  remove: (id) => call("DELETE", person(id)),
+  remove: (id, options) => call("DELETE", person(id), options),
   photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
   confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
   refuse: (id, photo, face) => post(`${person(id)}/refuse`, { photo, face }),
@@ -74,12 +75,14 @@ export const api = {
   refuseGroup: (id, who) => post(`/groups/${id}/refuse`, { person: who }),
   suggestions: (who, limit) => get("/suggestions", { person: who, limit }),
 
+  folders: (path) => get("/folders", { path }),
   startIndex: (run) => post("/index", run),
   stopIndex: () => call("DELETE", "/index"),
   failures: () => get("/failures", { limit: 200 }),
   forgetFolder: (folder) => post("/forget/folder", { folder }),
   forgetEverything: () => post("/forget/everything", { confirm: "forget everything" }),
   begin: (token) => post("/session", { token }),
+  end: () => call("DELETE", "/session"),
 
   nextQuestion: (annotator) => get("/collect/next", { annotator }),
   storeAnswer: (answer) => post("/collect/answers", answer),
@@ -93,6 +96,7 @@ export const urls = {
   sprite: (photo) => `${ROOT}/photos/${photo.id}/sprite?v=${photo.version}`,
   file: (photo) => `${ROOT}/photos/${photo.id}/file`,
   download: (photo) => `${ROOT}/photos/${photo.id}/file?download=true`,
+  archive: (photos) => `${ROOT}/archive?photos=${photos.map((photo) => photo.id).join(",")}`,
   upload: (id) => `${ROOT}/faces/${id}/picture`,
   face: ({ photo, face }, size = 160) => `${ROOT}/photos/${photo}/faces/${face}/picture?size=${size}`,
   person: (saved) => `${ROOT}${person(saved.id)}/picture?v=${saved.examples}-${saved.cover ?? 0}`,

@@ -1,17 +1,25 @@
 // Which view is shown, the token, and what all views share.
 
+import { go, photoInAddress, read } from "./address.js";
 import { api, onTokenNeeded } from "./api.js";
-import { answered } from "./dialogs.js";
 import { CollectView } from "./collect_view.js";
+import { answered } from "./dialogs.js";
 import { plural } from "./dom.js";
-import { IndexView } from "./index_view.js";
+import { selection } from "./gallery/selection.js";
+import { addSelectionBar } from "./gallery/selection_bar.js";
+import { IndexView } from "./index/index_view.js";
+import { listenToRuns, stopListening, watchRun } from "./index/run_events.js";
 import { PeopleView } from "./people/people_view.js";
 import { PersonPage } from "./people/person_page.js";
-import { addPerson, query } from "./search/query.js";
+import { addPerson, clearQuery } from "./search/query.js";
+import { queryValues } from "./search/query_address.js";
 import { SearchView } from "./search/search_view.js";
 import { toast } from "./toasts.js";
+import { forgetUploads } from "./uploads.js";
+import { viewPhoto, Viewer } from "./viewer/viewer.js";
 
 const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet", collect: "Annotate · setnet" };
+const REFRESH = 3000; // milliseconds between two looks at what an index run has stored
 const section = (name) => document.getElementById(`view-${name}`);
 
 let prompting = null;
@@ -26,9 +34,9 @@ onTokenNeeded(() => {
 });
 
 function find(person) {
-  query.people = [];
+  clearQuery();
   addPerson(person);
-  location.hash = "#search";
+  go("search", queryValues());
 }
 
 const search = new SearchView(section("search"));
@@ -39,7 +47,7 @@ const views = {
   index: (now) => index.show(now),
   collect: (now) => collect.show(now),
 };
-const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: () => { query.people = []; return refresh(); } });
+const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: async () => { clearQuery(); await forgetUploads(); return refresh(); } });
 const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
 const collect = new CollectView(section("collect"));
@@ -48,6 +56,7 @@ async function status() {
   const now = await api.status();
   document.getElementById("library-size").textContent = plural(now.photos, "photo");
   document.querySelector("nav [data-view=collect]").hidden = now.collect === null;
+  document.getElementById("sign-out").hidden = !now.token;
   return now;
 }
 
@@ -58,15 +67,30 @@ async function refresh() {
   else if (current().name === "people") await people.show();
 }
 
+// While an index run goes on, what it has stored so far is shown.
+let looked = 0;
+watchRun(async (job, hasEnded) => {
+  if (!hasEnded && (job.state !== "running" || Date.now() - looked < REFRESH)) return;
+  looked = Date.now();
+  try { await refresh(); } catch (error) { toast(error.message, "error"); }
+});
+
 // "#people/ID" is the page of a person.
 function current() {
-  const [name, id] = location.hash.slice(1).split("/");
-  if (name === "people" && id) return { name: "person", id: decodeURIComponent(id) };
-  return { name: name in views ? name : "search" };
+  const { name, id, path } = read();
+  if (name === "people" && id) return { name: "person", id, path };
+  return name in views ? { name, path } : { name: "search", path: "search" };
 }
 
+let shown = null; // the view that is shown, with the person of it
+
 async function show() {
-  const { name, id } = current();
+  const { name, id, path } = current();
+  Viewer.follow(photoInAddress());
+  if (path === shown && name !== "search") { followPhoto(name); return; }
+  if (path !== shown) selection.clear();
+  document.getElementById("choose-photos").hidden = name !== "search" && name !== "person";
+  shown = path;
   document.title = TITLES[name];
   if (name === "person") person.begin(id);
   for (const view of Object.keys(views)) section(view).hidden = view !== name;
@@ -76,7 +100,21 @@ async function show() {
   }
   try {
     await views[name](await status());
+    followPhoto(name);
   } catch (error) { toast(error.message, "error"); }
+}
+
+// A photo in the address of a view that has no photos of its own.
+function followPhoto(name) {
+  if (name === "person") person.photos.followPhoto();
+  else if (name !== "search" && photoInAddress() && !Viewer.current) viewPhoto(photoInAddress());
+}
+
+async function signOut() {
+  await api.end();
+  await forgetUploads();
+  stopListening();
+  location.replace(location.pathname);
 }
 
 async function begin() {
@@ -87,8 +125,14 @@ async function begin() {
   if (token) {
     try { await api.begin(token); } catch (error) { toast(error.message, "error"); }
   }
+  history.scrollRestoration = "manual"; // the views know better where the photo is that was looked at
+  addSelectionBar();
+  document.getElementById("sign-out").addEventListener("click", () => signOut().catch((error) => toast(error.message, "error")));
+  // The search goes on where it was left.
+  document.querySelector("nav [data-view=search]").addEventListener("click", (event) => { event.preventDefault(); go("search", queryValues()); });
   addEventListener("hashchange", show);
   await show();
+  listenToRuns();
   document.documentElement.dataset.ready = "true";
 }
 

@@ -11,11 +11,16 @@ let latest = null; // the last change that can still be undone from here
 const settle = () => ([...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body).append(region);
 document.addEventListener("close", settle, true);
 
-function show(element, kind) {
+function show(element, kind, gone = () => {}) {
   settle();
   region.append(element);
   let timer;
-  const leave = () => { clearTimeout(timer); element.remove(); };
+  const leave = () => {
+    clearTimeout(timer);
+    if (!element.isConnected) return;
+    element.remove();
+    gone();
+  };
   const wait = () => { clearTimeout(timer); timer = setTimeout(leave, SECONDS[kind] * 1000); };
   for (const pause of ["pointerenter", "focusin"]) element.addEventListener(pause, () => clearTimeout(timer));
   for (const goOn of ["pointerleave", "focusout"]) element.addEventListener(goOn, wait);
@@ -27,21 +32,39 @@ export function toast(text, kind = "") {
   show(h("div", { class: `toast ${kind}` }, text), kind);
 }
 
-// `changes` is a number in the journal, or several in their order; `undone` is called when they are taken back.
-export function undoable(text, changes, undone) {
+// A change that cannot be taken back once it is made: it is made when its message has gone, or with the page.
+export function postponed(text, act, back) {
+  const now = () => { removeEventListener("pagehide", now); act(); };
+  addEventListener("pagehide", now);
+  takeBack(text, () => { removeEventListener("pagehide", now); return back(); }, now);
+}
+
+// A message with Undo; back() takes the change back. Once it has gone without, over() is called.
+export function takeBack(text, back, over = () => {}) {
   latest?.leave();
+  let isUndone = false;
   const undo = async () => {
-    if (latest === mine) latest = null;
+    isUndone = true;
     mine.leave();
     try {
-      for (const change of [changes].flat().reverse()) await api.undo(change);
+      await back();
       toast("Undone.");
-      await undone();
     } catch (error) { toast(error.message, "error"); }
   };
   const element = h("div", { class: "toast" }, h("span", {}, text), h("button", { type: "button", class: "undo", onclick: undo }, "Undo"));
-  const mine = { undo, leave: show(element, "undo") };
+  const mine = { undo, leave: show(element, "undo", () => {
+    if (latest === mine) latest = null;
+    if (!isUndone) over();
+  }) };
   latest = mine;
+}
+
+// `changes` is a number in the journal, or several in their order; `undone` is called when they are taken back.
+export function undoable(text, changes, undone) {
+  takeBack(text, async () => {
+    for (const change of [changes].flat().reverse()) await api.undo(change);
+    await undone();
+  });
 }
 
 addEventListener("keydown", (event) => {

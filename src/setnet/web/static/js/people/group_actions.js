@@ -4,9 +4,8 @@ import { api, urls } from "../api.js";
 import { plural } from "../dom.js";
 import { round } from "../face_picture.js";
 import { savedAsking } from "../naming.js";
-import { findFace } from "../search/find_face.js";
-import { Viewer } from "../search/viewer.js";
 import { toast, undoable } from "../toasts.js";
+import { viewPhoto } from "../viewer/viewer.js";
 import { GroupSheet } from "./group_sheet.js";
 
 export class GroupActions {
@@ -42,10 +41,5 @@ export class GroupActions {
   }
 
   // The photo of a face, in the large view.
-  async view(member) {
-    try {
-      const hits = [{ photo: await api.photo(member.photo), matches: [] }];
-      new Viewer({ hits: () => hits, index: 0 }, { find: findFace, savedOf: () => null }).show();
-    } catch (error) { toast(error.message, "error"); }
-  }
+  view(member) { return viewPhoto(member.photo); }
 }

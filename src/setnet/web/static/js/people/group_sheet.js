@@ -1,6 +1,7 @@
 // A group opened: all its faces; wrong ones are deselected before it gets its name.
 
 import { api, urls } from "../api.js";
+import { isTouch, Press } from "../device.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { faceImage } from "../face_picture.js";
 import { NameField } from "../name_field.js";
@@ -23,7 +24,7 @@ export class GroupSheet {
       h("header", {}, h("div", {}, h("h2", { id: "group-title" }, "Who is this?"),
         h("p", { class: "muted small" }, [`${plural(group.faces, "face")} in ${plural(group.photos, "photo")}`, span(group.first, group.last)].filter(Boolean).join(", "))),
       iconButton("close", "Close", () => this.dialog.close())),
-      h("div", { class: "body" }, h("p", { class: "muted" }, "Is one of these somebody else? Click it before you name the others."), this.faces, h("div", {}, this.more)),
+      h("div", { class: "body" }, h("p", { class: "muted" }, `Is one of these somebody else? ${Press()} it before you name the others.`), this.faces, h("div", {}, this.more)),
       h("footer", {}, this.status, this.field.element,
         h("button", { type: "button", class: "button primary", onclick: () => this.field.take(this.field.value.trim()) || this.field.focus() }, "Save"),
         h("div", { class: "others" },
@@ -35,7 +36,7 @@ export class GroupSheet {
   async open() {
     document.body.append(this.dialog);
     this.dialog.showModal();
-    if (!matchMedia("(hover: none)").matches) this.field.focus(); // a phone's keyboard would cover the faces
+    if (!isTouch()) this.field.focus(); // a phone's keyboard would cover the faces
     await this.load();
   }
 

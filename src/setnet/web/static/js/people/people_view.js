@@ -1,6 +1,7 @@
 // Everybody in the photos: the named people, whom to ask about, the groups without a name, and what is hidden.
 
 import { api } from "../api.js";
+import { isTouch } from "../device.js";
 import { confirmed } from "../dialogs.js";
 import { h, plural } from "../dom.js";
 import { loadSaved, saved } from "../saved_people.js";
@@ -32,7 +33,7 @@ export class PeopleView {
       h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),
       h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
     this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
-      h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, "Each picture stands for one person. Give it a name and press Enter.")), this.unnamed.element);
+      h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, `Each picture stands for one person. Give it a name${isTouch() ? "." : " and press Enter."}`)), this.unnamed.element);
     section.append(
       h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
       this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element,

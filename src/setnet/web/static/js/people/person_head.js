@@ -1,12 +1,12 @@
 // The head of a person's page: cover, names and note, and what can be done with the whole person.
 
 import { api } from "../api.js";
-import { confirmed, decided } from "../dialogs.js";
+import { decided } from "../dialogs.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
 import { askForName, merged } from "../naming.js";
-import { called, saved } from "../saved_people.js";
-import { toast, undoable } from "../toasts.js";
+import { called, loadSaved, saved } from "../saved_people.js";
+import { postponed, toast, undoable } from "../toasts.js";
 
 export class PersonHead {
   // changed(): the person changed; moved(id): they are another person now, or nobody; find(person): search for them.
@@ -66,14 +66,16 @@ export class PersonHead {
     if (await merged(person, into, () => this.moved(person.id))) this.moved(into.id);
   }
 
-  async remove(person) {
-    const sure = await confirmed({ title: `Remove ${person.name} for good?`,
-      text: `The name, ${plural(person.examples, "example face")} and all you said about ${person.name} are deleted from the disk. This cannot be undone. Photos are not touched.`, action: "Remove", danger: true });
-    if (!sure) return;
-    try {
-      await api.remove(person.id);
-      toast(`${person.name} was removed.`);
-      this.moved(null);
-    } catch (error) { toast(error.message, "error"); }
+  // Removing is for good, so it waits while its message offers Undo; meanwhile they are not shown.
+  remove(person) {
+    const show = (isGone) => { if (isGone) saved.leaving.add(person.id); else saved.leaving.delete(person.id); };
+    show(true);
+    const remove = async () => {
+      try { await api.remove(person.id, { keepalive: true }); } catch (error) { toast(error.message, "error"); }
+      show(false);
+      await loadSaved();
+    };
+    postponed(`${person.name} is removed for good, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, remove, async () => { show(false); await this.moved(person.id); });
+    this.moved(null);
   }
 }

@@ -1,5 +1,6 @@
 // The page of one person: who they are, their photos by date, the faces they are recognised by, and guesses to confirm.
 
+import { go } from "../address.js";
 import { api } from "../api.js";
 import { h, plural } from "../dom.js";
 import { loadSaved } from "../saved_people.js";
@@ -61,6 +62,7 @@ export class PersonPage {
     const [total] = await Promise.all([this.photos.load(person), this.suggestions.load(id)]);
     if (id !== this.id) return;
     this.tabs.count("photos", total);
+    this.photos.followPhoto();
     this.head.count(`${plural(total, "photo")} · ${plural(examples.length, "example face")}`);
   }
 
@@ -73,6 +75,6 @@ export class PersonPage {
   async moved(id) {
     await loadSaved();
     this.act.changed();
-    location.hash = id ? `#people/${id}` : "#people";
+    go(id ? `people/${id}` : "people");
   }
 }

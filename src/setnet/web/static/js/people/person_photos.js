@@ -1,23 +1,23 @@
 // All photos of a person under headings of months, latest first.
 
+import { photoInAddress } from "../address.js";
 import { api } from "../api.js";
-import { h, plural } from "../dom.js";
+import { h } from "../dom.js";
+import { Gallery } from "../gallery/gallery.js";
 import { findFace } from "../search/find_face.js";
-import { Gallery } from "../search/gallery.js";
 import { confirmFace, refuseFace } from "../search/verdicts.js";
-import { Viewer } from "../search/viewer.js";
 import { toast } from "../toasts.js";
-import { monthOf } from "./dates.js";
+import { viewPhoto, Viewer } from "../viewer/viewer.js";
+import { byMonth } from "./dates.js";
 
 export class PersonPhotos {
   constructor({ changed }) {
     this.changed = changed;
-    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.refuse(match, hit), height: [190, 126] });
+    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.refuse(match, hit), height: [190, 118], flow: true, moved: () => this.nearEnd() });
     this.more = h("div", { class: "more" });
     this.none = h("p", { class: "muted none", hidden: true }, "No photo of the library shows them.");
     this.element = h("div", { class: "by-month" }, this.none, this.gallery.element, this.more);
     this.clear();
-    new IntersectionObserver((entries) => { if (entries.some((entry) => entry.isIntersecting)) this.next(); }, { rootMargin: "900px" }).observe(this.more);
   }
 
   clear() {
@@ -43,24 +43,31 @@ export class PersonPhotos {
   }
 
   draw() {
-    const months = new Map();
-    for (const hit of this.hits) {
-      const month = monthOf(hit.photo.taken);
-      months.set(month, [...(months.get(month) ?? []), hit]);
-    }
-    this.gallery.show([...months].map(([title, hits]) => ({ title, note: plural(hits.length, "photo"), hits })));
+    this.gallery.show(byMonth(this.hits));
     this.more.textContent = this.cursor ? "Loading more…" : "";
+    this.nearEnd();
+  }
+
+  nearEnd() {
+    if (this.cursor && this.more.offsetParent && this.more.getBoundingClientRect().top < 2 * innerHeight) this.next();
+  }
+
+  // The photo in the address is looked at.
+  followPhoto() {
+    const id = photoInAddress();
+    if (!id || Viewer.current) return;
+    const hit = this.hits.find((one) => one.photo.id === id);
+    if (hit) this.view(hit); else viewPhoto(id);
   }
 
   async next() {
     if (!this.cursor || this.isLoading) return;
     this.isLoading = true;
     const { person, cursor } = this;
-    try {
-      const page = await api.photosOf(person.id, 60, cursor);
-      if (person === this.person && cursor === this.cursor) this.add(page);
-    } catch (error) { this.cursor = null; toast(error.message, "error"); }
+    let page = null;
+    try { page = await api.photosOf(person.id, 120, cursor); } catch (error) { this.cursor = null; toast(error.message, "error"); }
     this.isLoading = false;
+    if (page && person === this.person && cursor === this.cursor) this.add(page);
   }
 
   refuse(match, hit, undone = () => {}) {
@@ -94,7 +101,7 @@ export class PersonPhotos {
       index: this.hits.findIndex((other) => other.photo.id === hit.photo.id),
       more: () => this.next(),
       hasMore: () => Boolean(this.cursor),
-      closed: (last) => { this.gallery.element.querySelector(`[data-photo="${last?.photo.id}"] .open`)?.focus(); this.finish(); },
+      closed: (last) => { this.gallery.reveal(last?.photo.id); this.finish(); },
     };
     new Viewer(source, { savedOf: () => this.person, find: findFace, confirm: (...said) => this.confirm(...said), reject: (...said) => this.refuse(...said) }).show();
   }

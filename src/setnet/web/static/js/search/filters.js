@@ -1,89 +1,96 @@
-// The conditions of a search.
+// The conditions of a search as pills: some are on or off, others open a small panel.
 
 import { h, icon } from "../dom.js";
-import { changed, query, wanted } from "./query.js";
+import { popup } from "../popup.js";
+import { changed, DEFAULTS, query, wanted } from "./query.js";
 
-const KINDS = { any: "Both", photo: "Photos", video: "Videos" };
-const MODES = { exact: "Exact", fast: "Fast", set: "Set" };
+const KINDS = { any: "Photos and videos", photo: "Photos only", video: "Videos only" };
+const METHODS = { exact: "Every face compared (exact)", fast: "Likely faces only (fast)", set: "One vector per photo (set)" };
+const SHORT = { exact: "", fast: "fast search", set: "set vectors" };
+
+const day = (text) => new Date(`${text}T00:00:00Z`).toLocaleDateString([], { dateStyle: "medium", timeZone: "UTC" });
 
 export class Filters {
   constructor() {
-    this.active = h("span", { class: "active" });
-    this.grid = h("div", { class: "filter-grid" });
-    this.element = h("details", { class: "filters", open: !matchMedia("(max-width: 640px)").matches },
-      h("summary", {}, icon("filter"), "Filters", this.active, h("span", { class: "turn" }, icon("down"))), this.grid);
-    this.resetter = h("button", { type: "button", class: "button quiet compact", id: "reset-filters", onclick: () => this.reset() }, "Reset");
     this.folders = [];
     this.modes = ["exact"];
-    this.build();
+    this.timing = "";
+    this.pills = {
+      need: this.panel("need", "How many of them", () => [this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }), this.atLeast()]),
+      sure: this.toggle("sure", "Sure matches only"),
+      only: this.toggle("only", "Nobody else"),
+      date: this.panel("date", "When it was taken", () => [this.date("after", "Taken from"), this.date("before", "Taken until")]),
+      faces: this.panel("faces", "Faces in the photo", () => [this.number("minFaces", "At least this many faces"), this.number("maxFaces", "At most this many faces")]),
+      folder: this.panel("folder", "Folder", () => [this.folder()]),
+      kind: this.panel("kind", "Photos or videos", () => [this.choices("kind", KINDS)]),
+      mode: this.panel("mode", "Advanced", () => [h("p", { class: "muted small" }, "How the photos are searched"), this.choices("mode", Object.fromEntries(this.modes.map((mode) => [mode, METHODS[mode]]))),
+        this.timing && h("p", { class: "muted small", id: "timing" }, this.timing)]),
+    };
+    this.resetter = h("button", { type: "button", class: "pill reset", id: "reset-filters", onclick: () => this.reset() }, "Reset");
+    this.element = h("div", { class: "filters", role: "group", "aria-label": "Filters" }, Object.values(this.pills), this.resetter);
+    this.draw();
   }
 
-  configure({ folders, modes }) {
-    if (folders.join("\n") === this.folders.join("\n") && modes.join() === this.modes.join()) return;
-    this.folders = folders;
-    this.modes = modes;
-    this.build();
-  }
+  configure({ folders, modes }) { Object.assign(this, { folders, modes }); }
 
   set(name, value) {
+    if (query.filters[name] === value) return;
     query.filters[name] = value;
     changed();
   }
 
-  build() {
-    const f = query.filters;
-    this.atLeast = h("input", { type: "number", id: "at-least", min: 1, max: 16, value: f.atLeast, "aria-label": "At least this many of the people",
-      oninput: (e) => { if (e.target.value) this.set("atLeast", Number(e.target.value)); } });
-    const date = (name, label) => h("input", { type: "date", "aria-label": label, value: f[name], onchange: (e) => this.set(name, e.target.value) });
-    const count = (name, label, placeholder) => h("input", { type: "number", min: 0, max: 1000, value: f[name], "aria-label": label, placeholder,
-      oninput: (e) => this.set(name, e.target.value) });
-    const check = (name, text) => h("label", { class: "check" }, h("input", { type: "checkbox", id: name, checked: f[name], onchange: (e) => this.set(name, e.target.checked) }), text);
-    this.grid.replaceChildren(
-      this.segments("need", "Photos with", { any: "Any", some: "At least", all: "All" }, (value) => this.set("need", value), this.atLeast),
-      h("fieldset", { class: "field" }, h("legend", {}, "Matches"), h("div", { class: "row" }, check("sure", "Sure only"), check("only", "Only these people"))),
-      h("fieldset", { class: "field" }, h("legend", {}, "Taken"), h("div", { class: "row" }, date("after", "Taken from"), h("span", {}, "to"), date("before", "Taken until"))),
-      h("fieldset", { class: "field" }, h("legend", {}, "Faces in the photo"), h("div", { class: "row" }, count("minFaces", "At least this many faces", "any"), h("span", {}, "to"), count("maxFaces", "At most this many faces", "any"))),
-      this.folderField(),
-      this.segments("kind", "Show", KINDS, (value) => this.set("kind", value)),
-      this.segments("mode", "Search", Object.fromEntries(this.modes.map((mode) => [mode, MODES[mode]])), (value) => this.set("mode", value)),
-      this.resetter);
-    this.draw();
+  toggle(name, text) {
+    return h("button", { type: "button", class: "pill", id: name, onclick: () => this.set(name, !query.filters[name]) }, text);
   }
 
-  segments(name, legend, options, choose, extra = null) {
-    return h("fieldset", { class: "field" }, h("legend", {}, legend), h("div", { class: "row" },
-      h("div", { class: "segments" }, Object.entries(options).map(([value, text]) => h("label", {},
-        h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => choose(value) }), text))), extra));
+  panel(name, label, content) {
+    return h("button", { type: "button", class: "pill", id: `filter-${name}`, "aria-haspopup": "dialog", "aria-expanded": "false",
+      onclick: (event) => popup(event.currentTarget, label, [h("h2", {}, label), ...content().flat().filter(Boolean)]) }, h("span", {}), icon("down"));
   }
 
-  folderField() {
-    const list = h("datalist", { id: "known-folders" }, this.folders.map((folder) => h("option", { value: folder })));
-    return h("div", { class: "field" }, h("label", { for: "folder" }, "Folder"),
-      h("input", { type: "text", id: "folder", list: "known-folders", placeholder: "anywhere", value: query.filters.folder, autocomplete: "off",
-        onchange: (e) => this.set("folder", e.target.value.trim()) }), list);
+  choices(name, options) {
+    return h("div", { class: "choices" }, Object.entries(options).map(([value, text]) => h("label", { class: "check" },
+      h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => this.set(name, value) }), text)));
+  }
+
+  atLeast() {
+    return h("label", { class: "check" }, "Number, for “at least”", h("input", { type: "number", id: "at-least", min: 1, max: Math.max(1, wanted().length), value: query.filters.atLeast, "aria-label": "At least this many of the people",
+      oninput: (event) => { if (!event.target.value) return; query.filters.need = "some"; query.filters.atLeast = Number(event.target.value); changed(); } }));
+  }
+
+  date(name, label) {
+    return h("label", { class: "line" }, label, h("input", { type: "date", "aria-label": label, value: query.filters[name], onchange: (event) => this.set(name, event.target.value) }));
+  }
+
+  number(name, label) {
+    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value) }));
+  }
+
+  folder() {
+    return [h("input", { type: "text", id: "folder", list: "known-folders", placeholder: "anywhere", "aria-label": "Folder", value: query.filters.folder, autocomplete: "off",
+      onchange: (event) => this.set("folder", event.target.value.trim()) }), h("datalist", { id: "known-folders" }, this.folders.map((folder) => h("option", { value: folder })))];
   }
 
   reset() {
-    Object.assign(query.filters, { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false, kind: "any" });
-    this.build();
+    query.filters = { ...DEFAULTS };
     changed();
   }
 
+  // How long the search took is for those who open the advanced panel.
+  tell(searched, seconds) { this.timing = `${searched.toLocaleString()} searched in ${(seconds * 1000).toFixed(1)} ms.`; }
+
   draw() {
     const f = query.filters;
-    this.atLeast.hidden = f.need !== "some";
-    this.atLeast.max = Math.max(1, wanted().length);
-    const active = [];
-    if (f.need === "all") active.push("all of them");
-    if (f.need === "some") active.push(`at least ${f.atLeast}`);
-    if (f.sure) active.push("sure only");
-    if (f.only) active.push("only these people");
-    if (f.after || f.before) active.push(`taken ${f.after || "…"} to ${f.before || "…"}`);
-    if (f.minFaces || f.maxFaces) active.push(`${f.minFaces || 0} to ${f.maxFaces || "∞"} faces`);
-    if (f.folder) active.push(f.folder);
-    if (f.kind !== "any") active.push(`${KINDS[f.kind].toLowerCase()} only`);
-    if (f.mode !== "exact") active.push(MODES[f.mode].toLowerCase());
-    this.resetter.hidden = active.length === 0;
-    this.active.textContent = active.length ? `· ${active.join(" · ")}` : "";
+    const span = f.after && f.before ? `${day(f.after)} – ${day(f.before)}` : f.after ? `Since ${day(f.after)}` : f.before ? `Until ${day(f.before)}` : "";
+    const faces = f.minFaces && f.maxFaces ? `${f.minFaces} to ${f.maxFaces} faces` : f.minFaces ? `${f.minFaces} or more faces` : f.maxFaces ? `At most ${f.maxFaces} faces` : "";
+    const texts = { need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "", date: span, faces, folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "", kind: f.kind === "any" ? "" : KINDS[f.kind], mode: SHORT[f.mode] && `Advanced: ${SHORT[f.mode]}` };
+    const idle = { need: "Any of them", date: "Any time", faces: "Faces", folder: "Folder", kind: "Photos and videos", mode: "Advanced" };
+    for (const [name, text] of Object.entries(texts)) {
+      this.pills[name].firstChild.textContent = text || idle[name];
+      this.pills[name].classList.toggle("is-on", Boolean(text));
+    }
+    for (const name of ["sure", "only"]) this.pills[name].setAttribute("aria-pressed", String(f[name]));
+    this.pills.need.hidden = wanted().length < 2;
+    this.resetter.hidden = Object.entries(DEFAULTS).every(([name, value]) => name === "atLeast" || f[name] === value);
   }
 }

@@ -1,7 +1,9 @@
 // A face of a photo becomes an example, or its person joins the query.
 
+import { go } from "../address.js";
 import { toast } from "../toasts.js";
 import { addPerson, query } from "./query.js";
+import { queryValues } from "./query_address.js";
 
 export const exampleIn = (photo, face) => ({ photo: { id: photo.id, version: photo.version, width: photo.width, height: photo.height }, face, box: photo.faces[face].box });
 
@@ -9,7 +11,7 @@ export const exampleIn = (photo, face) => ({ photo: { id: photo.id, version: pho
 export function findFace(photo, face, saved = null) {
   if (saved && query.people.some((person) => person.saved?.id === saved.id)) { toast(`${saved.name} is in the query already.`); return; }
   try { addPerson(saved ? { saved } : { examples: [exampleIn(photo, face)] }); } catch (error) { toast(error.message, "error"); return; }
-  location.hash = "#search";
+  go("search", queryValues());
   scrollTo({ top: 0 });
   toast("Added to the query.");
 }

@@ -1,23 +1,34 @@
-// The people of the query as cards, and the saved people as chips.
+// The people of the query as pills, and the saved people beside them.
 
-import { api } from "../api.js";
-import { h, icon, iconButton, plural } from "../dom.js";
+import { isTouch } from "../device.js";
+import { h, icon, iconButton } from "../dom.js";
 import { coverOf, faceOf } from "../face_picture.js";
-import { askForName, renamed, savedAsking } from "../naming.js";
-import { loadSaved, saved } from "../saved_people.js";
-import { toast, undoable } from "../toasts.js";
+import { popup } from "../popup.js";
+import { loadSaved, namedLike, saved } from "../saved_people.js";
+import { toast } from "../toasts.js";
+import { PersonMenu } from "./person_menu.js";
 import { chooseFiles } from "./picker.js";
-import { addPerson, adopt, changed, examplesOf, label, query, removePerson } from "./query.js";
+import { addPerson, adopt, changed, label, query, removePerson } from "./query.js";
+
+const MOST_CHIPS = 14;
 
 export class PeopleBar {
   constructor() {
-    this.cards = h("div", { class: "drop", id: "drop", role: "group", "aria-label": "People of the query" });
+    this.cards = h("div", { class: "asked", role: "group", "aria-label": "People of the query" });
+    this.adder = h("button", { type: "button", class: "add", id: "add-photos", onclick: () => chooseFiles() });
     this.chips = h("div", { class: "chips", role: "group", "aria-label": "Saved people" });
+    this.element = h("div", { class: "people-bar", id: "drop" }, this.cards, this.adder, this.chips);
+    this.menu = new PersonMenu({ reload: () => this.reload() });
   }
 
   async load() {
     await loadSaved();
     this.redraw();
+  }
+
+  async reload() {
+    await this.load();
+    changed("names");
   }
 
   redraw() {
@@ -27,77 +38,47 @@ export class PeopleBar {
 
   draw() {
     const focused = document.activeElement?.closest?.("[data-person]")?.dataset.person;
-    const selector = document.activeElement?.dataset?.tool;
-    this.cards.classList.toggle("is-empty", query.people.length === 0);
-    this.cards.replaceChildren(...query.people.map((person) => this.card(person)), this.adder());
-    if (focused && selector) this.cards.querySelector(`[data-person="${focused}"] [data-tool="${selector}"]`)?.focus();
+    const tool = document.activeElement?.dataset?.tool;
+    const isEmpty = query.people.length === 0;
+    if (this.cards.children.length !== query.people.length) this.element.scrollTo({ left: 0 });
+    this.element.classList.toggle("is-empty", isEmpty);
+    this.cards.hidden = isEmpty;
+    this.cards.replaceChildren(...query.people.map((person) => this.pill(person)));
+    this.adder.replaceChildren(icon(isEmpty ? "photo" : "plus"), isEmpty ? (isTouch() ? "Pick a photo of somebody" : "Drop, paste or pick a photo of somebody") : "Add a photo");
+    if (focused && tool) this.cards.querySelector(`[data-person="${focused}"] [data-tool="${tool}"]`)?.focus();
     const used = new Set(query.people.map((person) => person.saved?.id));
-    this.chips.hidden = saved.people.length === 0;
-    this.chips.replaceChildren(...saved.people.map((person) => this.chip(person, used.has(person.id))));
+    const others = saved.people.filter((person) => !used.has(person.id)).sort((a, b) => b.photos - a.photos);
+    this.chips.hidden = others.length === 0;
+    this.chips.replaceChildren(...others.slice(0, MOST_CHIPS).map((person) => this.chip(person)), ...(others.length > MOST_CHIPS ? [this.everybody()] : []));
   }
 
-  adder() {
-    const first = query.people.length === 0;
-    return h("button", { type: "button", class: "add", id: "add-photos", onclick: () => chooseFiles() }, icon("photo"),
-      h("b", {}, first ? "Drop, paste or pick photos" : "Add someone"),
-      h("span", {}, first ? "of the people you look for; then click their faces" : "drop or pick a photo"));
-  }
-
-  card(person) {
+  pill(person) {
     const number = person.examples.length;
-    const canSave = number > 0 || person.group;
-    const face = faceOf(person, matchMedia("(max-width: 640px)").matches ? 68 : 76);
-    if (number > 1) face.append(h("span", { class: "count" }, `${number} faces`));
-    const name = h("input", { type: "text", class: "name", value: person.name || person.saved?.name || "", placeholder: label(person), maxlength: 200,
-      "aria-label": `Name of ${label(person)}`, autocomplete: "off", "data-tool": "name",
-      onchange: () => this.rename(person, name) });
+    const face = faceOf(person, 32);
+    const words = [person.without && h("span", { class: "role" }, "without"), h("span", { class: "called" }, label(person)), number > 1 && h("span", { class: "count" }, `${number} faces`)];
     return h("div", { class: `person ${person.without ? "is-without" : ""}`, "data-person": person.key, role: "group", "aria-label": label(person) },
-      person.without && h("span", { class: "role" }, "without"),
-      face, name,
-      h("div", { class: "tools" },
-        iconButton("plus", `Add another photo of ${label(person)}`, () => chooseFiles(person), { "data-tool": "more" }),
-        iconButton("ban", `Photos without ${label(person)}`, () => { person.without = !person.without; changed(); }, { "aria-pressed": String(person.without), "data-tool": "without" }),
-        canSave && iconButton("save", `Save ${label(person)} in the library`, () => this.keep(person), { "data-tool": "save" }),
-        iconButton("close", `Remove ${label(person)} from the query`, () => removePerson(person), { class: "icon-button remove", "data-tool": "remove" })));
+      h("button", { type: "button", class: "who", "data-tool": "menu", "aria-haspopup": "dialog", "aria-expanded": "false", "aria-label": `${person.without ? "Without " : ""}${label(person)}: change`,
+        onclick: (event) => this.menu.open(person, event.currentTarget) }, face, words),
+      iconButton("close", `Remove ${label(person)} from the query`, () => removePerson(person), { class: "icon-button remove", "data-tool": "remove" }));
   }
 
-  chip(person, used) {
-    const toggle = () => {
-      const there = query.people.find((other) => other.saved?.id === person.id);
-      try { if (there) removePerson(there); else addPerson({ saved: person }); } catch (error) { toast(error.message, "error"); }
+  chip(person, done = () => {}) {
+    const add = () => { done(); try { addPerson({ saved: person }); } catch (error) { toast(error.message, "error"); } };
+    return h("button", { type: "button", class: "chip", "aria-label": `Look for ${person.name}`, onclick: add }, coverOf(person), h("span", {}, person.name));
+  }
+
+  // Everybody who is saved, to be found by a few letters.
+  everybody() {
+    const open = (event) => {
+      const list = h("div", { class: "everybody" });
+      const field = h("input", { type: "text", placeholder: "Name", "aria-label": "Name of somebody saved", autocomplete: "off", autofocus: true, oninput: () => fill() });
+      const fill = () => {
+        const used = new Set(query.people.map((person) => person.saved?.id));
+        list.replaceChildren(...namedLike(field.value).filter((person) => !used.has(person.id)).slice(0, 60).map((person) => this.chip(person, close)));
+      };
+      fill();
+      const close = popup(event.currentTarget, "Saved people", [field, list]);
     };
-    return h("button", { type: "button", class: "chip", "aria-pressed": String(used), onclick: toggle }, coverOf(person), person.name);
-  }
-
-  // The name of a saved person is changed in the library, that of another only in this query.
-  async rename(person, field) {
-    const name = field.value.trim();
-    if (!person.saved) { person.name = name; changed("names"); return; }
-    if (name && name !== person.saved.name) person.saved = (await renamed(person.saved, name, () => this.reload())) ?? person.saved;
-    await this.reload();
-  }
-
-  async reload() {
-    await this.load();
-    changed("names");
-  }
-
-  async keep(person) {
-    const name = person.saved?.name || person.name || (await askForName({ title: "Save this person", action: "Save", face: faceOf(person, 76) }));
-    if (!name) return;
-    const save = (if_exists) => (person.group && !person.examples.length
-      ? api.nameGroup(person.group.id, { name, if_exists })
-      : api.save({ name, if_exists, ...examplesOf(person) }));
-    const before = { people: [...query.people], card: { ...person } };
-    const back = async () => { Object.assign(person, before.card); query.people = before.people; await this.reload(); };
-    try {
-      const kept = await savedAsking(save, name, () => faceOf(person, 76));
-      if (!kept) { this.cards.querySelector(`[data-person="${person.key}"] .name`)?.focus(); return; }
-      Object.assign(person, { name: "", saved: kept, group: null, examples: [] });
-      query.people = query.people.filter((other) => other.saved?.id !== kept.id || other === person);
-      undoable(`${kept.name} is saved with ${plural(kept.examples, "example face")}.`, kept.change, back);
-      await this.load();
-      changed();
-    } catch (error) { toast(error.message, "error"); }
+    return h("button", { type: "button", class: "chip everyone", "aria-haspopup": "dialog", "aria-expanded": "false", onclick: open }, "Everybody…");
   }
 }

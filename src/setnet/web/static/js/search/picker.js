@@ -1,9 +1,13 @@
 // The dialog that shows uploaded photos with their faces, to click the right ones.
 
+import { go } from "../address.js";
 import { api } from "../api.js";
+import { Press } from "../device.js";
 import { h, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
+import { keepUpload } from "../uploads.js";
 import { addExamples, addPerson, label, query } from "./query.js";
+import { queryValues } from "./query_address.js";
 
 const MOST_FILES = 12;
 
@@ -24,6 +28,7 @@ export function chooseFiles(target = null) {
 class Picker {
   constructor(files, target) {
     this.chosen = new Map(); // face id -> number of its photo
+    this.examples = new Map(); // face id -> the example of the query that it would be
     this.aborter = new AbortController();
     this.as = h("select", { "aria-label": "Add the chosen faces as" });
     this.add = h("button", { type: "button", class: "button primary", onclick: () => this.finish() });
@@ -33,7 +38,7 @@ class Picker {
     this.columns = files.length;
     this.groups = null; // the chosen faces by likeness, as the server sees it
     this.dialog = h("dialog", { class: "sheet", id: "picker", "aria-labelledby": "picker-title" },
-      h("header", {}, h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : "Click the faces to look for"),
+      h("header", {}, h("h2", { id: "picker-title" }, target ? `More faces of ${label(target)}` : `${Press()} the faces to look for`),
         iconButton("close", "Close", () => this.dialog.close())),
       this.body,
       h("footer", {}, this.status, this.as, this.add));
@@ -55,6 +60,8 @@ class Picker {
     this.body.append(part);
     try {
       const seen = await this.patiently(() => api.faces(file, this.aborter.signal), caption);
+      const upload = await keepUpload(file, seen.faces.map((face) => face.id));
+      seen.faces.forEach(({ id }, face) => this.examples.set(id, { id, upload, face }));
       this.show(seen, canvas, caption, number);
     } catch (error) {
       if (error.name === "AbortError") return;
@@ -142,14 +149,16 @@ class Picker {
   }
 
   finish() {
-    const examples = this.inOrder().map((id) => ({ id }));
+    const of = (ids) => ids.map((id) => this.examples.get(id));
+    const examples = of(this.inOrder());
     try {
       if (this.as.value === "each") examples.forEach((example) => addPerson({ examples: [example] }));
       else if (this.as.value === "one") addPerson({ examples });
-      else if (this.as.value === "alike") this.groups.forEach((ids) => addPerson({ examples: ids.map((id) => ({ id })) }));
+      else if (this.as.value === "alike") this.groups.forEach((ids) => addPerson({ examples: of(ids) }));
       else addExamples(query.people.find((person) => person.key === this.as.value), examples);
     } catch (error) { toast(error.message, "error"); }
     this.dialog.close();
+    go("search", queryValues());
   }
 }
 
@@ -169,10 +178,10 @@ export function listenForDropsAndPastes(zone) {
     const card = event.target.closest?.("[data-person]");
     const target = query.people.find((person) => person.key === card?.dataset.person) ?? null;
     const files = images(event.dataTransfer);
-    if (files.length) { location.hash = "#search"; pickFaces(files, target); } else toast("Only photos can be dropped here.", "error");
+    if (files.length) pickFaces(files, target); else toast("Only photos can be dropped here.", "error");
   });
   addEventListener("paste", (event) => {
     const files = images(event.clipboardData);
-    if (files.length && !document.querySelector("dialog[open]")) { location.hash = "#search"; pickFaces(files); }
+    if (files.length && !document.querySelector("dialog[open]")) pickFaces(files);
   });
 }

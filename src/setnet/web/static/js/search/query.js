@@ -5,9 +5,11 @@ export const MOST_PEOPLE = 16;
 const listeners = new Set();
 let counter = 0;
 
+export const DEFAULTS = { need: "any", atLeast: 2, only: false, sure: false, after: "", before: "", minFaces: "", maxFaces: "", folder: "", kind: "any", mode: "exact" };
+
 export const query = {
   people: [],
-  filters: { need: "any", atLeast: 2, only: false, after: "", before: "", folder: "", minFaces: "", maxFaces: "", mode: "exact", sure: false, kind: "any" },
+  filters: { ...DEFAULTS },
   hidden: new Set(), // matches the user said are wrong: "person key/photo/face"
 };
 
@@ -18,11 +20,15 @@ export const wanted = () => query.people.filter((person) => !person.without);
 export const unwanted = () => query.people.filter((person) => person.without);
 export const label = (person) => person.name || person.saved?.name || `Person ${person.number}`;
 
-// An example is {id} of an upload, or {photo, face, box} of a photo in the library; `saved` and `group` are the API's.
-export function addPerson({ examples = [], saved = null, group = null, name = "" }) {
-  if (query.people.length >= MOST_PEOPLE) throw new Error(`A query has at most ${MOST_PEOPLE} people.`);
+// An example is {id, upload, face} of an uploaded file, or {photo, face, box} of a photo in the library; `saved` and `group` are the API's.
+export function newPerson({ examples = [], saved = null, group = null, name = "", without = false, key = null, number = null }) {
   counter = query.people.length ? counter + 1 : 1;
-  const person = { key: `p${Date.now()}-${counter}`, number: counter, name, saved, group, examples, without: false };
+  return { key: key ?? `p${Date.now()}-${counter}`, number: number ?? counter, name, saved, group, examples, without };
+}
+
+export function addPerson(given) {
+  if (query.people.length >= MOST_PEOPLE) throw new Error(`A query has at most ${MOST_PEOPLE} people.`);
+  const person = newPerson(given);
   query.people.push(person);
   changed();
   return person;
@@ -49,6 +55,14 @@ export function hide(person, photoId, face, hidden = true) {
   query.hidden[hidden ? "add" : "delete"](`${person.key}/${photoId}/${face}`);
   changed("hidden");
 }
+
+export function clearQuery() {
+  query.people = [];
+  query.filters = { ...DEFAULTS };
+  changed();
+}
+
+export const uploadsOf = (people = query.people) => people.flatMap((person) => person.examples.filter((example) => example.id));
 
 export const isHidden = (person, photoId, face) => query.hidden.has(`${person.key}/${photoId}/${face}`);
 

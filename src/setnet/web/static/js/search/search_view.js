@@ -1,17 +1,23 @@
-// The search view: the query above, the photos below.
+// The search view: one bar with the query, the photos below.
 
+import { photoInAddress, read, write } from "../address.js";
 import { api } from "../api.js";
 import { debounce, h, plural } from "../dom.js";
+import { Gallery, skeleton } from "../gallery/gallery.js";
+import { inGroups } from "../gallery/matches.js";
+import { Scrubber } from "../gallery/scrubber.js";
+import { PAGE, Timeline } from "../gallery/timeline.js";
+import { FirstRun } from "../index/first_run.js";
 import { toast } from "../toasts.js";
+import { withUploads } from "../uploads.js";
+import { viewPhoto, Viewer } from "../viewer/viewer.js";
 import { Filters } from "./filters.js";
 import { exampleIn, findFace } from "./find_face.js";
-import { Gallery, skeleton } from "./gallery.js";
-import { inGroups } from "./matches.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
-import { addExamples, hide, isHidden, label, needed, onChange, query, request, wanted } from "./query.js";
-import { confirmFace, refuseFace } from "./verdicts.js";
-import { Viewer } from "./viewer.js";
+import { addExamples, isHidden, label, needed, onChange, query, request, uploadsOf, wanted } from "./query.js";
+import { follow, queryValues } from "./query_address.js";
+import { Said } from "./said.js";
 
 // The API's hits as {photo, score, matches}; a match's `person` becomes their number in the query.
 function hitsOf({ hits, people }) {
@@ -21,40 +27,74 @@ function hitsOf({ hits, people }) {
 
 export class SearchView {
   constructor(section) {
+    this.section = section;
     this.bar = new PeopleBar();
     this.filters = new Filters();
     this.summary = h("p", { class: "summary", role: "status" });
     this.notes = h("div");
-    this.gallery = new Gallery({ open: (hit) => this.view(hit), reject: (match, hit) => this.reject(match, hit) });
+    this.said = new Said(this);
+    this.timeline = new Timeline({ changed: () => { if (!this.answer?.people.length) this.draw(); } });
+    const act = { open: (hit) => this.view(hit), reject: (match, hit) => this.said.reject(match, hit) };
+    this.results = new Gallery({ ...act, moved: () => this.nearEnd() });
+    this.album = new Gallery({ ...act, flow: true, height: [200, 118], need: (first, last) => this.timeline.need(first, last), moved: () => this.scrubber.follow() });
+    this.scrubber = new Scrubber(this.album);
     this.more = h("div", { class: "more" });
+    this.firstRun = new FirstRun();
     this.answer = null;
     this.status = null;
-    section.append(
-      h("div", { class: "query" },
-        h("div", { class: "query-head" }, h("h1", { id: "search-title" }, "Who are you looking for?")),
-        this.bar.cards, this.bar.chips, this.filters.element),
-      this.summary, this.notes, this.gallery.element, this.more);
-    listenForDropsAndPastes(() => this.bar.cards);
-    const soon = debounce(() => this.search(), 90);
+    this.head = h("div", { class: "query" }, h("h1", { id: "search-title" }, "Who are you looking for?"), this.bar.element,
+      h("div", { class: "narrow" }, this.summary, this.filters.element));
+    section.append(this.head, this.firstRun.element, this.notes, this.results.element, this.album.element, this.more, this.scrubber.element);
+    new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`)).observe(this.head);
+    listenForDropsAndPastes(() => this.bar.element);
+    const soon = debounce(() => { this.remember(); this.search(); }, 90);
     onChange((what) => {
       this.bar.draw();
       this.filters.draw();
-      if (what === "hidden") this.draw(); else { if (what === "query") query.hidden.clear(); soon(); }
+      if (what === "hidden") this.draw();
+      else if (what === "names") { this.remember({ push: false }); soon(); } else { query.hidden.clear(); soon(); }
     });
-    new IntersectionObserver((entries) => { if (entries.some((e) => e.isIntersecting)) this.loadMore(); }, { rootMargin: "900px" }).observe(this.more);
   }
 
+  remember(how) { if (read().name === "search") write("search", queryValues(), how); }
+
+  // Shows what the address asks for.
   async show(status) {
     this.status = status;
     this.filters.configure(status);
+    this.firstRun.draw(status);
     await this.bar.load();
-    if (!this.answer) await this.search();
+    const { isNew, gone } = await follow(read().values);
+    if (gone) toast(`${plural(gone, "person", "people")} of this search cannot be found any more.`, "error");
+    this.bar.draw();
+    this.filters.draw();
+    if (isNew) query.hidden.clear();
+    if (isNew || !this.answer) await this.search();
+    else if (!this.answer.people.length) await this.reload();
+    this.followPhoto();
+  }
+
+  // The photo in the address is looked at; without one, none is.
+  followPhoto() {
+    const id = photoInAddress();
+    if (!id || Viewer.current) return;
+    const hit = this.ordered?.find((one) => one.photo.id === id);
+    if (hit) this.view(hit); else viewPhoto(id);
   }
 
   refresh(status) {
     this.status = status;
     this.filters.configure(status);
-    this.forget();
+    this.firstRun.draw(status);
+    if (this.section.hidden || wanted().length) this.forget(); else this.reload();
+  }
+
+  // Photos came or went: those that are shown stay where they are.
+  async reload() {
+    try {
+      await this.timeline.load();
+      if (this.answer && !this.answer.people.length) this.draw();
+    } catch (error) { toast(error.message, "error"); }
   }
 
   // The people changed: the next time this view is shown, it searches again.
@@ -67,12 +107,13 @@ export class SearchView {
     this.aborter?.abort();
     const aborter = new AbortController();
     this.aborter = aborter;
-    this.filters.element.hidden = wanted().length === 0;
     const waiting = setTimeout(() => this.wait(), 200);
     try {
       const answer = wanted().length ? await this.find(aborter.signal) : await this.browse();
       if (aborter.signal.aborted) return;
+      const isOther = Boolean(this.answer) && (this.answer.people.length > 0) !== (answer.people.length > 0);
       this.answer = answer;
+      if (isOther) scrollTo({ top: 0, behavior: "instant" });
       this.draw();
     } catch (error) {
       if (error.name !== "AbortError") this.fail(error);
@@ -83,36 +124,41 @@ export class SearchView {
 
   async find(signal) {
     const people = wanted();
-    const began = performance.now();
-    const body = request(); // further pages belong to this query, whatever is being typed meanwhile
-    const first = await api.search(body, signal);
+    const uploads = uploadsOf();
+    const ids = uploads.map((example) => example.id);
+    let body; // further pages belong to this query, whatever is being typed meanwhile
+    const first = await withUploads(uploads, () => { body = request(); return api.search(body, signal); });
+    if (uploads.some((example, number) => example.id !== ids[number])) this.bar.draw(); // pictures of the faces that were sent again
     return { people, hits: hitsOf(first), cursor: first.cursor, seconds: first.seconds, searched: first.searched, warnings: first.warnings, totals: first.totals,
-      round: performance.now() - began, next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
+      next: (cursor) => api.search({ ...body, cursor }).then((page) => ({ hits: hitsOf(page), cursor: page.cursor })) };
   }
 
   async browse() {
-    const page = async (cursor) => {
-      const found = await api.photos(cursor);
-      return { hits: found.photos.map((photo) => ({ photo, matches: [], score: 0 })), cursor: found.cursor };
-    };
-    return { people: [], warnings: [], next: page, ...(await page(null)) };
+    await this.timeline.load();
+    return { people: [], warnings: [], hits: [], cursor: null };
   }
 
   wait() {
-    this.gallery.clear();
     this.notes.replaceChildren();
-    this.more.replaceChildren();
     this.summary.textContent = "Searching…";
-    this.gallery.element.replaceChildren(...skeleton(this.gallery.element.clientWidth));
+    if (this.answer) return; // the photos of the query before are better than none
+    this.results.element.hidden = false;
+    this.results.clear();
+    this.results.element.replaceChildren(...skeleton(this.results.element.clientWidth));
   }
 
   fail(error) {
     this.answer = null;
-    this.gallery.clear();
+    this.results.clear();
+    this.album.clear();
     this.more.replaceChildren();
     this.summary.replaceChildren();
     this.notes.replaceChildren(h("div", { class: "empty", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message),
       h("button", { type: "button", class: "button", onclick: () => this.search() }, "Try again")));
+  }
+
+  nearEnd() {
+    if (this.answer?.cursor && this.more.getBoundingClientRect().top < 2 * innerHeight) this.loadMore();
   }
 
   async loadMore() {
@@ -123,43 +169,58 @@ export class SearchView {
       const page = await answer.next(answer.cursor);
       answer.hits.push(...page.hits);
       answer.cursor = page.cursor;
-      if (answer === this.answer) this.draw();
     } catch (error) {
       answer.cursor = null;
       toast(error.message, "error");
-    } finally { answer.loading = false; }
+    }
+    answer.loading = false;
+    if (answer === this.answer) this.draw();
   }
 
   // What is left of the hits when the matches that the user rejected are taken away.
   visible() {
-    const answer = this.answer;
-    if (!answer) return [];
-    if (!answer.people.length) return answer.hits;
-    return answer.hits.map((hit) => ({ ...hit, matches: hit.matches
-      .filter((match) => !isHidden(answer.people[match.person], hit.photo.id, match.face))
-      .map((match) => ({ ...match, name: label(answer.people[match.person]) })) }))
+    const { people, hits } = this.answer;
+    return hits.map((hit) => ({ ...hit, matches: hit.matches
+      .filter((match) => !isHidden(people[match.person], hit.photo.id, match.face))
+      .map((match) => ({ ...match, name: label(people[match.person]) })) }))
       .filter((hit) => hit.matches.length >= needed());
   }
 
   draw() {
     const answer = this.answer;
     if (!answer) return;
-    const hits = this.visible();
-    const ordered = this.grouped(hits);
-    this.ordered = ordered.flatMap((group) => group.hits);
-    this.gallery.show(ordered);
-    this.summarise(hits);
+    const isSearch = answer.people.length > 0;
+    this.head.classList.toggle("has-people", isSearch);
+    this.results.element.hidden = !isSearch;
+    this.album.element.hidden = isSearch;
+    this.notes.replaceChildren(...answer.warnings.map((text) => h("p", { class: "notice" }, `${text[0].toUpperCase()}${text.slice(1)}.`)));
+    if (isSearch) this.drawResults(); else this.drawAlbum();
     this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
-    if (answer.cursor && this.more.getBoundingClientRect().top < innerHeight + 900) this.loadMore();
   }
 
-  grouped(hits) {
+  drawAlbum() {
+    this.results.clear();
+    this.summary.replaceChildren();
+    this.ordered = this.timeline.hits;
+    this.album.show(this.timeline.months);
+    this.scrubber.begin();
+    this.firstRun.photos(this.timeline.total);
+  }
+
+  drawResults() {
+    this.album.clear();
+    this.scrubber.element.hidden = true;
+    this.firstRun.photos(1);
+    const hits = this.visible();
     const names = this.answer.people.map(label);
-    if (!names.length) return [{ title: "", note: "", hits }];
-    return inGroups(hits, names).map((group) => ({ ...group, note: this.size(group) }));
+    const groups = inGroups(hits, names).map((group) => ({ ...group, note: this.size(group) }));
+    this.ordered = groups.flatMap((group) => group.hits);
+    this.results.show(groups);
+    this.summarise(hits);
+    this.nearEnd();
   }
 
-  // While there is more to load, the server's count of the whole answer; `fast` and `set` cannot tell.
+  // While there is more to load, the server's count of the whole answer; other ways to search than by every face cannot tell.
   size({ hits, count, sure }) {
     const { cursor, totals } = this.answer;
     const total = query.filters.mode === "exact" && totals?.find(({ matched }) => matched === count);
@@ -168,63 +229,17 @@ export class SearchView {
   }
 
   summarise(hits) {
-    const { people, searched, seconds, warnings, cursor } = this.answer;
-    this.notes.replaceChildren(...warnings.map((text) => h("p", { class: "notice" }, `${text[0].toUpperCase()}${text.slice(1)}.`)));
-    if (!people.length) {
-      this.summary.replaceChildren(...(hits.length ? [h("span", {}, "Or begin with a photo from your library: open it and click a face; or with the ", h("a", { href: "#people" }, "people in your photos"), ".")] : []));
-      if (!hits.length) this.notes.replaceChildren(this.emptyLibrary());
-      return;
-    }
-    const mode = { exact: "exact", fast: "fast", set: "set vectors" }[query.filters.mode];
-    this.summary.replaceChildren(h("b", {}, `${plural(hits.length, "photo")}${cursor ? " and more" : ""}`),
-      h("span", {}, `${searched.toLocaleString()} searched in ${(seconds.search * 1000).toFixed(1)} ms (${mode})`));
-    if (!hits.length) {
-      this.notes.append(h("div", { class: "empty" }, h("h2", {}, "No photo fits"),
-        h("p", {}, "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps."),
-        h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters")));
-    }
-  }
-
-  emptyLibrary() {
-    const running = this.status?.index.state === "running";
-    return h("div", { class: "empty" }, h("h2", {}, running ? "Your photos are being looked at" : "No photos yet"),
-      h("p", {}, running ? "They appear here as they are indexed." : "Name a folder of photos; setnet finds the faces in it. Nothing leaves this machine."),
-      h("a", { class: "button primary", href: "#index" }, running ? "See how it goes" : "Choose a folder"));
+    const { searched, seconds, cursor, totals } = this.answer;
+    const all = query.filters.mode === "exact" && totals ? totals.filter(({ matched }) => matched >= needed()).reduce((sum, { photos }) => sum + photos, 0) : 0;
+    this.summary.replaceChildren(h("b", {}, cursor ? all > hits.length ? plural(all, "photo") : `${plural(hits.length, "photo")} and more` : plural(hits.length, "photo")));
+    this.filters.tell(searched, seconds.search);
+    if (hits.length) return;
+    this.notes.append(h("div", { class: "empty" }, h("h2", {}, "No photo fits"),
+      h("p", {}, "Ask for fewer of the people, loosen the filters, or add another photo of each person: a second example often helps."),
+      h("button", { type: "button", class: "button", onclick: () => this.filters.reset() }, "Reset the filters")));
   }
 
   savedOf(match) { return this.answer.people[match.person]?.saved ?? null; }
-
-  // What is said of a saved person is kept in the library; the answer follows when the large view is closed.
-  async confirm(match, hit, undone) {
-    const [original, person] = [this.original(match, hit), this.savedOf(match)];
-    const was = original.sure;
-    const mark = (sure) => { original.sure = sure; this.isStale = true; this.draw(); };
-    const done = await confirmFace(person, hit.photo, match.face, () => { mark(was); undone(); this.settle(); });
-    if (done) mark(true);
-    return done;
-  }
-
-  async reject(match, hit, undone = () => {}) {
-    const person = this.answer.people[match.person];
-    const hidden = (on) => hide(person, hit.photo.id, match.face, on);
-    if (!person.saved) {
-      hidden(true);
-      toast(`That face no longer counts as ${match.name} in this search.`);
-    } else if (await refuseFace(person.saved, hit.photo, match.face, () => { hidden(false); undone(); this.isStale = true; this.settle(); })) {
-      hidden(true);
-    }
-  }
-
-  original(match, hit) {
-    const known = this.answer.hits.find((other) => other.photo.id === hit.photo.id);
-    return known.matches.find((other) => other.face === match.face && other.person === match.person);
-  }
-
-  async settle() {
-    if (!this.isStale || document.getElementById("viewer")) return;
-    this.isStale = false;
-    await this.search();
-  }
 
   // The hits for the large view: what is said there moves photos to other groups, but none to another place in it.
   inOrder() {
@@ -237,22 +252,40 @@ export class SearchView {
     };
   }
 
-  view(hit) {
+  resultsFrom(hit) {
+    return { hits: this.inOrder(), index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id), more: () => this.loadMore(), hasMore: () => Boolean(this.answer?.cursor) };
+  }
+
+  // The photos by date, on both sides of one.
+  albumFrom(hit) {
+    let { first, hits } = this.timeline.around(hit.photo.id);
     const source = {
-      hits: this.inOrder(),
-      index: this.ordered.findIndex((other) => other.photo.id === hit.photo.id),
-      more: () => this.loadMore(),
-      hasMore: () => Boolean(this.answer?.cursor),
-      closed: async (last) => {
-        this.bar.redraw(); // somebody may have been named
-        await this.settle();
-        document.querySelector(`#view-search [data-photo="${last?.photo.id}"] .open`)?.focus({ preventScroll: false });
+      hits: () => hits,
+      index: hits.findIndex((other) => other.photo.id === hit.photo.id),
+      hasMore: () => first + hits.length < this.timeline.total,
+      more: async () => {
+        const here = hits[source.index];
+        await this.timeline.need(Math.max(0, first - PAGE), first + hits.length + PAGE - 1);
+        ({ first, hits } = this.timeline.around(here.photo.id));
+        source.index = hits.indexOf(here);
       },
     };
+    if (first > 0) source.more();
+    return source;
+  }
+
+  view(hit) {
+    const source = Object.assign(this.answer?.people.length ? this.resultsFrom(hit) : this.albumFrom(hit), {
+      closed: async (last) => {
+        this.bar.redraw(); // somebody may have been named
+        await this.said.settle();
+        (this.answer?.people.length ? this.results : this.album).reveal(last?.photo.id);
+      },
+    });
     new Viewer(source, {
       savedOf: (match) => this.savedOf(match),
-      confirm: (...said) => this.confirm(...said),
-      reject: (...said) => this.reject(...said),
+      confirm: (...said) => this.said.confirm(...said),
+      reject: (...said) => this.said.reject(...said),
       find: findFace,
       example: (match, photo, face) => {
         addExamples(this.answer.people[match.person], [exampleIn(photo, face)]);

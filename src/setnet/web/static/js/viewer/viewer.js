@@ -1,14 +1,26 @@
 // The large view: one photo with all its faces; every face can be searched for.
 
+import { enterPhoto, go, leavePhoto } from "../address.js";
 import { api, urls } from "../api.js";
 import { h, icon, iconButton } from "../dom.js";
-import { boxStyle, tagPlaces } from "./gallery.js";
-import { bandOf, called, figures } from "./matches.js";
+import { bandOf, called, certainty } from "../gallery/matches.js";
+import { boxStyle, tagPlaces } from "../gallery/tags.js";
+import { findFace } from "../search/find_face.js";
+import { toast } from "../toasts.js";
 import { ShotPlayer } from "./shot_player.js";
 import { clock, ShotStrip } from "./shot_strip.js";
 import { identified, ViewerFaces } from "./viewer_faces.js";
+import { Zoom } from "./zoom.js";
+
+const SHARP = /\.(jpe?g|jfif|png|webp|gif|avif)$/i; // files that a browser shows as they are
+const SMALL = 1600; // pixels of the picture that is shown at first
 
 export class Viewer {
+  static current = null;
+
+  // The address has no photo any more: the large view is closed by Back.
+  static follow(id) { if (!id && Viewer.current) Viewer.current.close(); }
+
   // source: {hits(), index, more(), hasMore(), closed(hit)}; act: as of ViewerFaces, and savedOf(match), the saved person of a match.
   constructor(source, act) {
     this.source = source;
@@ -22,23 +34,55 @@ export class Viewer {
     this.frame = h("div", { class: "frame" });
     this.strip = new ShotStrip((second) => this.player?.play(second));
     this.stage = h("div", { class: "stage" }, this.frame, this.previous, this.next, this.strip.element);
-    this.side = new ViewerFaces({ act, close: () => this.dialog.close(), redraw: () => this.dialog.open && this.draw() });
+    this.zoom = new Zoom(this.stage, { changed: () => this.fit(), isOn: () => Boolean(this.hit) && !this.player, size: () => this.base ?? [0, 0] });
+    this.zoomer = [iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6)), iconButton("plus", "Larger", () => this.zoom.by(1.6))];
+    this.names = iconButton("eye", "Hide the boxes", () => this.plain(), { "aria-pressed": "false", class: "icon-button names" });
+    this.side = new ViewerFaces({ act, close: () => this.leave(), redraw: () => this.dialog.open && this.draw() });
     this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
-      h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.open, this.download,
+      h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.names, this.zoomer, this.open, this.download,
         iconButton("close", "Close", () => this.dialog.close())),
       this.stage, this.side.element);
     this.dialog.addEventListener("keydown", (event) => {
       if (event.key === "ArrowLeft") this.turn(-1);
       else if (event.key === "ArrowRight") this.turn(1);
+      else if (event.key === "+" || event.key === "=") this.zoom.by(1.6);
+      else if (event.key === "-") this.zoom.by(1 / 1.6);
+      else if (event.key === "0") this.zoom.by(1 / this.zoom.scale);
       else return;
       event.preventDefault();
     });
-    this.dialog.addEventListener("close", () => { this.resizer.disconnect(); this.dialog.remove(); this.source.closed?.(this.hit); });
+    this.dialog.addEventListener("close", () => this.closed());
     this.resizer = new ResizeObserver(() => this.fit());
     this.swipe();
   }
 
+  close() { if (this.dialog.open) this.dialog.close(); }
+
+  // Closes it because what is done next leads elsewhere.
+  leave() {
+    this.isLeft = true;
+    this.close();
+  }
+
+  closed() {
+    Viewer.current = null;
+    this.resizer.disconnect();
+    this.dialog.remove();
+    leavePhoto(this.isLeft);
+    this.source.closed?.(this.hit);
+  }
+
+  plain() {
+    const on = this.frame.classList.toggle("is-plain");
+    this.names.setAttribute("aria-pressed", String(on));
+    const text = on ? "Show the boxes" : "Hide the boxes";
+    this.names.title = text;
+    this.names.setAttribute("aria-label", text);
+  }
+
   show() {
+    Viewer.current?.close();
+    Viewer.current = this;
     document.body.append(this.dialog);
     this.dialog.showModal();
     this.resizer.observe(this.stage);
@@ -48,9 +92,9 @@ export class Viewer {
   get hit() { return this.source.hits()[this.source.index]; }
 
   async turn(step) {
+    if (this.source.index + step < 0) return;
+    if (this.source.index + step >= this.source.hits().length - 3) await this.source.more?.();
     const to = this.source.index + step;
-    if (to < 0) return;
-    if (to >= this.source.hits().length - 3) await this.source.more?.();
     if (to >= this.source.hits().length) return;
     this.source.index = to;
     this.draw();
@@ -62,15 +106,33 @@ export class Viewer {
     const { clientWidth, clientHeight } = this.stage;
     const room = photo.kind === "video" ? 72 : 16; // the strip is below a video
     const scale = Math.min((clientWidth - 16) / photo.width, (clientHeight - room) / photo.height);
-    this.size = [photo.width * scale, photo.height * scale];
-    Object.assign(this.frame.style, { width: `${this.size[0]}px`, height: `${this.size[1]}px` });
+    this.base = [photo.width * scale, photo.height * scale];
+    this.size = this.base.map((side) => side * this.zoom.scale);
+    const lift = photo.kind === "video" ? -28 : 0;
+    Object.assign(this.frame.style, { width: `${this.size[0]}px`, height: `${this.size[1]}px`, translate: `calc(-50% + ${this.zoom.x}px) calc(-50% + ${this.zoom.y + lift}px)` });
+    this.stage.classList.toggle("is-zoomed", this.zoom.scale > 1);
+    this.zoomer[0].disabled = this.zoom.scale <= 1;
+    this.sharpen(photo);
     if (this.tags) this.placeTags();
+  }
+
+  // The file itself, once the smaller picture is not sharp enough any more.
+  sharpen(photo) {
+    const image = this.frame.querySelector("img");
+    if (!image || image.dataset.sharp || this.zoom.scale <= 1 || Math.max(...this.size) * devicePixelRatio <= SMALL || !SHARP.test(photo.name)) return;
+    image.dataset.sharp = "true";
+    const sharp = new Image();
+    sharp.onload = () => { if (image.isConnected) image.src = sharp.src; };
+    sharp.src = urls.file(photo);
   }
 
   draw() {
     const hit = this.hit;
     if (!hit) { this.dialog.close(); return; }
     const { photo } = hit;
+    enterPhoto(photo.id);
+    this.zoom.reset();
+    for (const button of this.zoomer) button.hidden = photo.kind === "video";
     const taken = photo.taken ? new Date(photo.taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "time unknown";
     this.title.textContent = photo.name;
     const times = photo.kind === "video" ? `${clock(photo.from)}-${clock(photo.to)} · ` : "";
@@ -97,7 +159,7 @@ export class Viewer {
     const targets = photo.faces.map((face, number) => this.target(hit, face, number, who[number]));
     this.tags = photo.faces.flatMap((face, number) => {
       const named = who[number];
-      return named ? [{ number, box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: figures(named) }, h("span", { class: "who" }, called(named))) }] : [];
+      return named ? [{ number, box: face.box, text: called(named), element: h("span", { class: `tag ${bandOf(named)} ${named.match ? "" : "known"}`, title: certainty(named) }, h("span", { class: "who" }, called(named))) }] : [];
     });
     this.targets = targets;
     if (image.isConnected) { // a video that is taken out stops
@@ -124,14 +186,14 @@ export class Viewer {
   }
 
   placeTags() {
-    tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) => Object.assign(this.tags[number].element.style, place));
+    tagPlaces(this.tags, this.hit.photo, ...this.size).forEach((place, number) => Object.assign(this.tags[number].element.style, place ?? { left: "-999px" }));
   }
 
   target(hit, face, number, who) {
     const choose = () => {
-      this.dialog.close();
+      this.leave();
       if (!who?.match) this.act.find(hit.photo, number, who?.saved);
-      else if (who.saved) location.hash = `#people/${who.saved.id}`;
+      else if (who.saved) go(`people/${who.saved.id}`);
       else this.act.example(who.match, hit.photo, number);
     };
     const name = who ? called(who) : `face ${number + 1}`;
@@ -145,7 +207,15 @@ export class Viewer {
     this.stage.addEventListener("touchstart", (event) => { start = event.touches.length === 1 ? event.touches[0].clientX : null; }, { passive: true });
     this.stage.addEventListener("touchend", (event) => {
       const moved = start === null ? 0 : event.changedTouches[0].clientX - start;
-      if (Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
+      if (this.zoom.scale === 1 && Math.abs(moved) > 60) this.turn(moved > 0 ? -1 : 1);
     }, { passive: true });
   }
+}
+
+// One photo by itself, in the large view.
+export async function viewPhoto(id) {
+  try {
+    const hits = [{ photo: await api.photo(id), matches: [] }];
+    new Viewer({ hits: () => hits, index: 0 }, { find: findFace, savedOf: () => null }).show();
+  } catch (error) { leavePhoto(); toast(error.message, "error"); }
 }

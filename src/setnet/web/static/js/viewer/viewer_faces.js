@@ -2,10 +2,10 @@
 
 import { h, plural } from "../dom.js";
 import { cutOut } from "../face_picture.js";
+import { bandOf, called, certainty, figures } from "../gallery/matches.js";
 import { nameFace } from "../naming.js";
 import { called as savedAs } from "../saved_people.js";
-import { bandOf, called, figures } from "./matches.js";
-import { confirmFace, refuseFace } from "./verdicts.js";
+import { confirmFace, refuseFace } from "../search/verdicts.js";
 
 // Who the faces of a photo are: matches of the query first, then whom the library knows.
 export function identified(hit, known, savedOf) {
@@ -30,7 +30,8 @@ export class ViewerFaces {
     const focused = document.activeElement?.dataset?.act;
     const { faces } = hit.photo;
     this.element.replaceChildren(h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
-      h("ol", {}, faces.map((face, number) => this.line(hit, face, number, who[number], targets[number]))));
+      h("ol", {}, faces.map((face, number) => this.line(hit, face, number, who[number], targets[number]))),
+      this.advanced(who));
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
   }
 
@@ -38,9 +39,15 @@ export class ViewerFaces {
     const light = (on) => target.classList.toggle("is-lit", on);
     return h("li", { onmouseenter: () => light(true), onmouseleave: () => light(false) },
       cutOut(hit.photo, face.box, 52),
-      h("span", { class: `who ${who ? bandOf(who) : ""}`, title: who && figures(who) }, who ? called(who) : `Face ${number + 1}`,
+      h("span", { class: `who ${who ? bandOf(who) : ""}`, title: who && certainty(who) }, who ? called(who) : `Face ${number + 1}`,
         who && who.sure === false && h("small", {}, " a guess")),
       h("span", { class: "acts" }, this.acts(hit, number, who)));
+  }
+
+  // The figures behind the names, for those who want them.
+  advanced(who) {
+    const lines = who.flatMap((one) => (one && figures(one) ? [h("li", {}, h("b", {}, one.name), " ", figures(one))] : []));
+    return lines.length ? h("details", { class: "advanced", open: this.isAdvanced, ontoggle: (event) => { this.isAdvanced = event.target.open; } }, h("summary", {}, "Advanced"), h("ul", {}, lines)) : "";
   }
 
   acts(hit, number, who) {

@@ -1,11 +1,11 @@
 // The index: folders, a running index as it goes, and what could not be read.
 
-import { api } from "./api.js";
-import { confirmed } from "./dialogs.js";
-import { h, iconButton, plural } from "./dom.js";
-import { toast } from "./toasts.js";
-
-const RUNNING = new Set(["running", "stopping"]);
+import { api } from "../api.js";
+import { confirmed } from "../dialogs.js";
+import { h, icon, iconButton, plural } from "../dom.js";
+import { toast } from "../toasts.js";
+import { chosenFolder } from "./folder_browser.js";
+import { duration, isRunning, watchRun } from "./run_events.js";
 
 export class IndexView {
   constructor(section, { changed }) {
@@ -23,11 +23,15 @@ export class IndexView {
         h("section", { class: "panel", "aria-labelledby": "folders-title" }, h("h2", { id: "folders-title" }, "Folders"), this.folders,
           h("form", { onsubmit: (event) => this.add(event) },
             h("div", { class: "field" }, h("label", { for: "new-folder" }, "Add a folder of this machine"),
-              h("div", { class: "row" }, this.folder, h("button", { type: "submit", class: "button primary" }, "Index it"))),
+              h("div", { class: "row" }, this.folder, h("button", { type: "button", class: "button", id: "browse-folders", onclick: () => this.browse() }, icon("folder"), "Browse…"), h("button", { type: "submit", class: "button primary" }, "Index it"))),
             h("label", { class: "check" }, this.prune, "Remove photos whose files are gone"),
             h("label", { class: "check" }, this.retry, "Try files again that failed before")),
           h("div", {}, this.again)),
         this.run, this.failures));
+    watchRun((job, hasEnded) => {
+      if (!section.hidden) this.draw(job);
+      if (hasEnded) this.loadFailures();
+    });
   }
 
   show(status) {
@@ -38,17 +42,6 @@ export class IndexView {
     this.again.hidden = status.folders.length === 0;
     this.draw(status.index);
     this.loadFailures();
-    if (!this.events) this.listen();
-  }
-
-  listen() {
-    this.events = api.indexEvents();
-    this.events.addEventListener("index", (event) => {
-      const job = JSON.parse(event.data);
-      const ended = this.job && RUNNING.has(this.job.state) && !RUNNING.has(job.state);
-      this.draw(job);
-      if (ended) { this.changed(); this.loadFailures(); }
-    });
   }
 
   async add(event) {
@@ -56,6 +49,13 @@ export class IndexView {
     const folder = this.folder.value.trim();
     if (!folder) { this.folder.focus(); return; }
     if (await this.start([folder])) this.folder.value = "";
+  }
+
+  async browse() {
+    try {
+      const folder = await chosenFolder();
+      if (folder) this.folder.value = folder;
+    } catch (error) { toast(error.message, "error"); }
   }
 
   async start(folders) {
@@ -72,7 +72,7 @@ export class IndexView {
 
   draw(job) {
     this.job = job;
-    const running = RUNNING.has(job.state);
+    const running = isRunning(job);
     this.again.disabled = running;
     const heading = { idle: "Nothing is running", running: isGrouping(job.progress) ? "Grouping faces" : "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
     const had = this.run.querySelector("#stop-index") === document.activeElement && running;
@@ -135,9 +135,4 @@ const isGrouping = (progress) => progress?.stage?.startsWith("grouping");
 
 function facts(numbers) {
   return h("dl", { class: "facts" }, Object.entries(numbers).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value.toLocaleString()))));
-}
-
-function duration(seconds) {
-  if (seconds < 90) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
-  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
 }

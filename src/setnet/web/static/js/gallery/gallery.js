@@ -1,0 +1,188 @@
+// A gallery of any length: only what is on the screen and a screen around it is in the page.
+
+import { isNarrow } from "../device.js";
+import { h } from "../dom.js";
+import { between, justified, layOut, ratio } from "./layout.js";
+import { called } from "./matches.js";
+import { selection } from "./selection.js";
+import { blankTile, tileOf } from "./tile.js";
+
+const HEIGHT = [240, 150]; // of a row: on a desktop, on a phone
+const gapOf = () => (isNarrow() ? 4 : 6);
+
+export class Gallery {
+  // Groups: [{title, note, caption(hit), hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}]}, or undefined
+  // when it is not loaded: then need(first, last) of those on the screen is called, counted over all groups.
+  // `flow`: groups are months that follow each other in the same rows. moved(): what is on the screen changed.
+  constructor({ open, reject = () => {}, need = () => {}, moved = () => {}, height = HEIGHT, flow = false }) {
+    Object.assign(this, { need, moved, height, flow });
+    this.act = { open, reject, choose: (hit, event) => this.choose(hit, event) };
+    this.element = h("div", { class: "gallery" });
+    this.groups = [];
+    this.layout = { sections: [], height: 0 };
+    this.drawn = new Map(); // section -> {element, lines}
+    this.width = 0;
+    new ResizeObserver(() => { if (this.element.clientWidth && this.element.clientWidth !== this.width) this.show(this.groups); }).observe(this.element);
+    let isAsked = false;
+    const soon = () => {
+      if (isAsked || !this.element.offsetParent) return;
+      isAsked = true;
+      requestAnimationFrame(() => { isAsked = false; this.draw(); });
+    };
+    addEventListener("scroll", soon, { passive: true });
+    addEventListener("resize", soon);
+    selection.onChange(() => this.mark());
+  }
+
+  show(groups) {
+    this.width = this.element.clientWidth;
+    this.groups = groups;
+    let from = 0;
+    for (const group of groups) { group.from = from; from += group.hits.length; }
+    if (!this.width) return;
+    const anchor = this.anchor();
+    this.layout = layOut(groups, { width: this.width, target: this.height[isNarrow() ? 1 : 0], gap: gapOf(), flow: this.flow });
+    this.element.style.height = `${this.layout.height}px`;
+    if (anchor) this.settle(anchor);
+    this.draw();
+  }
+
+  clear() {
+    this.groups = [];
+    this.layout = { sections: [], height: 0 };
+    this.drawn.clear();
+    this.element.style.height = "";
+    this.element.replaceChildren();
+  }
+
+  get top() { return this.element.getBoundingClientRect().top; }
+
+  // The first photo on the screen and where it is; null while the beginning of the list is.
+  anchor() {
+    if (this.top > 0 || !this.element.offsetParent) return null;
+    const from = -this.top;
+    for (const section of between(this.layout.sections, from, from)) {
+      const [row] = between(section.rows, from - section.top, Infinity);
+      if (row) return { id: row.items[0].group.hits[row.items[0].index]?.photo.id, at: row.items[0].group.from + row.items[0].index, y: section.top + row.top };
+    }
+    return null;
+  }
+
+  settle(anchor) {
+    const found = this.find((item, hit) => (anchor.id ? hit?.photo.id === anchor.id : item.group.from + item.index === anchor.at));
+    if (found && found.y !== anchor.y) scrollBy({ top: found.y - anchor.y, behavior: "instant" });
+  }
+
+  find(test) {
+    for (const section of this.layout.sections) {
+      for (const row of section.rows) {
+        const item = row.items.find((one) => test(one, one.group.hits[one.index]));
+        if (item) return { y: section.top + row.top, height: row.height, item };
+      }
+    }
+    return null;
+  }
+
+  draw() {
+    if (!this.element.offsetParent) return;
+    const room = innerHeight;
+    const [from, to] = [-this.top - room, -this.top + 2 * room];
+    const before = this.drawn;
+    this.drawn = new Map();
+    let [first, last] = [Infinity, -1];
+    for (const section of between(this.layout.sections, from, to)) {
+      const key = section.group?.title ?? "";
+      const kept = before.get(key) ?? { element: this.section(), lines: new Map() };
+      before.delete(key);
+      this.drawn.set(key, kept);
+      this.fill(kept, section, from - section.top, to - section.top);
+      for (const row of between(section.rows, from + room / 2 - section.top, to - room / 2 - section.top)) {
+        for (const { group, index } of row.items) if (!group.hits[index]) { first = Math.min(first, group.from + index); last = Math.max(last, group.from + index); }
+      }
+    }
+    for (const { element } of before.values()) element.remove();
+    if (last >= 0) this.need(first, last);
+    this.moved();
+  }
+
+  section() {
+    const element = h("section", { class: "group" });
+    this.element.append(element);
+    return element;
+  }
+
+  fill(kept, section, from, to) {
+    const { element } = kept;
+    Object.assign(element.style, { top: `${section.top}px`, height: `${section.bottom - section.top}px` });
+    if (section.group?.title) this.head(kept, section.group);
+    const before = kept.lines;
+    kept.lines = new Map();
+    let previous = kept.head ?? null;
+    for (const row of between(section.rows, from, to)) {
+      const key = this.keyOf(row);
+      const line = before.get(key) ?? this.row(row);
+      before.delete(key);
+      kept.lines.set(key, line);
+      line.style.top = `${row.top}px`;
+      if (line.parentElement !== element || line.previousSibling !== previous) element.insertBefore(line, previous ? previous.nextSibling : element.firstChild);
+      previous = line;
+    }
+    for (const line of before.values()) line.remove();
+  }
+
+  head(kept, group) {
+    kept.head ??= kept.element.appendChild(h("h2", {}));
+    const text = `${group.title} ${group.note}`;
+    if (kept.head.textContent !== text) kept.head.replaceChildren(group.title, " ", h("small", {}, group.note));
+  }
+
+  keyOf(row) {
+    return `${this.width}/${row.height}/${row.labels?.map((label) => label.title)}/${row.items.map(({ group, index }) => {
+      const hit = group.hits[index];
+      return hit ? `${hit.photo.id}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}` : `?${group.from + index}`;
+    })}`;
+  }
+
+  row(row) {
+    return h("div", { class: "row-of-photos" },
+      row.labels?.map(({ title, name, left }, number, all) => h("h2", { class: "month", "aria-label": name, style: { left: `${left}px`, maxWidth: `${(all[number + 1]?.left ?? this.width) - left - 6}px` } }, title)),
+      row.items.map(({ group, index, width }) => {
+        const hit = group.hits[index];
+        return hit ? tileOf(hit, width, row.height, group.caption?.(hit), this.act) : blankTile(width, row.height);
+      }));
+  }
+
+  // Scrolls to a photo and gives it the focus.
+  reveal(id) {
+    const found = this.find((_, hit) => hit?.photo.id === id);
+    if (!found) return;
+    const y = this.top + found.y;
+    if (y < 160 || y + found.height > innerHeight) scrollBy({ top: y - (innerHeight - found.height) / 2, behavior: "instant" });
+    this.draw();
+    this.element.querySelector(`[data-photo="${id}"] .open`)?.focus({ preventScroll: true });
+  }
+
+  // A click chooses one photo, with Shift all between it and the one before.
+  choose(hit, event) {
+    const hits = this.groups.flatMap((group) => group.hits).filter(Boolean);
+    const at = hits.findIndex((other) => other.photo.id === hit.photo.id);
+    const on = !selection.has(hit.photo.id);
+    const last = event.shiftKey && this.last ? hits.findIndex((other) => other.photo.id === this.last) : -1;
+    this.last = hit.photo.id;
+    selection.set(last < 0 ? [hit.photo] : hits.slice(Math.min(at, last), Math.max(at, last) + 1).map((other) => other.photo), last < 0 ? on : true);
+  }
+
+  mark() {
+    for (const tile of this.element.querySelectorAll(".tile[data-photo]")) {
+      const on = selection.has(tile.dataset.photo);
+      tile.classList.toggle("is-chosen", on);
+      tile.querySelector(".choose").setAttribute("aria-pressed", String(on));
+    }
+  }
+}
+
+export function skeleton(width) {
+  const shapes = Array.from({ length: 14 }, (_, n) => ({ width: [4, 3, 4, 2][n % 4], height: [3, 4, 3, 3][n % 4] }));
+  return justified(shapes, width || 800, HEIGHT[isNarrow() ? 1 : 0], gapOf(), ratio).slice(0, 3).map((row) => h("div", { class: "row-of-photos is-skeleton", "aria-hidden": "true" },
+    row.items.map((shape) => h("div", { class: "skeleton", style: { width: `${ratio(shape) * row.height}px`, height: `${row.height}px` } }))));
+}

@@ -1,0 +1,52 @@
+// What can be done with the chosen photos.
+
+import { urls } from "../api.js";
+import { Press } from "../device.js";
+import { h, icon, iconButton, plural } from "../dom.js";
+import { toast } from "../toasts.js";
+import { selection } from "./selection.js";
+
+const MOST = 500; // photos in one archive; their ids go into its address
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { // not on addresses that a browser does not trust
+    const field = h("textarea", { class: "visually-hidden", value: text });
+    document.body.append(field);
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
+}
+
+async function copyPaths() {
+  const paths = [...new Set(selection.photos.map((photo) => photo.photo))];
+  if (await copied(paths.join("\n"))) toast(`${plural(paths.length, "path")} copied.`); else toast("The browser did not let the paths be copied.", "error");
+}
+
+export function addSelectionBar() {
+  const count = h("b", { role: "status" });
+  const download = h("a", { class: "button compact primary", download: "" }, icon("download"), "Download");
+  const copy = h("button", { type: "button", class: "button compact", onclick: copyPaths }, icon("file"), "Copy paths");
+  const switcher = document.getElementById("choose-photos"); // where nothing can be pointed at
+  switcher.addEventListener("click", () => { if (selection.isOn) selection.clear(); else selection.begin(); });
+  const bar = h("div", { class: "selection", role: "toolbar", "aria-label": "Chosen photos", hidden: true }, count, download,
+    copy,
+    iconButton("close", "Choose none", () => selection.clear()));
+  document.body.append(bar);
+  selection.onChange(() => {
+    const { photos } = selection;
+    bar.hidden = !selection.isOn;
+    document.body.classList.toggle("is-choosing", selection.isOn);
+    switcher.setAttribute("aria-pressed", String(selection.isOn));
+    count.textContent = photos.length ? `${photos.length.toLocaleString()} chosen` : `${Press()} photos`;
+    const isTooMuch = photos.length > MOST;
+    copy.disabled = !photos.length;
+    download.title = isTooMuch ? `At most ${MOST} at once` : "";
+    if (isTooMuch || !photos.length) download.removeAttribute("href"); else download.href = photos.length === 1 ? urls.download(photos[0]) : urls.archive(photos);
+  });
+  addEventListener("keydown", (event) => { if (event.key === "Escape" && selection.isOn && !document.querySelector("dialog[open], :popover-open")) selection.clear(); });
+}

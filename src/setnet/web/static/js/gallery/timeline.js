@@ -1,0 +1,73 @@
+// All photos of the library by date: how many each month has is known at once, photos are loaded where one looks.
+
+import { api } from "../api.js";
+import { toast } from "../toasts.js";
+import { monthName, shortMonth } from "../people/dates.js";
+
+export const PAGE = 100;
+
+export class Timeline {
+  // changed(): photos were loaded.
+  constructor({ changed }) {
+    this.changed = changed;
+    this.months = [];
+    this.total = 0;
+    this.pages = new Map(); // number of a page -> whether it was loaded, or is being loaded
+  }
+
+  async load() {
+    const { months, total } = await api.timeline();
+    const before = this.months.flatMap((month) => month.hits).filter(Boolean);
+    const isSame = total === this.total && months.length === this.months.length && months.every(({ photos }, number) => this.months[number].hits.length === photos);
+    if (isSame && total) return;
+    const known = new Map(before.map((hit) => [hit.photo.id, hit]));
+    this.known = known; // so that photos that stay are not drawn anew
+    this.total = total;
+    this.months = months.map(({ month, photos }) => ({ title: shortMonth(month), name: monthName(month), note: "", hits: new Array(photos) }));
+    let from = 0;
+    for (const month of this.months) { month.from = from; from += month.hits.length; }
+    this.pages.clear();
+    if (total) await this.page(0);
+  }
+
+  // Loads the photos from the place `first` to `last`.
+  async need(first, last) {
+    const numbers = [];
+    for (let number = Math.floor(first / PAGE); number <= Math.floor(last / PAGE); number += 1) if (!this.pages.has(number)) numbers.push(number);
+    if (!numbers.length) return;
+    await Promise.all(numbers.map((number) => this.page(number)));
+    this.changed();
+  }
+
+  async page(number) {
+    this.pages.set(number, true);
+    const { months, total } = this;
+    try {
+      const { photos } = await api.photosByDate(number * PAGE, PAGE);
+      if (months !== this.months || total !== this.total) return;
+      photos.forEach((photo, place) => this.put(number * PAGE + place, this.known?.get(photo.id) ?? { photo, matches: [], score: 0 }));
+    } catch (error) { this.pages.delete(number); toast(error.message, "error"); }
+  }
+
+  put(place, hit) {
+    let [low, high] = [0, this.months.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.months[middle].from <= place) low = middle; else high = middle - 1;
+    }
+    const month = this.months[low];
+    if (month && place - month.from < month.hits.length) month.hits[place - month.from] = hit;
+  }
+
+  // The loaded photos without a gap around one of them, and the place of the first.
+  around(id) {
+    const all = this.months.flatMap((month) => [...month.hits]);
+    const at = all.findIndex((hit) => hit?.photo.id === id);
+    let [first, last] = [at, at];
+    while (all[first - 1]) first -= 1;
+    while (all[last + 1]) last += 1;
+    return { first, hits: all.slice(first, last + 1) };
+  }
+
+  get hits() { return this.months.flatMap((month) => month.hits).filter(Boolean); }
+}

@@ -1,0 +1,34 @@
+// The index run as it goes, one stream for all views.
+
+import { api } from "../api.js";
+
+const RUNNING = new Set(["running", "stopping"]);
+export const isRunning = (job) => RUNNING.has(job?.state);
+
+const listeners = new Set();
+let stream = null;
+let was = false;
+
+// listener(job, hasEnded)
+export function watchRun(listener) { listeners.add(listener); }
+
+export function listenToRuns() {
+  if (stream) return;
+  stream = api.indexEvents();
+  stream.addEventListener("index", (event) => {
+    const job = JSON.parse(event.data);
+    const hasEnded = was && !isRunning(job);
+    was = isRunning(job);
+    for (const listener of listeners) listener(job, hasEnded);
+  });
+}
+
+export function stopListening() {
+  stream?.close();
+  stream = null;
+}
+
+export function duration(seconds) {
+  if (seconds < 90) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
+  return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;
+}

@@ -1,0 +1,126 @@
+"""The query lives in the address: reload and Back, the large view, and faces that the server forgot."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.web.browser.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
+expect = sync_api.expect
+
+pytestmark = pytest.mark.xdist_group("web-browser")
+
+
+def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Path]) -> None:
+    page = surface.open()
+    surface.add(portraits["P003"])
+    surface.add(portraits["P005"])
+    surface.rename("Person 1", "Anna & co ~ 1")
+    page.click("#filter-need")
+    page.get_by_label("All of them", exact=True).check()
+    page.keyboard.press("Escape")
+    heading = page.locator(".group > h2").first
+    expect(heading).to_contain_text("All 2")
+    expect(page.locator(".group")).to_have_count(1)
+    names = surface.names()
+
+    page.reload()
+    expect(page.locator(".person .called")).to_have_text(["Anna & co ~ 1", "Person 2"])
+    expect(page.locator("#filter-need")).to_have_text("All of them")
+    expect(heading).to_contain_text("All 2")
+    assert surface.names() == names
+
+    # The large view is a step of its own, and Back closes it; turning to the next photo is none.
+    page.click("#reset-filters")
+    expect(page.locator(".group")).to_have_count(2)
+    page.locator(".tile .open").first.click()
+    viewer = page.locator("#viewer")
+    page.keyboard.press("ArrowRight")
+    looked_at = viewer.locator(".title b").inner_text()
+    assert "photo=" in page.url
+    page.reload()
+    expect(viewer.locator(".title b")).to_have_text(looked_at)
+    _zoom(viewer)
+    page.go_back()
+    expect(viewer).to_have_count(0)
+    expect(page.locator(".group")).to_have_count(2)
+    page.go_back()  # the filter that was reset
+    expect(page.locator(".group")).to_have_count(1)
+    assert "photo=" not in page.url
+
+
+def _zoom(viewer: Any) -> None:
+    frame = viewer.locator(".frame")
+    before = frame.bounding_box()["width"]
+    viewer.get_by_role("button", name="Larger").click()
+    once = frame.bounding_box()["width"]
+    assert once > before * 1.5
+    frame.hover(force=True)
+    viewer.page.mouse.wheel(0, -300)
+    sync_api.expect(viewer.get_by_role("button", name="Smaller")).to_be_enabled()
+    assert frame.bounding_box()["width"] > once
+    viewer.page.keyboard.press("0")
+    assert abs(frame.bounding_box()["width"] - before) < 2
+    if viewer.page.evaluate("matchMedia('(hover: none)').matches"):
+        _pinch(viewer)
+        assert frame.bounding_box()["width"] > before * 1.5
+
+
+def _pinch(viewer: Any) -> None:
+    """Put two fingers on the photo and spread them."""
+    stage = viewer.locator(".stage").bounding_box()
+    x, y = stage["x"] + stage["width"] / 2, stage["y"] + stage["height"] / 2
+    fingers = viewer.page.context.new_cdp_session(viewer.page)
+
+    def touch(kind: str, *apart: int) -> None:
+        points = [{"x": x + side * each, "y": y, "id": side} for each in apart for side in (-1, 1)]
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    touch("touchStart", 20)
+    for apart in (40, 80, 120):
+        touch("touchMove", apart)
+    touch("touchEnd")
+
+
+def test_uploaded_faces_survive_a_restart_of_the_server(
+    new_page: Callable[..., Page],
+    made: Any,
+    tmp_path: Path,
+    start_server: Callable[..., Any],
+    portraits: dict[str, Path],
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with start_server(tmp_path / "library", tmp_path / "sets") as server:
+        port = server.url.rpartition(":")[2]
+        surface = new_page(server.url)
+        page = surface.open()
+        surface.add(portraits["P003"])
+        expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
+        names = surface.names()
+    with start_server(tmp_path / "library", tmp_path / "sets", "--port", port):
+        page.reload()
+        expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
+        assert surface.names() == names
+        expect(page.locator(".person .face img")).to_have_attribute("src", re.compile("/faces/f-"))
+        surface.context.close()
+
+
+def test_signing_out_asks_for_the_token_again(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    token = "a-token-for-the-browser"
+    with start_server(tmp_path / "library", tmp_path / "sets", SETNET_TOKEN=token) as server:
+        surface = new_page(server.url)
+        surface.page.goto(f"{server.url}/#token={token}")
+        surface.page.get_by_role("button", name="Sign out").click()
+        expect(surface.page.get_by_role("dialog", name="This library needs a token")).to_be_visible()
+        surface.context.close()
