@@ -108,6 +108,13 @@ def test_the_right_token_opens_by_header_or_cookie(guarded: TestClient) -> None:
     assert guarded.get("/").status_code == 200
 
 
+def test_a_page_cannot_make_the_server_call_other_machines(shared: TestClient) -> None:
+    for folder in ("http://127.0.0.1:9/", "zip://::http://127.0.0.1:9/p.zip"):
+        answer = shared.post(f"{API}/index", json={"folders": [folder]})
+        assert answer.status_code == 422
+        assert "folders of this machine" in answer.text
+
+
 @pytest.mark.parametrize(
     "headers",
     [
