@@ -109,7 +109,7 @@ def test_a_database_cut_short_is_repaired(path: Path, size: float) -> None:
         ("UPDATE examples SET picture = x'00'", None, {"Anna": 2}, 3),
         ("UPDATE photos SET path = '/nowhere.jpg' WHERE id = 2", "1 photo", {"Anna": 2}, 2),
         ("UPDATE faces SET x0 = x0 + 1 WHERE photo = 2", None, {"Anna": 2}, 2),
-        ("UPDATE folders SET path = '/b'", "folders", {"Anna": 2}, 3),
+        ("UPDATE folders SET path = '/b'", "1 folder", {"Anna": 2}, 3),
         ("UPDATE meta SET value = '{' WHERE key = 'settings'", "settings", {"Anna": 2}, 3),
     ],
 )  # fmt: skip
