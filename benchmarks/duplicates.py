@@ -32,7 +32,7 @@ from performance_page import machine, write_section
 from planted_collections import Collection, names_of, of_lfw, of_synthetic_people, without_faces
 from setnet.evaluate.data.planted_copies import ALTERATIONS, Pixels
 from setnet.faces import open_photo
-from setnet.library.duplicates.candidates import candidates
+from setnet.library.duplicates.copy_candidates import candidates
 from setnet.library.duplicates.dense_sift import DIM, dense_sift, small_grey
 from setnet.library.duplicates.find import AGREEMENT
 from setnet.library.duplicates.photo_pairs import PhotoPairs

@@ -1,4 +1,4 @@
-from .collecting.experiment import collecting as collecting
+from .collecting.collecting_experiment import collecting as collecting
 from .data.degrade import degrade_photos as degrade_photos
 from .data.labelled_people import Halves as Halves
 from .data.labelled_people import LabelledPeople as LabelledPeople
@@ -22,7 +22,7 @@ from .experiments.running import Interrupted as Interrupted
 from .experiments.shipped_heads import train_heads as train_heads
 from .experiments.stress import stress as stress
 from .experiments.tradeoff import tradeoff as tradeoff
-from .footage.experiment import video as video
+from .footage.footage_experiment import video as video
 from .group_measures import GroupQuality as GroupQuality
 from .group_measures import group_quality as group_quality
 from .group_measures import pairwise_agreement as pairwise_agreement

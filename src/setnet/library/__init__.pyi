@@ -45,7 +45,7 @@ from .people.exchange.importing import PeopleImport as PeopleImport
 from .people.face_names import FaceConflict as FaceConflict
 from .people.face_names import FaceName as FaceName
 from .people.face_names import FacesNamed as FacesNamed
-from .people.journal import Change as Change
+from .people.history import Change as Change
 from .people.likeness import outsiders as outsiders
 from .people.names import checked_name as checked_name
 from .people.people import People as People

@@ -11,7 +11,7 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.footage.composition import HEIGHT, WIDTH, frame_times, plan_footage, write_clip
-from setnet.evaluate.footage.experiment import _limits, _rates
+from setnet.evaluate.footage.footage_experiment import _limits, _rates
 from setnet.library import LibraryPhoto
 from setnet.video import frames_at
 

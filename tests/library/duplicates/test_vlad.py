@@ -8,7 +8,7 @@ import pytest
 
 from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
 from setnet.library import photo_vlad, photo_vlads
-from setnet.library.duplicates.candidates import FLOOR, candidates
+from setnet.library.duplicates.copy_candidates import FLOOR, candidates
 from setnet.library.duplicates.dense_sift import small_grey
 from setnet.library.duplicates.find import AGREEMENT
 from setnet.library.duplicates.registration import Keypoints, agreement

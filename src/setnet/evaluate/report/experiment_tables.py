@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from setnet.evaluate.experiments.one_face.identification import FALSE_ACCEPT_RATES, RANKS
-from setnet.evaluate.footage.tables import video_tables
+from setnet.evaluate.footage.footage_table import video_tables
 from setnet.evaluate.methods.stress_measure import FACES
 from setnet.evaluate.report.adaptation_tables import adaptation_tables
 from setnet.evaluate.report.claim_rows import leads, measure, over_seeds

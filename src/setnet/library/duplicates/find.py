@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from setnet.library.duplicates.candidates import candidates
+from setnet.library.duplicates.copy_candidates import candidates
 from setnet.library.duplicates.copy_groups import DuplicateGroup, merged_groups
 from setnet.library.duplicates.described_photo import DescribedPhoto
 from setnet.library.duplicates.disjoint_sets import DisjointSets

@@ -10,7 +10,7 @@ import os
 import sqlite3
 from collections.abc import Iterable, Sequence
 
-from setnet.library.people import journal
+from setnet.library.people import history
 from setnet.library.store.paths import is_below, shown
 
 _ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
@@ -30,7 +30,7 @@ def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
         ]
         _erase_rows(db, table, rows)
     db.executemany("DELETE FROM people WHERE id = ?", [(person,) for person in people])
-    journal.erase(db, _changes_about(db, people))
+    history.erase(db, _changes_about(db, people))
 
 
 def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
@@ -127,4 +127,4 @@ def _tidy(db: sqlite3.Connection, erased: Iterable[int]) -> None:
         elif covered:
             before, after = (None if image is None else json.dumps(image) for image in images)
             db.execute("UPDATE changed_rows SET before = ?, after = ? WHERE id = ?", (before, after, number))
-    journal.drop_unused(db)
+    history.drop_unused(db)

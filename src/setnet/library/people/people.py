@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.people import erasure, journal, lookup, mending
+from setnet.library.people import erasure, history, lookup, mending
 from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, refuse_unfit
-from setnet.library.people.journal import Change
+from setnet.library.people.history import Change
 from setnet.library.people.lookup import Who
 from setnet.library.people.names import checked_name, key_of
 from setnet.library.people.person import Person
@@ -234,7 +234,7 @@ class People:
     def history(self, limit: int | None = None) -> list[Change]:
         """Return the changes in the journal, latest first."""
         with self._database.reading() as db:
-            return journal.history(db, limit)
+            return history.changes(db, limit)
 
     def undo(self, change: int | None = None) -> Change:
         """Undo the latest change that is not undone, or the one of this number; return the new entry.
@@ -242,12 +242,12 @@ class People:
         Undoing an undo redoes. A change that a later one builds on is refused: undo that first.
         """
         with self.recording() as recorder:
-            return journal.undo(recorder, change)
+            return history.undo(recorder, change)
 
     def erase_history(self) -> int:
         """Delete the journal for good, with the rows that waited for an undo; return how many changes."""
         with self._database.writing() as db:
-            erased = journal.erase(db)
+            erased = history.erase(db)
         self._database.erase_traces()
         return erased
 

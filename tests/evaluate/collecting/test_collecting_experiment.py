@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.evaluate.collecting.experiment import DROPPED, ERRS, KNOWS, RULES, collecting
+from setnet.evaluate.collecting.collecting_experiment import DROPPED, ERRS, KNOWS, RULES, collecting
 from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.report.record import mean_and_error
 

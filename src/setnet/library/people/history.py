@@ -1,4 +1,4 @@
-"""The journal of changes of people: what was done, how it is undone, and how entries are erased."""
+"""The history of changes of people: what was done, how it is undone, and how entries are erased."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Change:
         return asdict(self)
 
 
-def history(db: sqlite3.Connection, limit: int | None = None) -> list[Change]:
+def changes(db: sqlite3.Connection, limit: int | None = None) -> list[Change]:
     """Return the changes, latest first."""
     undone = _undone(db)
     rows = db.execute(
