@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from setnet.evaluate.footage.mp4_edits import set_turned
 from setnet.video.decode.looks import _apart, looks
 from setnet.video.decode.packets import Packet, PacketGroup
 from setnet.video.decode.pictures import pictures
@@ -53,6 +54,14 @@ def test_cuts_are_found_wherever_the_key_pictures_are(clip: Path, tmp_path: Path
     seen = [signature(look) for look in looks(str(made), 0.0, _may_be_cut)]
     assert [limit.begin for limit in limits(seen)] == pytest.approx([2.0, 4.0], abs=0.3)
     assert seen[-1].time > 5.5
+
+
+def test_a_flag_that_turns_the_pictures_is_followed(clip: Path, tmp_path: Path) -> None:
+    made = encoded(clip, tmp_path, "-c:v", "libx264", "-g", "8")
+    before = next(looks(str(made), 0.0, _may_be_cut)).frame
+    set_turned(made)
+    after = next(looks(str(made), 0.0, _may_be_cut)).frame
+    assert np.array_equal(after, np.rot90(before, -1))
 
 
 def _may_be_cut(a: Look, b: Look) -> bool:

@@ -114,7 +114,7 @@ def _apart(groups: list[PacketGroup]) -> list[PacketGroup]:
 def _turned(path: str) -> int:
     import cv2
 
-    capture = opened(path, packets=True)
+    capture = opened(path)  # one that yields packets does not say
     try:
         return int(np.nan_to_num(capture.get(cv2.CAP_PROP_ORIENTATION_META))) % 360
     finally:

@@ -70,7 +70,8 @@ async function refresh() {
 // While an index run goes on, what it has stored so far is shown.
 let looked = 0;
 watchRun(async (job, hasEnded) => {
-  if (!hasEnded && (job.state !== "running" || Date.now() - looked < REFRESH)) return;
+  const isShown = ["search", "index"].includes(current().name); // nothing that is being typed elsewhere is lost
+  if (!hasEnded && (job.state !== "running" || !isShown || Date.now() - looked < REFRESH)) return;
   looked = Date.now();
   try { await refresh(); } catch (error) { toast(error.message, "error"); }
 });

@@ -47,12 +47,14 @@ export class SearchView {
     section.append(this.head, this.firstRun.element, this.notes, this.results.element, this.album.element, this.more, this.scrubber.element);
     new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`)).observe(this.head);
     listenForDropsAndPastes(() => this.bar.element);
-    const soon = debounce(() => { this.remember(); this.search(); }, 90);
+    const soon = debounce(() => this.search(), 90);
     onChange((what) => {
       this.bar.draw();
       this.filters.draw();
-      if (what === "hidden") this.draw();
-      else if (what === "names") { this.remember({ push: false }); soon(); } else { query.hidden.clear(); soon(); }
+      if (what === "hidden") { this.draw(); return; }
+      this.remember({ push: what !== "names" }); // at once: whoever reads the address must find this query
+      if (what !== "names") query.hidden.clear();
+      soon();
     });
   }
 
