@@ -78,7 +78,7 @@ def undo(recorder: Recorder, number: int | None = None) -> Change:
     if entered is None:
         raise InvalidInputError(f"change {change.id} ({change.summary}) is without effect by now")
     group_tables.refresh(db)
-    return next(found for found in history(db) if found.id == entered)
+    return next(found for found in changes(db) if found.id == entered)
 
 
 def erase(db: sqlite3.Connection, changes: Iterable[int] | None = None) -> int:
@@ -148,7 +148,7 @@ def _uncover_erased(recorder: Recorder) -> None:
 
 
 def _chosen(db: sqlite3.Connection, number: int | None) -> Change:
-    known = history(db)
+    known = changes(db)
     if number is None:
         latest = next((c for c in known if c.undoes is None and c.undone_by is None), None)
         if latest is None:
