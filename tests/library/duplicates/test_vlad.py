@@ -41,7 +41,7 @@ def test_a_copy_is_a_candidate_and_agrees(kind: str, selfie: Callable[[str], Any
 
 
 def test_many_vlads_are_compared_in_cells_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    from setnet.library.duplicates import candidates as module
+    from setnet.library.duplicates import copy_candidates as module
 
     rng = np.random.default_rng(0)
     first = rng.normal(size=(1000, 2, 256)).astype(np.float32)

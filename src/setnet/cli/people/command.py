@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from setnet.cli.output import print_facts, print_json, print_table, say
-from setnet.cli.people import exchange, groups, journal, mending, suggestions, tags
+from setnet.cli.people import exchange, groups, history, mending, suggestions, tags
 from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
 from setnet.wording import counted
@@ -158,5 +158,5 @@ def remove(
         typer.echo(f"removed {', '.join(names)}")
 
 
-for part in (groups, suggestions, mending, journal, exchange, tags):
+for part in (groups, suggestions, mending, history, exchange, tags):
     app.add_typer(part.app)
