@@ -4,48 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sqlite3
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from old_library import rows, unpacked, version_of
 from setnet.errors import StorageError
 from setnet.library import Example, Library
 from setnet.library.store.tables import row_sums, schema
 
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 NOBODY, ALI, ZOE, FORGOTTEN = "Nobody", "علی\u200cرضا", "Zoë", "Forgotten"  # noqa: RUF001
 
 
 @pytest.fixture
 def last(tmp_path: Path) -> Path:
     """A library of version 4 of the database."""
-    shutil.unpack_archive(FIXTURES / "library_v4.zip", tmp_path)
-    return tmp_path / "library"
-
-
-def rows(library: Path, columns: dict[str, str] = row_sums.FIRST_COLUMNS) -> dict[str, list[Any]]:
-    db = sqlite3.connect(f"{(library / 'library.db').as_uri()}?immutable=1", uri=True)
-    try:
-        return {
-            table: sorted(db.execute(f"SELECT {', '.join(names.split())} FROM {table}"), key=repr)
-            for table, names in columns.items()
-        }
-    finally:
-        db.close()
-
-
-def version_of(library: Path) -> int:
-    with sqlite3.connect(library / "library.db") as db:
-        return int(db.execute("PRAGMA user_version").fetchone()[0])
+    library: Path = unpacked(4, tmp_path)
+    return library
 
 
 def test_people_of_the_last_release_keep_all_they_have_and_get_ids(last: Path) -> None:
-    before = rows(last)
+    before = rows(last, columns=row_sums.FIRST_COLUMNS)
     with Library.open(last) as library:
         assert library.check() == []
         people = {person.name: person for person in library.people}
@@ -59,12 +41,12 @@ def test_people_of_the_last_release_keep_all_they_have_and_get_ids(last: Path) -
         assert (example.origin, example.content) == ("portrait", bytes(16))  # of photo 0, whose path it has
         assert [e.content for e in library.people.examples(ALI)] == [bytes([1]) * 16, None]
         assert library.people.history() == []
-    assert rows(last) == before
+    assert rows(last, columns=row_sums.FIRST_COLUMNS) == before
     assert version_of(last) == len(schema.MIGRATIONS)
 
 
 def test_numbers_go_on_after_those_that_are_there(last: Path) -> None:
-    highest = max(row[0] for row in rows(last)["examples"])
+    highest = max(row[0] for row in rows(last, columns=row_sums.FIRST_COLUMNS)["examples"])
     with Library.open(last) as library:
         library.people.add("Anna", [Example(np.eye(128, dtype=np.float32)[0])])
         assert library.people.examples("Anna")[0].number == highest + 1
@@ -92,13 +74,13 @@ def test_an_upgrade_that_is_killed_leaves_the_library_as_it_was(
 def test_an_upgrade_that_fails_at_its_end_leaves_the_library_as_it_was(
     last: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = rows(last)
+    before = rows(last, columns=row_sums.FIRST_COLUMNS)
     *others, latest = schema.MIGRATIONS
     with monkeypatch.context() as patch:
         patch.setattr(schema, "MIGRATIONS", (*others, f"{latest}INSERT INTO nowhere VALUES (1);\n"))
         with pytest.raises(StorageError, match="nowhere"):
             Library.open(last)
-    assert (version_of(last), rows(last)) == (4, before)
+    assert (version_of(last), rows(last, columns=row_sums.FIRST_COLUMNS)) == (4, before)
 
 
 @pytest.mark.parametrize("table", ["people", "examples"])
