@@ -33,10 +33,10 @@ export class Filters {
 
   configure({ folders, modes }) { Object.assign(this, { folders, modes }); }
 
-  set(name, value) {
+  set(name, value, field = null) {
     if (query.filters[name] === value) return;
     query.filters[name] = value;
-    changed();
+    changed("query", field);
   }
 
   toggle(name, text) {
@@ -55,7 +55,7 @@ export class Filters {
 
   atLeast() {
     return h("label", { class: "check" }, "Number, for “at least”", h("input", { type: "number", id: "at-least", min: 1, max: Math.max(1, wanted().length), value: query.filters.atLeast, "aria-label": "At least this many of the people",
-      oninput: (event) => { if (!event.target.value) return; query.filters.need = "some"; query.filters.atLeast = Number(event.target.value); changed(); } }));
+      oninput: (event) => { if (!event.target.value) return; query.filters.need = "some"; query.filters.atLeast = Number(event.target.value); changed("query", event.target); } }));
   }
 
   date(name, label) {
@@ -63,7 +63,7 @@ export class Filters {
   }
 
   number(name, label) {
-    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value) }));
+    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value, event.target) }));
   }
 
   folder() {

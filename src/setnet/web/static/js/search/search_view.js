@@ -48,11 +48,11 @@ export class SearchView {
     new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`)).observe(this.head);
     listenForDropsAndPastes(() => this.bar.element);
     const soon = debounce(() => this.search(), 90);
-    onChange((what) => {
+    onChange((what, field) => {
       this.bar.draw();
       this.filters.draw();
       if (what === "hidden") { this.draw(); return; }
-      this.remember({ push: what !== "names" }); // at once: whoever reads the address must find this query
+      this.remember({ push: what !== "names", field }); // at once: whoever reads the address must find this query
       if (what !== "names") query.hidden.clear();
       soon();
     });
