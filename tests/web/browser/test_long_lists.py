@@ -81,6 +81,31 @@ def test_a_long_answer_is_scrolled_with_few_nodes(
     surface.context.close()
 
 
+def test_the_large_view_turns_back_beyond_the_photos_that_were_loaded(
+    new_page: Callable[..., Page], endless: str
+) -> None:
+    surface = new_page(endless)
+    page = surface.open()
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
+    page.wait_for_function(_SETTLED)
+    page.locator("#view-search .tile[data-photo] .open").first.click()
+    title = page.locator("#viewer .title b")
+    number = int(title.inner_text().removesuffix(".jpg"))
+    for _ in range(2):  # together more than a page of the timeline
+        page.evaluate(
+            """(steps) => {
+                const left = () => new KeyboardEvent("keydown", { key: "ArrowLeft" });
+                for (; steps; steps -= 1) document.getElementById("viewer").dispatchEvent(left());
+            }""",
+            55,
+        )
+        number -= 55
+        expect(title).to_have_text(f"{number:05}.jpg")
+    expect(page.get_by_role("button", name="Previous photo")).to_be_enabled()
+    assert surface.faults == []
+    surface.context.close()
+
+
 # Whether everything on the screen is a photo that was loaded.
 _SETTLED = """() => {
     const tiles = [...document.querySelectorAll("#view-search .tile")].filter((tile) => {
