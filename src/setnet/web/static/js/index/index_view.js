@@ -5,7 +5,7 @@ import { confirmed } from "../dialogs.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { duration, isRunning, watchRun } from "./run_events.js";
+import { duration, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class IndexView {
   constructor(section, { changed }) {
@@ -87,10 +87,10 @@ export class IndexView {
         h("p", { class: "muted", role: "status" }, "The photos can be searched already. Whoever is in them appears under People in a moment."), this.stopper(job)];
     }
     if (running) {
-      const left = p?.seconds_left ? `about ${duration(p.seconds_left)} left` : "";
+      const left = p?.seconds_left ? ` · ${timeLeft(p.seconds_left)}` : "";
       return [
         h("progress", p ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos looked at" } : { "aria-label": "Photos looked at" }),
-        h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second · ${left}` : "Reading the folders…"),
+        h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second${left}` : "Reading the folders…"),
         p && facts({ faces: p.faces, failed: p.failed, unchanged: p.unchanged }),
         this.stopper(job),
       ].filter(Boolean);
