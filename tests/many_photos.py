@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from PIL import Image
 
 from setnet.index import SetIndex
@@ -39,7 +40,7 @@ def make_library(place: Path, photos: int = PHOTOS) -> Path:
     return place / "library"
 
 
-def _photo(folder: Path, number: int, descriptors: np.ndarray) -> PhotoResult:
+def _photo(folder: Path, number: int, descriptors: NDArray[np.float32]) -> PhotoResult:
     path = folder / f"{number:05}.jpg"
     shape = number % len(_SHAPES)
     os.link(folder / f"shape-{shape}.jpg", path)
