@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,29 @@ def test_an_external_id_stays_with_its_photo_and_goes_with_it(tmp_path: Path) ->
         assert library.photo_with_external_id("A") is None
         assert library.set_external_id("2", "A").external_id == "A"
         assert library.check() == []
+
+
+def test_noting_a_photo_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
+    with Library.create(tmp_path / "library") as library, library._database.writing() as db:
+        first = _steps_to_add(db, range(100))
+        _steps_to_add(db, range(100, 2000))
+        assert _steps_to_add(db, range(2000, 2100)) < 2 * first
+
+
+def _steps_to_add(db: sqlite3.Connection, numbers: range) -> int:
+    """Return how many times a hundred instructions of SQLite it takes to insert photos of these numbers."""
+    steps = 0
+
+    def step() -> int:
+        nonlocal steps
+        steps += 1
+        return 0
+
+    db.set_progress_handler(step, 100)
+    db.executemany(
+        "INSERT INTO photos (path, size, mtime_ns, hash, width, height, state, stored) "
+        "VALUES (?, 1, 1, x'00', 4, 3, 'ready', 0)",
+        [(b"/%d.jpg" % number,) for number in numbers],
+    )
+    db.set_progress_handler(None, 0)
+    return steps

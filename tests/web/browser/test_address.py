@@ -57,6 +57,24 @@ def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Pa
     assert "photo=" not in page.url
 
 
+def test_typing_a_number_is_one_step_for_back(surface: Page, portraits: dict[str, Path]) -> None:
+    page = surface.open()
+    surface.add(portraits["P003"])
+    expect(page.locator(".group > h2").first).to_be_visible()
+    steps = page.evaluate("history.length")
+    page.click("#filter-faces")
+    page.get_by_label("At least this many faces").press_sequentially("100")
+    expect(page.locator("#filter-faces")).to_have_text("100 or more faces")
+    assert page.evaluate("history.length") == steps + 1
+    page.get_by_label("At most this many faces").press_sequentially("200")  # another field, another step
+    assert page.evaluate("history.length") == steps + 2
+    page.go_back()
+    expect(page.locator("#filter-faces")).to_have_text("100 or more faces")
+    page.go_back()
+    expect(page.locator("#filter-faces")).to_have_text("Faces")
+    expect(page.locator(".group > h2").first).to_be_visible()
+
+
 def _zoom(viewer: Any) -> None:
     frame = viewer.locator(".frame")
     before = frame.bounding_box()["width"]

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from PIL import Image
 
-from setnet.library import Library
-from setnet.library.maintenance.creation import remember
+from many_photos import PHOTOS, make_library
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page
@@ -22,36 +18,15 @@ expect = sync_api.expect
 
 pytestmark = pytest.mark.xdist_group("web-browser")
 
-PHOTOS = 20_000
 MOST_NODES = 2_500
-SHAPES = ((400, 300), (300, 400), (480, 270))
 _NODES = "document.querySelectorAll('*').length"
 
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory, start_server: Callable[..., Any]) -> Iterator[str]:
-    """A server over many photos of some years, which are links to three pictures."""
+    """A server over very many photos."""
     place = tmp_path_factory.mktemp("endless")
-    photos = place / "photos"
-    photos.mkdir()
-    for number, size in enumerate(SHAPES):
-        Image.new("RGB", size, (90 + 40 * number, 120, 150)).save(photos / f"shape-{number}.jpg")
-    rows = []
-    for number in range(PHOTOS):
-        shape = number % len(SHAPES)
-        path = photos / f"{number:05}.jpg"
-        os.link(photos / f"shape-{shape}.jpg", path)
-        taken = datetime(2023, 12, 31, 12, tzinfo=UTC) - timedelta(hours=4 * number)
-        rows.append((bytes(path), number.to_bytes(16, "big"), taken.timestamp(), *SHAPES[shape]))
-    with Library.create(place / "library") as library:
-        remember(library._database, [bytes(photos)])
-        with library._database.writing() as db:  # rows are enough: nobody is searched for
-            db.executemany(
-                "INSERT INTO photos (path, size, mtime_ns, hash, taken, width, height, state, stored) "
-                "VALUES (?, 1, 1, ?, ?, ?, ?, 'ready', 0)",
-                rows,
-            )
-    with start_server(place / "library", place / "sets") as server:
+    with start_server(make_library(place), place / "sets") as server:
         yield server.url
 
 
@@ -80,6 +55,53 @@ def test_twenty_thousand_photos_are_scrolled_with_few_nodes(
     expect(scrubber).to_have_attribute("aria-valuetext", re.compile("December 2022|January 2023"))
     page.wait_for_function(_SETTLED)
     assert surface.serious_findings() == []
+    assert surface.faults == []
+    surface.context.close()
+
+
+def test_a_long_answer_is_scrolled_with_few_nodes(
+    new_page: Callable[..., Page], device: str, endless: str
+) -> None:
+    surface = new_page(endless, device)
+    page = surface.open("search?with=f1.0")  # whoever is in the first photo is in all of them
+    expect(page.locator(".summary")).to_have_text(f"{PHOTOS:,} photos")
+    height, counts = 0, []
+    for _ in range(8):  # a page of the answer or more each time
+        page.wait_for_function("(height) => document.documentElement.scrollHeight > height", arg=height)
+        height = page.evaluate("document.documentElement.scrollHeight")
+        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        page.wait_for_function(_SETTLED)
+        counts.append(page.evaluate(_NODES))
+    assert page.evaluate("document.documentElement.scrollHeight / innerHeight") > 15
+    page.evaluate("scrollTo(0, 0)")
+    page.wait_for_function(_SETTLED)
+    counts.append(page.evaluate(_NODES))
+    assert max(counts) < MOST_NODES, counts
+    assert surface.faults == []
+    surface.context.close()
+
+
+def test_the_large_view_turns_back_beyond_the_photos_that_were_loaded(
+    new_page: Callable[..., Page], endless: str
+) -> None:
+    surface = new_page(endless)
+    page = surface.open()
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight / 2)")
+    page.wait_for_function(_SETTLED)
+    page.locator("#view-search .tile[data-photo] .open").first.click()
+    title = page.locator("#viewer .title b")
+    number = int(title.inner_text().removesuffix(".jpg"))
+    for _ in range(2):  # together more than a page of the timeline
+        page.evaluate(
+            """(steps) => {
+                const left = () => new KeyboardEvent("keydown", { key: "ArrowLeft" });
+                for (; steps; steps -= 1) document.getElementById("viewer").dispatchEvent(left());
+            }""",
+            55,
+        )
+        number -= 55
+        expect(title).to_have_text(f"{number:05}.jpg")
+    expect(page.get_by_role("button", name="Previous photo")).to_be_enabled()
     assert surface.faults == []
     surface.context.close()
 

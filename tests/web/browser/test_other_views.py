@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from live_server import server_here
+from setnet.library import Library
+
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page
 
@@ -29,6 +32,31 @@ def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -
     page.get_by_role("button", name="Index it").click()
     expect(page.locator(".toast.error")).to_contain_text("no folder")
     surface.faults = [f for f in surface.faults if "422" not in f]  # the browser notes the refused request
+
+
+def test_many_photos_that_are_gone_are_removed_only_after_a_question(
+    new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path
+) -> None:
+    shutil.copytree(made.photos, tmp_path / "photos")
+    with Library.create(tmp_path / "library") as library:
+        library.index([tmp_path / "photos"], workers=0)
+    for photo in (tmp_path / "photos").rglob("t*.jpg"):
+        photo.unlink()
+    with server_here(tmp_path / "library", tmp_path / "sets") as url:
+        surface = new_page(url, device)
+        page = surface.open("index")
+        page.get_by_label("Remove photos whose files are gone").check()
+        page.get_by_role("button", name="Look for new photos").click()
+        notice = page.locator("#prune-refused")
+        expect(notice).to_contain_text("more than a tenth of all, so none was removed")
+        assert surface.serious_findings() == []
+        page.get_by_label("Remove photos whose files are gone").uncheck()
+        notice.get_by_role("button", name="Remove them all the same").click()
+        page.get_by_role("button", name="Remove", exact=True).click()
+        expect(notice).to_have_count(0)
+        expect(page.locator("#library-size")).to_have_text("4 photos")
+        surface.context.close()
+        assert surface.faults == []
 
 
 def test_everything_is_reached_by_keyboard(new_page: Callable[..., Page], served: str) -> None:

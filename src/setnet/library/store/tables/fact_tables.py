@@ -38,7 +38,11 @@ _TABLES = """
 
 
 def _noted(kind: str, item: str, source: str = "") -> str:
-    """Return the statements that give an item, or the items of a source, new numbers."""
+    """Return the statements that give an item, or the items of a source, new numbers.
+
+    `item` begins with a plus: compared with a column of a type, `item_changes.item` could not be looked up
+    in its index, and each change would read all the others.
+    """
     earlier = f"SELECT coalesce(first, id) FROM item_changes WHERE kind = '{kind}' AND item = {item}"
     return (
         f"INSERT INTO item_changes (kind, item, first) SELECT '{kind}', {item}, ({earlier}) {source}; "
@@ -49,21 +53,21 @@ def _noted(kind: str, item: str, source: str = "") -> str:
 
 _TRIGGERS = (
     "CREATE TRIGGER photos_noted_new AFTER INSERT ON photos WHEN NEW.state = 'ready' BEGIN "
-    f"{_noted('photo', 'NEW.id')} END;\n"
+    f"{_noted('photo', '+NEW.id')} END;\n"
     "CREATE TRIGGER photos_noted_ready AFTER UPDATE OF state ON photos "
     "WHEN NEW.state <> OLD.state AND NEW.state <> 'adding' AND (NEW.state = 'ready' OR EXISTS "
-    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = NEW.id)) BEGIN "
-    f"{_noted('photo', 'NEW.id')} END;\n"
+    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +NEW.id)) BEGIN "
+    f"{_noted('photo', '+NEW.id')} END;\n"
     "CREATE TRIGGER photos_noted_gone AFTER DELETE ON photos WHEN EXISTS "
-    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = OLD.id) BEGIN "
-    f"{_noted('photo', 'OLD.id')} END;\n"
+    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +OLD.id) BEGIN "
+    f"{_noted('photo', '+OLD.id')} END;\n"
     "CREATE TRIGGER people_noted_new AFTER INSERT ON people BEGIN "
-    f"{_noted('person', 'NEW.uid')} END;\n"
+    f"{_noted('person', '+NEW.uid')} END;\n"
     "CREATE TRIGGER people_noted_gone AFTER DELETE ON people BEGIN "
-    f"{_noted('person', 'OLD.uid')} END;\n"
+    f"{_noted('person', '+OLD.uid')} END;\n"
     "CREATE TRIGGER people_noted_changed AFTER INSERT ON changes BEGIN "
     "INSERT INTO item_changes (kind, item, first) SELECT 'person', uid, "
-    "(SELECT coalesce(first, id) FROM item_changes WHERE kind = 'person' AND item = uid) "
+    "(SELECT coalesce(first, id) FROM item_changes WHERE kind = 'person' AND item = +uid) "
     "FROM people WHERE id IN (SELECT value FROM json_each(NEW.people)) ORDER BY id; "
     "DELETE FROM item_changes WHERE kind = 'person' AND EXISTS (SELECT 1 FROM item_changes AS later "
     "WHERE later.kind = 'person' AND later.item = item_changes.item AND later.id > item_changes.id); END;\n"

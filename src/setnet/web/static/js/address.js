@@ -10,12 +10,15 @@ export function read() {
 const compose = (path, values) => `#${path}${values.size ? `?${values}` : ""}`;
 
 let replacesNext = false;
+let typed = { field: null, hash: "" }; // the last entry that was made by typing
 
-// Stores what the view shows, with a new entry for Back unless the one before was only a way to it.
-export function write(path, values, { push = true } = {}) {
+// Stores what the view shows, with a new entry for Back unless the one before was only a way to it: the same `field` was typed into.
+export function write(path, values, { push = true, field = null } = {}) {
   const hash = compose(path, values);
   if (hash === location.hash || (hash === "#search" && !location.hash)) { replacesNext = false; return; }
-  history[push && !replacesNext ? "pushState" : "replaceState"](null, "", hash);
+  const goesOn = field && field === typed.field && location.hash === typed.hash;
+  history[push && !replacesNext && !goesOn ? "pushState" : "replaceState"](null, "", hash);
+  typed = { field, hash: location.hash };
   replacesNext = false;
 }
 

@@ -12,7 +12,7 @@ export class Timeline {
     this.changed = changed;
     this.months = [];
     this.total = 0;
-    this.pages = new Map(); // number of a page -> whether it was loaded, or is being loaded
+    this.pages = new Map(); // number of a page -> when it is loaded
   }
 
   async load() {
@@ -33,14 +33,18 @@ export class Timeline {
   // Loads the photos from the place `first` to `last`.
   async need(first, last) {
     const numbers = [];
-    for (let number = Math.floor(first / PAGE); number <= Math.floor(last / PAGE); number += 1) if (!this.pages.has(number)) numbers.push(number);
-    if (!numbers.length) return;
+    for (let number = Math.floor(first / PAGE); number <= Math.floor(Math.min(last, this.total - 1) / PAGE); number += 1) numbers.push(number);
+    const hasNew = numbers.some((number) => !this.pages.has(number));
     await Promise.all(numbers.map((number) => this.page(number)));
-    this.changed();
+    if (hasNew) this.changed();
   }
 
-  async page(number) {
-    this.pages.set(number, true);
+  page(number) {
+    if (!this.pages.has(number)) this.pages.set(number, this.fetch(number));
+    return this.pages.get(number);
+  }
+
+  async fetch(number) {
     const { months, total } = this;
     try {
       const { photos } = await api.photosByDate(number * PAGE, PAGE);
@@ -59,10 +63,11 @@ export class Timeline {
     if (month && place - month.from < month.hits.length) month.hits[place - month.from] = hit;
   }
 
-  // The loaded photos without a gap around one of them, and the place of the first.
+  // The loaded photos without a gap around one of them, and the place of the first; null if it is not among them.
   around(id) {
     const all = this.months.flatMap((month) => [...month.hits]);
     const at = all.findIndex((hit) => hit?.photo.id === id);
+    if (at < 0) return null;
     let [first, last] = [at, at];
     while (all[first - 1]) first -= 1;
     while (all[last + 1]) last += 1;

@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { h, icon, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { duration, isRunning, watchRun } from "./run_events.js";
+import { isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class FirstRun {
   constructor() {
@@ -39,7 +39,7 @@ export class FirstRun {
     if (!progress?.total) { this.text.textContent = "Reading the folders…"; this.bar.removeAttribute("value"); return; }
     this.bar.max = progress.total;
     this.bar.value = progress.done;
-    const left = progress.seconds_left ? `, about ${duration(progress.seconds_left)} left` : "";
+    const left = progress.seconds_left ? `, ${timeLeft(progress.seconds_left)}` : "";
     this.text.textContent = progress.stage?.startsWith("grouping") ? "Finding out who is who…" : `${progress.done.toLocaleString()} of ${plural(progress.total, "photo")} looked at${left}. They appear below as they are ready.`;
   }
 

@@ -8,8 +8,8 @@ import { h, icon, iconButton, plural } from "../dom.js";
 export async function chosenFolder() {
   try {
     const start = await api.folders(null);
-    const only = start.folders.length === 1 ? await api.folders(start.folders[0].path) : start;
-    return await new FolderBrowser(only).open();
+    const home = start.folders.length ? await api.folders(start.folders[0].path).catch(() => start) : start;
+    return await new FolderBrowser(home).open();
   } catch (error) {
     if (error.status !== 403) throw error;
     return answered({ title: "Which folder has your photos?", label: "Its path on the machine of the server", action: "Look at its photos" });

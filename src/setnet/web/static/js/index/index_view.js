@@ -5,7 +5,7 @@ import { confirmed } from "../dialogs.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { duration, isRunning, watchRun } from "./run_events.js";
+import { duration, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class IndexView {
   constructor(section, { changed }) {
@@ -58,9 +58,9 @@ export class IndexView {
     } catch (error) { toast(error.message, "error"); }
   }
 
-  async start(folders) {
+  async start(folders, { prune = this.prune.checked, pruneMany = false } = {}) {
     try {
-      this.draw(await api.startIndex({ folders, prune: this.prune.checked, retry: this.retry.checked }));
+      this.draw(await api.startIndex({ folders, prune, prune_many: pruneMany, retry: this.retry.checked }));
       this.changed();
       return true;
     } catch (error) { toast(error.message, "error"); return false; }
@@ -87,10 +87,10 @@ export class IndexView {
         h("p", { class: "muted", role: "status" }, "The photos can be searched already. Whoever is in them appears under People in a moment."), this.stopper(job)];
     }
     if (running) {
-      const left = p?.seconds_left ? `about ${duration(p.seconds_left)} left` : "";
+      const left = p?.seconds_left ? ` · ${timeLeft(p.seconds_left)}` : "";
       return [
         h("progress", p ? { max: Math.max(p.total, 1), value: p.done, "aria-label": "Photos looked at" } : { "aria-label": "Photos looked at" }),
-        h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second · ${left}` : "Reading the folders…"),
+        h("p", { class: "muted", role: "status" }, p ? `${p.done.toLocaleString()} of ${plural(p.total, "photo")} · ${p.rate.toFixed(1)} per second${left}` : "Reading the folders…"),
         p && facts({ faces: p.faces, failed: p.failed, unchanged: p.unchanged }),
         this.stopper(job),
       ].filter(Boolean);
@@ -100,11 +100,23 @@ export class IndexView {
     if (!r) return [h("p", { class: "muted" }, "Index a folder, or look for new photos in those you have. Searching goes on meanwhile.")];
     const lines = [h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
       facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces, failed: r.failed_count })];
-    if (r.vanished_count) lines.push(h("p", { class: "notice" }, `${plural(r.vanished_count, "photo")} of the library can no longer be found. Tick “Remove photos whose files are gone” to drop them.`));
+    if (r.vanished_count) lines.push(this.vanished(job, r));
     if (r.interrupted) lines.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
     for (const folder of r.unreadable) lines.push(h("p", { class: "notice error" }, `${folder.folder}: ${folder.reason}`));
     if (this.status?.faces) lines.push(h("div", {}, h("a", { class: "button", href: "#people" }, "See who is in your photos")));
     return lines;
+  }
+
+  // More than a tenth of the photos are not removed unasked: a folder that was moved or a disk that is not there looks the same.
+  vanished(job, { vanished_count: count, prune_refused: refused }) {
+    const gone = `${plural(count, "photo")} of the library can no longer be found`;
+    if (!refused) return h("p", { class: "notice" }, `${gone}. Tick “Remove photos whose files are gone” to drop them.`);
+    const remove = async () => {
+      const sure = await confirmed({ title: `Remove ${plural(count, "photo")}?`, text: "What is known of them is deleted from this machine. If their files come back, they are looked at anew.", action: "Remove", danger: true });
+      if (sure) this.start(job.folders, { prune: true, pruneMany: true });
+    };
+    return h("div", { class: "notice", id: "prune-refused" }, h("p", {}, `${gone}: more than a tenth of all, so none was removed. Was a folder moved, or is a disk missing?`),
+      h("button", { type: "button", class: "button compact", onclick: remove }, "Remove them all the same"));
   }
 
   stopper(job) {

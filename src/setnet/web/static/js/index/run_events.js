@@ -28,6 +28,9 @@ export function stopListening() {
   stream = null;
 }
 
+// How long a run will go on, as far as that can be known.
+export const timeLeft = (seconds) => (seconds < 10 ? "a few seconds left" : `about ${duration(seconds)} left`);
+
 export function duration(seconds) {
   if (seconds < 90) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   return seconds < 5400 ? `${Math.round(seconds / 60)} min` : `${(seconds / 3600).toFixed(1)} h`;

@@ -16,7 +16,7 @@ export class Filters {
     this.modes = ["exact"];
     this.timing = "";
     this.pills = {
-      need: this.panel("need", "How many of them", () => [this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }), this.atLeast()]),
+      need: this.panel("need", "How many of them", () => [this.choices("need", { any: "Any of them", some: "At least", all: "All of them" }, { some: this.atLeast() })]),
       sure: this.toggle("sure", "Sure matches only"),
       only: this.toggle("only", "Nobody else"),
       date: this.panel("date", "When it was taken", () => [this.date("after", "Taken from"), this.date("before", "Taken until")]),
@@ -33,10 +33,10 @@ export class Filters {
 
   configure({ folders, modes }) { Object.assign(this, { folders, modes }); }
 
-  set(name, value) {
+  set(name, value, field = null) {
     if (query.filters[name] === value) return;
     query.filters[name] = value;
-    changed();
+    changed("query", field);
   }
 
   toggle(name, text) {
@@ -48,14 +48,20 @@ export class Filters {
       onclick: (event) => popup(event.currentTarget, label, [h("h2", {}, label), ...content().flat().filter(Boolean)]) }, h("span", {}), icon("down"));
   }
 
-  choices(name, options) {
-    return h("div", { class: "choices" }, Object.entries(options).map(([value, text]) => h("label", { class: "check" },
-      h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => this.set(name, value) }), text)));
+  // `beside`: what stands beside a choice.
+  choices(name, options, beside = {}) {
+    return h("div", { class: "choices" }, Object.entries(options).map(([value, text]) => h("div", { class: "beside" }, h("label", { class: "check" },
+      h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => this.set(name, value) }), text), beside[value])));
   }
 
   atLeast() {
-    return h("label", { class: "check" }, "Number, for “at least”", h("input", { type: "number", id: "at-least", min: 1, max: Math.max(1, wanted().length), value: query.filters.atLeast, "aria-label": "At least this many of the people",
-      oninput: (event) => { if (!event.target.value) return; query.filters.need = "some"; query.filters.atLeast = Number(event.target.value); changed(); } }));
+    const typed = ({ target }) => {
+      if (!target.value) return;
+      target.closest(".choices").querySelector("[value=some]").checked = true;
+      Object.assign(query.filters, { need: "some", atLeast: Number(target.value) });
+      changed("query", target);
+    };
+    return h("input", { type: "number", id: "at-least", min: 1, max: Math.max(1, wanted().length), value: query.filters.atLeast, "aria-label": "At least this many of the people", oninput: typed });
   }
 
   date(name, label) {
@@ -63,7 +69,7 @@ export class Filters {
   }
 
   number(name, label) {
-    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value) }));
+    return h("label", { class: "line" }, label, h("input", { type: "number", min: 0, max: 1000, placeholder: "any", "aria-label": label, value: query.filters[name], oninput: (event) => this.set(name, event.target.value, event.target) }));
   }
 
   folder() {

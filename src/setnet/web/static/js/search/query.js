@@ -14,7 +14,8 @@ export const query = {
 };
 
 export function onChange(listener) { listeners.add(listener); }
-export function changed(what = "query") { for (const listener of listeners) listener(what); }
+// `field`: the element that is typed into; the whole of what is typed is one change of the address.
+export function changed(what = "query", field = null) { for (const listener of listeners) listener(what, field); }
 
 export const wanted = () => query.people.filter((person) => !person.without);
 export const unwanted = () => query.people.filter((person) => person.without);

@@ -48,11 +48,11 @@ export class SearchView {
     new ResizeObserver(() => document.documentElement.style.setProperty("--bar", `${this.head.offsetHeight}px`)).observe(this.head);
     listenForDropsAndPastes(() => this.bar.element);
     const soon = debounce(() => this.search(), 90);
-    onChange((what) => {
+    onChange((what, field) => {
       this.bar.draw();
       this.filters.draw();
       if (what === "hidden") { this.draw(); return; }
-      this.remember({ push: what !== "names" }); // at once: whoever reads the address must find this query
+      this.remember({ push: what !== "names", field }); // at once: whoever reads the address must find this query
       if (what !== "names") query.hidden.clear();
       soon();
     });
@@ -260,19 +260,21 @@ export class SearchView {
 
   // The photos by date, on both sides of one.
   albumFrom(hit) {
-    let { first, hits } = this.timeline.around(hit.photo.id);
+    let { first, hits } = this.timeline.around(hit.photo.id) ?? { first: 0, hits: [hit] };
     const source = {
       hits: () => hits,
       index: hits.findIndex((other) => other.photo.id === hit.photo.id),
       hasMore: () => first + hits.length < this.timeline.total,
+      hasBefore: () => first > 0,
       more: async () => {
-        const here = hits[source.index];
         await this.timeline.need(Math.max(0, first - PAGE), first + hits.length + PAGE - 1);
-        ({ first, hits } = this.timeline.around(here.photo.id));
-        source.index = hits.indexOf(here);
+        const { id } = hits[source.index].photo; // another step may have been taken meanwhile
+        const around = this.timeline.around(id);
+        if (!around) return; // it is not in the library any more
+        ({ first, hits } = around);
+        source.index = hits.findIndex((other) => other.photo.id === id);
       },
     };
-    if (first > 0) source.more();
     return source;
   }
 

@@ -21,7 +21,7 @@ export class Viewer {
   // The address has no photo any more: the large view is closed by Back.
   static follow(id) { if (!id && Viewer.current) Viewer.current.close(); }
 
-  // source: {hits(), index, more(), hasMore(), closed(hit)}; act: as of ViewerFaces, and savedOf(match), the saved person of a match.
+  // source: {hits(), index, more(), hasMore(), hasBefore(), closed(hit)}; more() loads what is next to the hits on either side; act: as of ViewerFaces, and savedOf(match), the saved person of a match.
   constructor(source, act) {
     this.source = source;
     this.act = act;
@@ -92,10 +92,10 @@ export class Viewer {
   get hit() { return this.source.hits()[this.source.index]; }
 
   async turn(step) {
-    if (this.source.index + step < 0) return;
-    if (this.source.index + step >= this.source.hits().length - 3) await this.source.more?.();
+    const near = this.source.index + step;
+    if (near >= this.source.hits().length - 3 || (near < 3 && this.source.hasBefore?.())) await this.source.more?.();
     const to = this.source.index + step;
-    if (to >= this.source.hits().length) return;
+    if (to < 0 || to >= this.source.hits().length || !this.dialog.open) return;
     this.source.index = to;
     this.draw();
   }
@@ -139,7 +139,7 @@ export class Viewer {
     this.about.textContent = `${times}${taken} · ${photo.width} × ${photo.height} · ${photo.folder}`;
     this.open.href = urls.file(photo);
     this.download.href = urls.download(photo);
-    this.previous.disabled = this.source.index === 0;
+    this.previous.disabled = this.source.index === 0 && !this.source.hasBefore?.();
     this.next.disabled = this.source.index >= this.source.hits().length - 1 && !this.source.hasMore?.();
     this.tags = null;
     this.player = photo.kind === "video" ? new ShotPlayer(photo, (boxes) => this.move(boxes)) : null;
