@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { h, icon, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { isRunning, timeLeft, watchRun } from "./run_events.js";
+import { expectRun, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class FirstRun {
   constructor() {
@@ -53,6 +53,7 @@ export class FirstRun {
     try {
       const folder = await chosenFolder();
       if (!folder) return;
+      expectRun();
       const job = await api.startIndex({ folders: [folder], prune: false, retry: false });
       this.run(job, false);
     } catch (error) { toast(error.message, "error"); }

@@ -5,7 +5,7 @@ import { confirmed } from "../dialogs.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { duration, isRunning, timeLeft, watchRun } from "./run_events.js";
+import { duration, expectRun, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class IndexView {
   constructor(section, { changed }) {
@@ -59,6 +59,7 @@ export class IndexView {
   }
 
   async start(folders, { prune = this.prune.checked, pruneMany = false } = {}) {
+    expectRun();
     try {
       this.draw(await api.startIndex({ folders, prune, prune_many: pruneMany, retry: this.retry.checked }));
       this.changed();
