@@ -16,11 +16,10 @@ from setnet.cluster import ClusterIndex
 from setnet.errors import SetNetError, WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.folder_scan import is_video_name
-from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask, date_from
 from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.content_hash import HASH_BYTES
 from setnet.library.store.records import stored_face
-from setnet.library.store.taken_dates import dated
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 _INT64 = 1 << 63
 _LONGEST_SIDE = 1 << 30
-_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 _LONGEST_SECONDS = 1e6
 
 
@@ -129,8 +127,7 @@ class PhotoReader:
         if is_known:
             return PhotoResult(task.path, size, mtime_ns, digest, is_known=True)
         faces = faces_from(reply, self._dim)
-        taken = None if reply.fields.get("taken") is None else reply.number("taken", _YEAR_1, _YEAR_10000)
-        taken, taken_from = dated(task.path, taken, mtime_ns)
+        taken, taken_from = date_from(reply, task, mtime_ns)
         return PhotoResult(
             task.path,
             size,

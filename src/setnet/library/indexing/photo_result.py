@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 
 from setnet.library.store.records import StoredFace
 from setnet.library.store.shot_paths import file_of
+from setnet.library.store.taken_dates import dated
+from setnet.workers import Message
+
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +61,9 @@ class PhotoResult:
     def file(self) -> bytes:
         """The path of the file it was found in."""
         return file_of(self.path, self.start)
+
+
+def date_from(reply: Message, task: PhotoTask, mtime_ns: int) -> tuple[float | None, str | None]:
+    """Return when a photo or video was taken, and where that is from: the camera, else its name or file."""
+    taken = None if reply.fields.get("taken") is None else reply.number("taken", _YEAR_1, _YEAR_10000)
+    return dated(task.path, taken, mtime_ns)

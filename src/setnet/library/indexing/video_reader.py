@@ -13,11 +13,10 @@ import numpy as np
 
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import faces_from
-from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
+from setnet.library.indexing.photo_result import PhotoResult, PhotoTask, date_from
 from setnet.library.store.content_hash import HASH_BYTES, content_hash
 from setnet.library.store.records import stored_face
 from setnet.library.store.shot_paths import shot_path
-from setnet.library.store.taken_dates import dated
 from setnet.video import LARGEST_SPRITE
 from setnet.workers import Limits, Message, WorkerPool, invalid_reply
 
@@ -170,9 +169,7 @@ def _sprites(reply: Message, count: int) -> list[bytes]:
 def _identified(task: PhotoTask, reply: Message) -> PhotoResult:
     size = reply.integer("size", 0, _INT64 - 1)
     mtime_ns = reply.integer("mtime_ns", -_INT64, _INT64 - 1)
-    stated = reply.fields.get("taken")
-    taken = None if stated is None else reply.number("taken", -62_135_596_800, 253_402_300_799)
-    taken, taken_from = dated(task.path, taken, mtime_ns)
+    taken, taken_from = date_from(reply, task, mtime_ns)
     found = PhotoResult(
         task.path,
         size,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from setnet.library import is_photo_name
+from setnet.library import is_below, is_photo_name
 from setnet.web.server.problems import Problem, not_found
 
 _DISKS = ("/media", "/mnt", "/run/media", "/Volumes")
@@ -86,7 +86,7 @@ class FolderBrowser:
             real = os.path.realpath(path) if os.path.isabs(path) else ""
         except (OSError, ValueError):  # a null character, or a name that no file can have
             real = ""
-        if not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in self._roots):
+        if not any(is_below(os.fsencode(real), os.fsencode(root)) for root in self._roots):
             roots = ", ".join(self._roots)
             raise Problem(403, f"only folders below {roots} are listed: type the path of another one")
         return real
