@@ -31,10 +31,10 @@ def binaries() -> Path | None:
 class PostgresServer:
     """A server that can be killed and started again; its databases survive that."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared_buffers: str = "64MB") -> None:
         found = binaries()
         assert found is not None
-        self._bin = found
+        self._bin, self._shared_buffers = found, shared_buffers
         self.folder = Path(tempfile.mkdtemp(prefix="setnet-pg-"))  # short: a socket's path has 107 bytes
         self._as_user: dict[str, Any] = {"cwd": "/"}
         if os.geteuid() == 0:  # PostgreSQL refuses to run as root
@@ -53,7 +53,8 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server and wait until it answers."""
-        settings = f"-c listen_addresses='' -c max_connections=20 -c shared_buffers=64MB -k {self.folder}"
+        limits = f"-c max_connections=20 -c shared_buffers={self._shared_buffers}"
+        settings = f"-c listen_addresses='' {limits} -k {self.folder}"
         self._run("pg_ctl", "-w", "-t", "200", "-l", str(self.folder / "log"), "-o", settings, "start")
 
     def kill(self) -> None:

@@ -10,6 +10,7 @@ import pytest
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, VersionError
 from setnet.index import SetIndex
 from setnet.sources import PostgresSets
+from setnet.sources.postgres.inverted_lists import good_number
 from sets_world import SetsWorld, sets_world
 
 WORLD = sets_world()
@@ -106,6 +107,9 @@ def test_cells_hold_what_is_added_before_and_after(uri: str) -> None:
         assert sets.search(query, k=3, mode="cells", probes=3, at_least=1) == other.search(
             query, k=3, at_least=1
         )
+    assert sets.make_cells() == good_number(int(WORLD.counts.sum())) > 1
+    everywhere = sets.search(QUERY, k=9, mode="cells", probes=4096)
+    assert everywhere == sets.search(QUERY, k=9)
 
 
 def test_several_schemas_with_odd_names_live_side_by_side(uri: str) -> None:

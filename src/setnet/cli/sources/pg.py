@@ -102,8 +102,9 @@ def load(
 def cells(
     uri: UriArgument,
     count: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Into how many cells the elements are divided.")
-    ] = 1024,
+        int | None,
+        typer.Option(min=1, metavar="N", help="Into how many cells [default: by the number of elements]."),
+    ] = None,
     schema: SchemaOption = "setnet",
     head: HeadOption = None,
     json: JsonOption = False,
@@ -115,8 +116,8 @@ def cells(
     from setnet.sources import PostgresSets
 
     with PostgresSets(uri, schema, head=head) as sets:
-        sets.make_cells(count)
-        print_either({"cells": count}, f"{sets.name}: {count:,} cells", json)
+        made = sets.make_cells(count)
+        print_either({"cells": made}, f"{sets.name}: {made:,} cells", json)
 
 
 @app.command()

@@ -6,8 +6,10 @@ are not known yet is in the cell `UNKNOWN`, which every search reads.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,7 @@ Floats = NDArray[np.float32]
 
 MOST_CELLS = 4096
 UNKNOWN = -1
+LEAST_FILLED = 32  # elements per cell, where the number of cells is chosen
 SAMPLE = 64  # elements per cell that the centres are made from
 BATCH = 2000  # items whose cells are entered in one transaction
 
@@ -43,8 +46,15 @@ class Cells:
 
     def near(self, rows: Floats, probes: int) -> list[int]:
         """Return the cells to read for some vectors: the nearest ``probes`` of each, and `UNKNOWN`."""
-        distance = np.einsum("cd,cd->c", self.centres, self.centres) - 2.0 * rows @ self.centres.T
-        return [UNKNOWN, *np.unique(np.argsort(distance, axis=1, kind="stable")[:, :probes]).tolist()]
+        probes = min(probes, len(self.centres))
+        if not probes:
+            return [UNKNOWN]
+        distance = self._squares - 2.0 * rows @ self.centres.T
+        return [UNKNOWN, *np.unique(np.argpartition(distance, probes - 1, axis=1)[:, :probes]).tolist()]
+
+    @cached_property
+    def _squares(self) -> Floats:
+        return np.asarray(np.einsum("cd,cd->c", self.centres, self.centres))
 
 
 def read_cells(
@@ -66,14 +76,28 @@ def read_cells(
     return Cells(made, vectors_of([row[0] for row in found], dim))
 
 
-def make_cells(database: Database, tables: Tables, dim: int, count: int) -> Cells:
+def good_number(elements: int) -> int:
+    """Return into how many cells so many elements are best divided: a power of two near 8 times their root.
+
+    With more cells, less is read per probe and more centres are compared with the query.
+
+    >>> [good_number(n) for n in (1, 1_000, 56_000, 281_000, 10_000_000)]
+    [1, 32, 2048, 4096, 4096]
+    """
+    wanted = min(8 * math.sqrt(elements), elements / LEAST_FILLED, MOST_CELLS)
+    return 1 << max(0, round(math.log2(max(wanted, 1))))
+
+
+def make_cells(database: Database, tables: Tables, dim: int, count: int | None = None) -> Cells:
     """Divide the elements among new centres and enter the cells of all items, some at a time.
 
-    Searches go on meanwhile, and read what has no cells yet; a run that was interrupted is repeated.
+    Searches go on meanwhile, and read what has no cells yet; a run that was interrupted is repeated. Without
+    ``count`` it follows from the number of elements.
     """
-    if not 1 <= count <= MOST_CELLS:
+    if count is not None and not 1 <= count <= MOST_CELLS:
         raise InvalidInputError(f"cells is {count}: valid are 1 to {MOST_CELLS}")
     with database.reading() as connection:
+        count = count or good_number(_elements(connection, tables))
         sample = _sample(connection, tables, dim, SAMPLE * count)
     if len(sample) < count:
         raise InvalidInputError(f"{len(sample)} elements cannot fill {count} cells: load more, or make fewer")
@@ -84,6 +108,12 @@ def make_cells(database: Database, tables: Tables, dim: int, count: int) -> Cell
     while last is not None:
         last = _entered(database, tables, cells, last)
     return cells
+
+
+def _elements(connection: Connection, tables: Tables) -> int:
+    row = connection.execute(tables.sql("SELECT count(*) FROM {elements}")).fetchone()
+    assert row is not None
+    return int(row[0])
 
 
 def _sample(connection: Connection, tables: Tables, dim: int, size: int) -> Floats:

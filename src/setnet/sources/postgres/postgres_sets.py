@@ -167,13 +167,15 @@ class PostgresSets:
             self._known_cells(connection, "FOR SHARE")  # as `add`: never while cells are made anew
             return delete_items(connection, self._tables, names, missing_ok)
 
-    def make_cells(self, count: int) -> None:
+    def make_cells(self, count: int | None = None) -> int:
         """Divide the elements into cells, so that searches with ``mode="cells"`` read a part of the items.
 
-        Searches and writes go on meanwhile. Items added later go into the same cells; make them anew when the
-        items have become many times more.
+        Without ``count`` their number follows from that of the elements; it is returned. Searches and writes
+        go on meanwhile. Items added later go into the same cells; make them anew when the items have become
+        many times more.
         """
         self._cells = make_cells(self._database, self._tables, self.layout.dim, count)
+        return len(self._cells.centres)
 
     def search(
         self,

@@ -88,7 +88,7 @@ class PostgresSearch:
     def _best_sets(self, head: Aggregator, where: Clause) -> list[str]:
         """Return the items with the best set vectors, by the Hamming distance of their bits."""
         clause, values = where
-        rows = np.concatenate([_described(head, examples) for examples in self.query])
+        rows = _described(head, self.query)
         similarity = _similarity(self.layout.bits)
         score = [_probability(similarity, self.layout.settings.set_logistic) for _ in rows]
         select = self.tables.sql(
@@ -113,9 +113,9 @@ class PostgresSearch:
         )
 
 
-def _described(head: Aggregator, examples: Floats) -> Floats:
-    """Return one vector for the examples of a query element, in the space of set vectors."""
-    return head.describe(examples) if len(examples) == 1 else head.pool(examples, np.array([len(examples)]))
+def _described(head: Aggregator, query: list[Floats]) -> Floats:
+    """Return one vector for the examples of each query element, in the space of set vectors."""
+    return head.pool(np.concatenate(query), np.array([len(examples) for examples in query]))
 
 
 def _similarity(bits: int) -> sql.Composed:
