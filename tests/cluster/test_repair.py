@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from setnet.cluster import ClusterIndex
+from setnet.cluster.storage import shard_repair
 from setnet.cluster.storage.places import shard_of
+from setnet.cluster.storage.shard_writer import ShardWriter
+from setnet.errors import FencedError
 
 ROWS = np.linalg.qr(np.random.default_rng(5).normal(size=(24, 24)))[0].astype(np.float32)
 IDS = [f"item {i}" for i in range(24)]
@@ -101,6 +106,67 @@ def test_a_shard_of_which_nothing_is_left_is_empty_afterwards(root: Path) -> Non
         index.publish()
         assert found(index) == set(IDS)
         assert index.check().ok
+
+
+@pytest.mark.parametrize("step", ["shard_repair._gather", "shard_repair.sync_folder", "fence.require_number"])
+def test_a_killed_repair_loses_nothing(root: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (works(root)[1] / "segments" / "00000002.seg").unlink()
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"setnet.cluster.storage.{step}", kill)
+        with pytest.raises(KeyboardInterrupt):
+            shard_repair.repair_shard(root, 1, 1, revive=False)
+    with ClusterIndex.open(root) as index:
+        assert found(index) == set(IDS[1:])  # as published
+        assert index.repair().lost == ()
+        index.publish()
+        assert found(index) == set(IDS[1:])
+        assert index.check().ok
+
+
+def test_a_repair_killed_when_the_damaged_folder_has_moved_loses_nothing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ClusterIndex.open(root) as index:
+        index.add(["late"], ROWS[:1], [1])
+    (root / "epoch-0001/shard-0001/versions").rename(root / "away")
+
+    def rename(old: Any, new: Any) -> None:
+        os.replace(old, new)
+        if "damaged" in Path(new).name:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", rename)
+        for shard in range(3):
+            with suppress(KeyboardInterrupt):
+                shard_repair.repair_shard(root, 1, shard, revive=False)
+    with ClusterIndex.open(root) as index:
+        index.publish()
+        assert found(index) == {*IDS[1:], "late"}
+
+
+def test_a_repair_during_which_another_writer_took_over_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (next(root.glob("epoch-*/shard-0001/versions/*/segments")) / "00000002.seg").unlink()
+
+    def take_over(*given: Any) -> None:
+        with closing(ShardWriter(root, 1, 1)) as writer:
+            writer.add(["late"], ROWS[:1], [1])
+        gather(*given)
+
+    gather = shard_repair._gather
+    monkeypatch.setattr(shard_repair, "_gather", take_over)
+    with pytest.raises(FencedError):
+        shard_repair.repair_shard(root, 1, 1, revive=False)
+    monkeypatch.undo()
+    with ClusterIndex.open(root) as index:
+        assert index.repair().lost == ()
+        assert found(index) == {*IDS[1:], "late"}
 
 
 def test_a_sound_cluster_is_left_as_it_is(root: Path) -> None:

@@ -39,13 +39,16 @@ def repair_shard(root: Path, epoch: int, shard: int, revive: bool) -> RepairRepo
     with storage_errors(path, "cannot repair a shard: "):
         number = fence.take_number(path, beyond=max((int(v.name[:6]) for v in listed), default=0))
         draft = path / f".work-{number:06d}"
-        done = _saved(works, versions, draft, revive)
+        try:
+            done = _saved(works, versions, draft, revive)
+            if draft.exists():
+                os.rename(draft, path / draft.name[1:])  # from now on the next writer takes over from it
+                sync_folder(path)
+        finally:
+            fence.require_number(path, number)  # another writer may be why it failed
         for work in works:
-            work.rename(path / f"{DAMAGED}-{work.name}")
-        if draft.exists():
-            os.rename(draft, path / draft.name[1:])
-        sync_folder(path)
-        fence.require_number(path, number)
+            with suppress(FileNotFoundError):
+                work.rename(path / f"{DAMAGED}-{work.name}")
     return done
 
 
