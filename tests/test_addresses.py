@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from s3_server import s3_server
 from setnet.addresses import AddressedFile, address_of, file_at, files_below, read_address, require_address
 from setnet.errors import InvalidInputError, SetNetError, StorageError
 
@@ -26,7 +27,7 @@ class Handler(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
-@pytest.fixture(params=["zip", "http", "memory"])
+@pytest.fixture(params=["zip", "http", "memory", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """Yield an address below which the files are."""
     folder = tmp_path / "files"
@@ -44,6 +45,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         memory.put(str(folder), "/photos", recursive=True)
         yield "memory://photos"
         memory.rm("/photos", recursive=True)
+    elif request.param == "s3":
+        with s3_server() as server:
+            for name, data in FILES.items():
+                server.put(f"photos/{name}", data)
+            yield "s3://album/photos"
     else:
         pytest.importorskip("aiohttp")
         with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
@@ -81,7 +87,12 @@ def test_an_address_is_kept_in_one_form(given: str | Path, kept: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["sftp://anna:hunter2@host/photos", "http://host/a.jpg?key=hunter2", "zip://::http://hunter2@h/p.zip"],
+    [
+        "sftp://anna:hunter2@host/photos",
+        "http://host/a.jpg?key=hunter2",
+        "s3://b/a.jpg?key=hunter2",
+        "zip://::http://hunter2@h/p.zip",
+    ],
 )
 def test_an_address_with_a_secret_is_refused_and_not_repeated(given: str) -> None:
     with pytest.raises(InvalidInputError, match="fsspec's configuration") as raised:
@@ -110,6 +121,15 @@ def test_files_are_listed_and_read(place: str) -> None:
         read_address(base + "none.jpg", 1000)
     with pytest.raises(InvalidInputError, match="is not there"):
         require_address(base + "none")
+
+
+def test_names_in_archives_and_object_stores_have_any_characters(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
+        archive.writestr("2019/why #1?.jpg", b"one")
+    (file,) = listed(f"{tmp_path}/p.zip::zip://")
+    assert file.address == f"{tmp_path}/p.zip::zip://2019/why #1?.jpg"
+    assert read_address(address_of(file.address), 10)[1] == b"one"
+    assert address_of("s3://bucket/why #1?.jpg") == "s3://bucket/why #1?.jpg"
 
 
 def test_a_changed_file_has_another_stamp(tmp_path: Path) -> None:
@@ -150,6 +170,20 @@ def test_what_a_storage_says_is_not_repeated(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SetNetError, match=r"cannot be reached or read \(RuntimeError\)") as raised:
         read_address("memory://photos/a.jpg", 10)
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_refusal_is_not_taken_for_a_missing_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = type(fsspec.filesystem("memory"))
+
+    def fails(*_: object, **__: object) -> None:
+        raise PermissionError("hunter2")
+
+    monkeypatch.setattr(memory, "exists", lambda *_: False)  # as s3fs answers for a bucket
+    with pytest.raises(InvalidInputError, match="is not there"):
+        require_address("memory://photos")
+    monkeypatch.setattr(memory, "info", fails)
+    with pytest.raises(InvalidInputError, match="access is refused"):
+        require_address("memory://photos")
 
 
 def test_a_damaged_archive_is_no_traceback(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
-"""Transactions that an interrupt left behind."""
+"""Transactions that an interrupt left behind, and what is said of a full disk."""
 
 from __future__ import annotations
 
 import gc
+import shutil
 import sqlite3
 from pathlib import Path
 
 import pytest
 
-from setnet.durable import transaction
+from setnet.durable import refuse_full_disk, transaction
+from setnet.errors import StorageError
 
 
 @pytest.fixture
@@ -36,3 +38,14 @@ def test_a_transaction_collected_late_ends_no_other(db: sqlite3.Connection) -> N
         gc.collect()
         db.execute("INSERT INTO t VALUES (3)")
     assert db.execute("SELECT x FROM t").fetchall() == [(2,), (3,)]
+
+
+def test_a_full_disk_is_not_called_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = sqlite3.OperationalError("disk I/O error")  # what SQLite says when it cannot map its log
+    refuse_full_disk(tmp_path / "db", failed)
+    refuse_full_disk(tmp_path / "gone" / "db", failed)
+    usage = shutil.disk_usage(tmp_path)._replace(free=4096)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
+        refuse_full_disk(tmp_path / "db", failed)
+    refuse_full_disk(tmp_path / "db", sqlite3.DatabaseError("malformed"))  # damage, whatever room there is

@@ -24,6 +24,7 @@ _PART = re.compile(r"([a-z][a-z0-9+.-]+):(?:/+|$)(.*)", re.DOTALL)
 _ARCHIVES = ("zip", "tar")
 _IN_ARCHIVE = re.compile(rf"::(?:{'|'.join(_ARCHIVES)}):(?:/|$)")
 _LOCAL = ("file", "local")
+_OBJECTS = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")  # stores in which names have any characters
 _CHECKSUMS = ("etag", "contentmd5", "md5hash", "md5", "crc32c", "crc", "digest", "checksum")
 _TIMES = ("mtime", "lastmodified", "modified", "updated", "datetime")
 
@@ -72,12 +73,19 @@ def _plain(part: str) -> str:
     scheme, rest = _scheme(part), _rest(part)
     if not scheme or scheme in _LOCAL:
         return os.path.abspath(os.path.expanduser(f"/{rest}" if scheme else part))
-    if "@" in rest.partition("/")[0] or "?" in rest or "#" in rest:
+    if "@" in rest.partition("/")[0] or _has_query(scheme, rest):
         raise InvalidInputError(
             f"a {scheme}:// address with a user, a password or a key in it is not taken, since addresses are "
             "stored and shown: give it without, and put those into fsspec's configuration on each machine"
         )
     return f"{scheme}://{rest.rstrip('/')}"
+
+
+def _has_query(scheme: str, rest: str) -> bool:
+    """Return whether part of an address is no name, but tells the server something, such as a key."""
+    if scheme in _OBJECTS:
+        return re.search(r"\?.*=", rest, re.DOTALL) is not None
+    return "?" in rest or "#" in rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +102,20 @@ def require_address(address: str) -> None:
     try:
         system, path = _opened(address)
         with _plain_errors():
-            is_there = system.exists(path)
+            is_there = _is_there(system, path)
     except StorageError as error:
         raise InvalidInputError(f"{address}: {error}") from None
     if not is_there:
         raise InvalidInputError(f"{address}: is not there")
+
+
+def _is_there(system: Any, path: str) -> bool:
+    """Return whether there is something; not by `exists` alone, which takes a refusal for a no in some."""
+    try:
+        system.info(path)
+    except FileNotFoundError:
+        return bool(system.exists(path))
+    return True
 
 
 def file_at(address: str) -> AddressedFile:
@@ -133,6 +150,7 @@ def files_below(
     is told the folders that cannot be listed, and why.
     """
     system, top = _opened(address)
+    scheme, is_archive = _scheme(address), "::" in address
     pending = [(address, top)]
     while pending:
         folder, path = pending.pop()
@@ -146,7 +164,7 @@ def files_below(
         for info in entries:
             parent, _, name = info["name"].rstrip("/").rpartition("/")
             # a page of links may lead elsewhere, or have keys in them
-            if not name or parent != path.rstrip("/") or "?" in name or "#" in name:
+            if not name or parent != path.rstrip("/") or (not is_archive and _has_query(scheme, name)):
                 continue
             inside = f"{folder.rstrip('/')}/{name}" if folder[-3:] != "://" else f"{folder}{name}"
             if info["type"] == "directory":
@@ -164,10 +182,13 @@ def files_below(
 
 
 def _opened(address: str) -> tuple[Any, str]:
-    """Return the file system of an address and the path in it, without what another call remembered."""
+    """Return the file system of an address and the path in it, without what another call remembered.
+
+    One that sends requests is kept, since it is slow to make; one with a connection, which may break, is not.
+    """
     try:
         from fsspec.core import url_to_fs
-        from fsspec.registry import available_protocols
+        from fsspec.registry import available_protocols, get_filesystem_class
     except ModuleNotFoundError:
         raise InvalidInputError(
             f"{address} needs fsspec: install it with `pip install 'setnet[cluster]'`"
@@ -179,7 +200,8 @@ def _opened(address: str) -> tuple[Any, str]:
             raise InvalidInputError(f"{scheme}:// is no kind of address that fsspec knows: {kinds}")
     with _plain_errors():
         url = f"{inner}::{where}" if inner else where
-        system, path = url_to_fs(url, skip_instance_cache=True, use_listings_cache=False)
+        is_kept = not inner and get_filesystem_class(_scheme(where)).async_impl
+        system, path = url_to_fs(url, skip_instance_cache=not is_kept, use_listings_cache=False)
         return system, str(path)
 
 
@@ -202,6 +224,8 @@ def _plain_errors() -> Iterator[None]:
             "access is refused: see that fsspec finds the credentials of this storage on each machine"
         ) from None
     except Exception as error:
+        if "Credentials" in type(error).__name__:  # as those of s3:// are called
+            raise StorageError("has no credentials here: put them into fsspec's configuration") from None
         raise StorageError(f"cannot be reached or read ({type(error).__name__})") from None
 
 

@@ -7,9 +7,10 @@ old state or the new one, and an error of the system reaches the caller as a `St
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,6 +20,7 @@ from setnet.system import sync_folder
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 _LATEST: dict[int, object] = {}  # transaction by connection
+_NO_ROOM = 1 << 16  # bytes: SQLite maps 32 kB beside a database
 
 
 @contextmanager
@@ -71,6 +73,16 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{place}: {error.strerror or error}") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes damage in its messages
         raise StorageError(f"{doing}{path}: {error}") from error
+
+
+def refuse_full_disk(path: Path, error: Exception) -> None:
+    """Raise `StorageError` where the disk of a database is full, which SQLite may call an I/O error."""
+    with suppress(OSError):  # the folder may be gone
+        if isinstance(error, sqlite3.OperationalError) and shutil.disk_usage(path.parent).free < _NO_ROOM:
+            raise StorageError(
+                f"the disk of {path} is full ({error}): make room, then repeat the command. What was stored "
+                "is whole"
+            ) from error
 
 
 @contextmanager

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
+import socket
 import sys
 import threading
 import time
@@ -15,7 +17,7 @@ import numpy as np
 import pytest
 
 from running_cluster import RunningCluster, eventually, freeze, thaw
-from setnet.cluster import ClusterIndex, cluster_status, open_cluster, require_running, run_head
+from setnet.cluster import ClusterIndex, cluster_status, open_cluster, require_running, run_head, run_worker
 from setnet.errors import ClusterError, PhotoError, SetNetError
 from setnet.index import Hit, SetIndex
 from setnet.workers import Message, Service
@@ -109,6 +111,7 @@ def test_kills_and_freezes_cost_no_answer_and_no_item(trial: Trial) -> None:
     running.head.wait()
     with pytest.raises(ClusterError, match="setnet cluster start"):
         open_cluster(running.root)
+    assert not logging.getLogger("distributed.client").isEnabledFor(logging.ERROR)  # no traceback of its own
     running.start_head()
     running.wait_for(1)
     with running.client() as again:
@@ -142,6 +145,8 @@ def test_a_process_with_another_key_or_version_is_refused(tmp_path: Path) -> Non
         with pytest.raises(ClusterError, match="chmod 600"):
             open_cluster(running.root)
         key.chmod(0o600)
+        with pytest.raises(ClusterError, match=r"no address 203\.0\.113\.7: give one of its own with --host"):
+            run_worker(running.root, "203.0.113.7", 1, lambda text: None)
         head = running.root / "head.json"
         text = head.read_text()
         head.write_text(text.replace('"version": "', '"version": "0.0.'))
@@ -152,6 +157,19 @@ def test_a_process_with_another_key_or_version_is_refused(tmp_path: Path) -> Non
             open_cluster(running.root)
     finally:
         running.stop()
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "203.0.113.7"]
+)  # its port is taken, no address of this machine
+def test_a_head_that_cannot_listen_says_so(tmp_path: Path, host: str) -> None:
+    ClusterIndex.create(tmp_path / "c", shards=1, dim=4).close()
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(ClusterError, match=r"cannot listen on .* choose another with --host or --port"),
+    ):
+        run_head(tmp_path / "c", host, taken.getsockname()[1], lambda address: None)
+    assert not (tmp_path / "c" / "head.json").exists()
 
 
 def test_a_batch_whose_worker_is_killed_is_run_by_another(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 import invented_photos
 from command_line import answered, called
+from setnet.cluster.storage.places import shard_of
 from setnet.errors import InvalidInputError, LockedError
 from setnet.library import Library
 
@@ -54,14 +56,28 @@ def test_removed_photos_are_gone_from_all_shards(both: tuple[Library, Library]) 
 
 def test_what_needs_one_index_is_refused(both: tuple[Library, Library], tmp_path: Path) -> None:
     _, many = both
-    with pytest.raises(InvalidInputError, match=r"is a cluster.*docs/cluster.md"):
-        Library.repair(many.path)
     with pytest.raises(InvalidInputError, match="shared with a group"):
         many.set_group_readable(True)
     with many.locked(), pytest.raises(LockedError, match="being written"):
         invented_photos.store(many, PHOTOS)
-    with pytest.raises(InvalidInputError, match="is a cluster"):
+    with pytest.raises(InvalidInputError, match=r"is a cluster.*docs/cluster.md"):
         Library.redescribe(many.path)
+
+
+def test_photos_of_a_damaged_shard_are_read_again(both: tuple[Library, Library]) -> None:
+    _, many = both
+    lost = sum(shard_of(item.id, 3) == 1 for item in many.set_index.items())
+    many.close()
+    (segment,) = many.path.glob("index/epoch-*/shard-0001/work-*/segments/*.seg")
+    os.truncate(segment, segment.stat().st_size - 100)
+    assert "shard-0001" in called("cluster", "check", many.path, code=1)[0]
+    done = answered("repair", many.path, code=1)
+    assert (done["photos"], done["to_read"]) == (len(PHOTOS) - lost, lost)
+    assert any(text.startswith("index of faces, shard 1: segment 1") for text in done["lost"])
+    with Library.open(many.path) as repaired:
+        assert len(repaired.set_index) == len(PHOTOS) - lost
+        assert repaired.check() == []
+    assert answered("repair", many.path)["lost"] == []
 
 
 def test_a_backup_is_a_cluster_that_can_be_written(both: tuple[Library, Library], tmp_path: Path) -> None:

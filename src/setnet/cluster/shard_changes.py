@@ -19,7 +19,7 @@ from setnet.cluster.storage.places import EpochFolder, shard_of
 from setnet.cluster.storage.shard_writer import code_centre, fix_code_centre
 from setnet.durable import own_errors
 from setnet.errors import InvalidInputError
-from setnet.index import Settings, check_ids, checked_batch, mean_of
+from setnet.index import RepairReport, Settings, check_ids, checked_batch, mean_of
 from setnet.workers import Message
 
 AT_ONCE = 16  # shards that are changed at one time
@@ -136,6 +136,22 @@ class ClusterWriting:
         Changes are refused with `FencedError` meanwhile, and can be repeated afterwards.
         """
         grow(self.path, shards)
+
+    @own_errors
+    def repair(self, revive: bool = False) -> RepairReport:
+        """Repair damaged shards as `SetIndex.repair` does, and publish; return what was saved of these.
+
+        Shards without damage are left as they are. The folders that a repair replaces are kept beside the new
+        ones until `compact`.
+        """
+        replies = self._change_all(Message("repair", {"revive": revive}), long=True)
+        found = [(shard, reply.fields["repaired"]) for shard, reply in enumerate(replies)]
+        done = [(shard, fields) for shard, fields in found if fields is not None]
+        if done:
+            self.publish()
+        lost = [f"shard {shard}: {text}" for shard, fields in done for text in fields["lost"]]
+        total = {key: sum(fields[key] for _, fields in done) for key in ("items", "segments", "revived")}
+        return RepairReport(lost=tuple(lost), **total)
 
     @staticmethod
     def _fix_centre(root: Path, centre: list[float]) -> None:

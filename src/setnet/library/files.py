@@ -89,7 +89,7 @@ class LibraryFiles:
         """The engine under the library, open for reading."""
         with self._opening:
             if self._reader is None:
-                self._reader = _open_index(self.path, read_only=True)
+                self._reader = open_index(self.path, read_only=True)
             return self._reader
 
     @contextmanager
@@ -98,7 +98,7 @@ class LibraryFiles:
             restrict_with_notice(self.path, group_readable=self.group_readable)
         # an index is locked by whoever has it open for writing, a cluster by nobody
         alone = self.locked() if is_cluster(self.path / INDEX) else nullcontext()
-        with alone, _open_index(self.path) as index:
+        with alone, open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
             publish(index)
@@ -147,7 +147,7 @@ def _being_written(library: Path) -> LockedError:
     )
 
 
-def _open_index(library: Path, *, read_only: bool = False) -> SetIndex:
+def open_index(library: Path, *, read_only: bool = False) -> SetIndex:
     """Return the index of the library in this folder; for writing unless `read_only`."""
     if is_cluster(library / INDEX):  # it has all the calls that a library makes
         return cast(SetIndex, open_cluster(library / INDEX, unpublished=not read_only))

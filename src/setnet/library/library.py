@@ -113,7 +113,7 @@ class Library(LibraryItems):
         """
         from setnet.library.maintenance.repair import repair
 
-        creation.refuse_cluster(place := library_place(path), "repaired in one piece")
+        place = library_place(path)
         with storage_errors(place, "cannot repair: "):
             done = repair(place, revive=revive)
             with Library.open(place) as repaired:

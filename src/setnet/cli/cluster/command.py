@@ -12,8 +12,6 @@ from setnet.cli.output import print_either, print_facts, print_json, print_table
 from setnet.cli.shared_options import JsonOption, make_app
 
 app = make_app()
-app.command()(processes.start)
-app.command()(processes.join)
 
 Folder = Annotated[
     Path,
@@ -50,6 +48,10 @@ def create(
     settings = FaceSettings(**chosen)
     with Library.create(folder, settings, shards=shards) as library:
         typer.echo(f"cluster of {shards} shards: {library.path}")
+
+
+app.command()(processes.start)  # listed in the order in which they are needed
+app.command()(processes.join)
 
 
 @app.command()
@@ -95,6 +97,7 @@ def check(folder: Folder, json: JsonOption = False) -> None:
         report = index.check()
     print_either(report.to_dict(), "\n".join(report.problems) or "all shards are sound", json)
     if not report.ok:
+        say(f"`setnet repair {folder}` repairs what it can; `setnet restore BACKUP` brings a backup back")
         raise typer.Exit(1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import math
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Any
 from distributed import Client
 from distributed.core import ConnectionPool
 
+from setnet.cluster.engine.engine_log import silence_engine
 from setnet.cluster.engine.head_file import HeadFile
 from setnet.cluster.engine.secrets import security_of
 from setnet.cluster.engine.task_pool import TaskPool
@@ -36,7 +36,7 @@ class DaskEngine:
         self._lock = threading.Lock()
         self._addresses: list[str] = []
         self._refreshed = 0.0
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # failures are told by our own errors
+        silence_engine()
         self._client = self._connected()
         # Calls have a loop of their own, and the head is asked in a thread: searches never wait for it.
         self._loop = asyncio.new_event_loop()

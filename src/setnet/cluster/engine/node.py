@@ -14,8 +14,9 @@ import numpy as np
 
 from setnet.cluster.search import calls
 from setnet.cluster.storage.places import EpochFolder, shard_of
+from setnet.cluster.storage.shard_repair import repair_shard
 from setnet.cluster.storage.shard_writer import ShardWriter
-from setnet.errors import FencedError, SetNetError, UnknownAttributeError
+from setnet.errors import FencedError, NotAnIndexError, SetNetError, StorageError, UnknownAttributeError
 from setnet.index import RankedItems, SetIndex
 from setnet.workers import Message, answer
 
@@ -61,7 +62,7 @@ class Node:
             versions = self._open.setdefault(key, OrderedDict())
             if name not in versions:
                 path = EpochFolder(self._root, key[0]).version(key[1], name)
-                versions[name] = SetIndex.open(path, read_only=True)
+                versions[name] = _opened(path)
                 for old in sorted(versions)[:-KEPT_VERSIONS]:
                     if old != name:
                         versions.pop(old).close()
@@ -126,7 +127,7 @@ class Node:
         (epoch, shard), shards = _key(call), call.fields["shards"]
         path = EpochFolder(self._root, epoch).version(shard, str(call.fields["version"]))
         try:
-            with SetIndex.open(path, read_only=True) as index:  # anew: one that is open outlives its files
+            with _opened(path) as index:  # anew: one that is open outlives its files
                 problems = index.check().problems
                 lost = [item.id for item in index.items() if shard_of(item.id, shards) != shard]
         except SetNetError as error:
@@ -136,13 +137,16 @@ class Node:
 
     # -- writing -------------------------------------------------------------------------------------
 
+    def _alone(self, call: Message) -> threading.Lock:
+        """Return the lock of a shard's writing in this process."""
+        with self._lock:
+            return self._writing.setdefault(_key(call), threading.Lock())
+
     @contextmanager
     def _writer(self, call: Message) -> Iterator[ShardWriter]:
         """Yield the shard's writer of this process, one thread at a time; it takes over where it must."""
         key = _key(call)
-        with self._lock:
-            alone = self._writing.setdefault(key, threading.Lock())
-        with alone:
+        with self._alone(call):
             writer = self._writers.get(key)
             if writer is None:
                 writer = self._writers[key] = ShardWriter(self._root, *key)
@@ -189,6 +193,23 @@ class Node:
         with self._writer(call) as writer:
             version = writer.publish()
         return Message("done", {"name": version.name, "items": version.items})
+
+    def _do_repair(self, call: Message) -> Message:
+        key = _key(call)
+        with self._alone(call):
+            if (writer := self._writers.pop(key, None)) is not None:
+                writer.close()
+            done = repair_shard(self._root, *key, call.fields["revive"])
+        return Message("done", {"repaired": None if done is None else done.to_dict()})
+
+
+def _opened(version: Path) -> SetIndex:
+    try:
+        return SetIndex.open(version, read_only=True)
+    except NotAnIndexError:
+        raise StorageError(
+            f"{version} is gone or has lost files: bring it back, or `setnet repair` the library"
+        ) from None
 
 
 def _unknown(reply: Message, error: UnknownAttributeError) -> Message:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import dask
 from distributed import Scheduler
 
+from setnet.cluster.engine.engine_log import silence_engine
 from setnet.cluster.engine.head_file import HeadFile
 from setnet.cluster.engine.secrets import make_key, security_of
 from setnet.cluster.storage.cluster_file import ClusterFile
@@ -33,7 +33,7 @@ def run_head(root: Path, host: str, port: int, on_ready: Callable[[str], None]) 
     file = ClusterFile.read(root)
     HeadFile.refuse_second(root)
     make_key(root)
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    silence_engine()
     with dask.config.set(SETTINGS), suppress(asyncio.CancelledError):  # told to stop
         asyncio.run(_run(root, file, host, port, on_ready))
 
@@ -48,9 +48,11 @@ async def _run(root: Path, file: ClusterFile, host: str, port: int, on_ready: Ca
             dashboard=False,
             dashboard_address=f"{host}:0",
         )
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # some are wrapped by the engine
+        why = error.__cause__ or error
         raise ClusterError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; choose another with --port"
+            f"cannot listen on {host} port {port}: {getattr(why, 'strerror', None) or why}; choose another "
+            "with --host or --port"
         ) from None
     head = HeadFile.write(root, scheduler.address, file.cluster)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
+import errno
 import os
 import socket
 import tempfile
@@ -15,6 +15,7 @@ from pathlib import Path
 import dask
 from distributed import Worker
 
+from setnet.cluster.engine.engine_log import silence_engine
 from setnet.cluster.engine.head_file import HeadFile
 from setnet.cluster.engine.node import Node
 from setnet.cluster.engine.scheduler import SETTINGS, stopped
@@ -35,7 +36,7 @@ def run_worker(root: Path, host: str, threads: int | None, say: Callable[[str], 
     """Serve the cluster in a folder until told to stop; while its head is away, wait for it."""
     node = Node(root)
     pool = ThreadPoolExecutor(max(4, usable_cores()), "setnet-shard")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said here
+    silence_engine()
     try:
         with (
             dask.config.set(SETTINGS),
@@ -84,7 +85,7 @@ async def _serve(
             await worker
         except (OSError, TimeoutError, RuntimeError) as error:  # some are wrapped by the engine
             if not joined:
-                raise _refused(head, error.__cause__ or error) from None
+                raise _refused(head, host, error.__cause__ or error) from None
         except ClusterError:
             if not joined:
                 raise
@@ -104,8 +105,11 @@ def answered(node: Node, payload: bytes) -> bytes:
     return packed(node.answer(unpacked(payload, LARGEST, LARGEST_HEADER)))
 
 
-def _refused(head: HeadFile, error: BaseException) -> ClusterError:
+def _refused(head: HeadFile, host: str, error: BaseException) -> ClusterError:
+    if isinstance(error, OSError) and error.errno == errno.EADDRNOTAVAIL:
+        return ClusterError(f"this machine has no address {host}: give one of its own with --host")
+    why = str(error) or "no answer in time"
     return ClusterError(
-        f"the head at {head.address} cannot be reached or refuses this cluster's key ({error}): see that it "
+        f"the head at {head.address} cannot be reached or refuses this cluster's key ({why}): see that it "
         "runs (`setnet cluster status`), or start it again"
     )

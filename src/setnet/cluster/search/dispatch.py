@@ -105,7 +105,7 @@ class Dispatcher:
                 if now < end and one.tried < one.copies and (not one.began or now >= one.next_copy):
                     self._send(shard, one, end - now, patience)
                 elif one.is_lost or now >= end:
-                    lost[shard] = one.reason if one.is_lost else "no answer in time"
+                    lost[shard] = one.reason if one.is_lost else f"no answer within {deadline:g} s"
                     del open_calls[shard]
             self._wait(open_calls, end)
             for shard, one in list(open_calls.items()):
@@ -114,7 +114,7 @@ class Dispatcher:
                     replies[shard] = reply
                     del open_calls[shard]
         if lost and not partial:
-            raise _missing(lost, deadline)
+            raise _missing(lost)
         return replies, tuple(sorted(lost))
 
     def _send(self, shard: int, one: _Asked, seconds: float, patience: float) -> None:
@@ -182,11 +182,11 @@ def _failure(reply: Message) -> SetNetError | None:
     return failure_in(reply, Limits())
 
 
-def _missing(lost: Mapping[int, str], deadline: float) -> MissingShardsError:
+def _missing(lost: Mapping[int, str]) -> MissingShardsError:
     names = ", ".join(map(str, sorted(lost)))
     reason = lost[min(lost)]
     return MissingShardsError(
-        f"no exact answer: shards {names} did not answer within {deadline:g} s ({reason}). `setnet cluster "
-        "status` shows who is there; partial=True answers from the other shards",
+        f"no exact answer: shards {names} cannot be asked ({reason}). `setnet cluster status` shows "
+        "who is there; partial=True answers from the other shards",
         sorted(lost),
     )

@@ -17,12 +17,15 @@ from setnet.system import sync_folder
 _FOLDER = "writers"
 
 
-def take_number(shard: Path) -> int:
-    """Take the next number of a shard's writers; from now on no earlier writer acknowledges anything."""
+def take_number(shard: Path, beyond: int = 0) -> int:
+    """Take the next number of a shard's writers; from now on no earlier writer acknowledges anything.
+
+    It is larger than ``beyond`` too, where the files of earlier numbers may be lost.
+    """
     folder = shard / _FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
-        number = latest_number(shard) + 1
+        number = max(latest_number(shard), beyond) + 1
         try:
             os.close(os.open(folder / f"{number:06d}", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:  # taken by another in this moment

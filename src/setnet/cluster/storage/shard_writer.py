@@ -18,6 +18,7 @@ from setnet.cluster.storage import fence
 from setnet.cluster.storage.cluster_file import ClusterFile, create_once
 from setnet.cluster.storage.places import EpochFolder
 from setnet.cluster.storage.published import Version
+from setnet.cluster.storage.shard_repair import DAMAGED
 from setnet.durable import storage_errors
 from setnet.errors import ClusterError, FencedError, SetNetError, StorageError
 from setnet.index import SetIndex, Settings, copy_items
@@ -85,6 +86,8 @@ class ShardWriter:
         """Merge segments and take deleted items off the disk."""
         with self._acknowledging():
             self._index.compact(lists)
+        for path in self.path.glob(f"{DAMAGED}-*"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def publish(self) -> Version:
         """Make the present state an immutable version that readers can open."""

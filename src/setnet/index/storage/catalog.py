@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import transaction
+from setnet.durable import refuse_full_disk, transaction
 from setnet.errors import NotAnIndexError, StorageError, VersionError
 from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog_access import ReadAccess, connect
@@ -60,6 +60,7 @@ class Catalog:
             self._access = ReadAccess(path) if read_only else None
             self.db = self._access.db if self._access else connect(path, "mode=rw")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
+            refuse_full_disk(path, error)
             raise StorageError(f"{path} is damaged or unreadable: {error}") from error
         try:
             self._prepare(read_only)
@@ -75,6 +76,7 @@ class Catalog:
             self.db.execute("PRAGMA cache_size = -65536")
             version = self._version()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            refuse_full_disk(self.path, error)
             raise StorageError(f"{self.path} is damaged or unreadable: {error}") from error
         if version > VERSION:
             raise VersionError(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.durable import transaction
+from setnet.durable import refuse_full_disk, transaction
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.index import ReadAccess
 from setnet.library.store.commit_record import CommitRecord
@@ -168,6 +168,7 @@ class Database:
                 raise StorageError(f"{self.path} is read-only for this user: nothing was changed") from error
             if "unable to open" in text:
                 raise StorageError(f"{self.path} cannot be opened: may this user read it?") from error
+            refuse_full_disk(self.path, error)
             raise StorageError(f"{self.path}: {text}; `setnet repair` repairs it") from error
 
     def erase_traces(self) -> None:
