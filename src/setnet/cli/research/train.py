@@ -207,7 +207,8 @@ def claim(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Train everything so often.")] = 1,
     worlds: Annotated[
-        int | None, typer.Option(min=1, help="Test in so many worlds [default: 3, --quick 1].")
+        int | None,
+        typer.Option(min=1, help="Test worlds [default: glyphs 3, faces 12, --quick 1]."),
     ] = None,
     without: Annotated[
         bool,
@@ -249,7 +250,7 @@ def claim(
         out,
         settings,
         seeds=seeds,
-        worlds=worlds or (1 if quick else 3),
+        worlds=worlds or (1 if quick else tested.worlds),
         losses=loss or ("contrastive",),
         without=without,
         say=say,

@@ -49,6 +49,8 @@ class Domain:
         (labelled identities, sets) of a test world, the largest first.
     calibration
         The same of the calibration world.
+    worlds
+        How many test worlds there should be: the more, the smaller they are.
     facts
         What the page says about the data.
     """
@@ -60,6 +62,7 @@ class Domain:
     tests: Mapping[str, FaceSource]
     sizes: Sequence[tuple[int, int]]
     calibration: tuple[int, int]
+    worlds: int
     facts: Mapping[str, object]
 
 
@@ -84,7 +87,7 @@ def faces_domain(photos: Path, crops: Path, settings: TrainingSettings) -> Domai
     ]
     facts = {"identities": [source.people for source in made], "pictures": [int(g.sum()) for g in groups]}
     sizes = ((200, 2_000), (100, 1_000), (60, 500), (40, 300), (25, 150))
-    return Domain("faces", made[0], made[1], made[2], {"": made[3]}, sizes, (100, 500), facts)
+    return Domain("faces", made[0], made[1], made[2], {"": made[3]}, sizes, (100, 500), 12, facts)
 
 
 def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
@@ -112,7 +115,7 @@ def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
         "held_out": [drawn.names[i] for i in np.flatnonzero(_held_out(drawn))],
         "sha256": drawn.checksum,
     }
-    return Domain("characters", train, train, calibrate, tests, ((labelled, 24_000),), (400, 6_000), facts)
+    return Domain("characters", train, train, calibrate, tests, ((labelled, 24_000),), (400, 6_000), 3, facts)
 
 
 def _some(chosen: NDArray[np.bool_], characters: NDArray[np.int64]) -> NDArray[np.bool_]:
