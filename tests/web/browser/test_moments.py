@@ -1,4 +1,4 @@
-"""Copies and bursts are one photo of the answer, to be looked at one by one; dates tell where they are from."""
+"""Copies and bursts are one photo of the answer, to be looked at one by one; dates tell their source."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ const PATHS = {
   filter: "M4 6h16M7 12h10M10 18h4",
   forward: "M9 5l7 7-7 7",
   folder: "M3 7a1 1 0 0 1 1-1h5l2 2h9a1 1 0 0 1 1 1v9a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1z",
-  leave: "M14 4h5a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1h-5M4 12h11m-4-4l4 4-4 4",
+  leave: "M10 4H5a1 1 0 0 0-1 1v14a1 1 0 0 0 1 1h5M9 12h11m-4-4l4 4-4 4",
   merge: "M7 4v5a5 5 0 0 0 5 5m5-10v5a5 5 0 0 1-5 5m0 0v6",
   minus: "M5 12h14",
   pencil: "M4 20l1-4L16 5l3 3L8 19z",
