@@ -296,6 +296,19 @@ def test_ctrl_c_while_a_library_is_loaded_leaves_with_130(
     assert (done.returncode, done.stderr) == (130, "")
 
 
+def test_a_missing_library_of_the_system_is_told_with_the_remedy(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unloadable(*_: object) -> None:
+        raise ImportError("libGL.so.1: cannot open shared object file: No such file or directory", name="cv2")
+
+    monkeypatch.setattr("setnet.faces.faces_of", unloadable)
+    done = inside("search", place / "P001.jpg", library=place / "library")
+    assert done.returncode == 2
+    assert done.stderr.startswith("setnet: libGL.so.1: cannot open")
+    assert "pip install --force-reinstall --no-deps opencv-python-headless" in done.stderr
+
+
 def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> None:
     done = inside("search", place / "P001.jpg", "--library", "/" + "x" * 300)
     assert done.returncode == 2

@@ -43,6 +43,12 @@ COMMANDS: dict[str, str] = {
 }
 
 
+_NOT_THERE = "cannot open shared object file"  # the loader's words for a missing library of the system
+_WITHOUT_WINDOWS = (
+    "A library of the system is missing. Where that is one for windows or graphics, such as libGL or libxcb, "
+    "take the OpenCV that needs none: pip install --force-reinstall --no-deps opencv-python-headless"
+)
+
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich", "tags")
@@ -121,9 +127,11 @@ def run() -> NoReturn:
     except OSError as error:  # a folder or file that this user may not use
         message = f"{error.filename or 'the system'}: {error.strerror or error}"
     except ImportError as error:
-        if not isinstance(error.__cause__, KeyboardInterrupt):
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            sys.exit(130)  # Ctrl-C while a library in C was being loaded
+        if _NOT_THERE not in str(error):
             raise
-        sys.exit(130)  # Ctrl-C while a library in C was being loaded
+        message = f"{error}\n{_WITHOUT_WINDOWS}"
     except MemoryError:
         message = "not enough memory"
     say(f"setnet: {message}")

@@ -158,6 +158,25 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.M
         open_photo(dng(jpeg(1200, 800), (1200, 800)))
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        b"II\x1a\0\0\0HEAPCCDR",  # CRW
+        b"II*\0\x10\0\0\0CR\2\0",  # CR2
+        b"\0\0\0\x18ftypcrx \0\0\0\1",  # CR3
+        b"FUJIFILMCCD-RAW 0201",
+        b"IIRO\x08\0\0\0",  # Olympus
+        b"IIU\0\x18\0\0\0",  # Panasonic
+    ],
+)
+@pytest.mark.usefixtures("rawpy")
+def test_a_makers_own_format_is_known_by_its_beginning(beginning: bytes) -> None:
+    cut_short = beginning.ljust(256, b"\0")
+    assert raw.is_raw(cut_short)
+    with pytest.raises(PhotoError, match="raw file"):
+        open_photo(cut_short)
+
+
 def test_scans_and_edited_tiffs_are_no_raw_files() -> None:
     image = Image.new("RGB", (20, 10), (200, 0, 0))
     file = io.BytesIO()

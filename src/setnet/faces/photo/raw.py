@@ -47,9 +47,13 @@ def can_read_raw() -> bool:
 
 def is_raw(data: bytes) -> bool:
     """Return whether a file is a raw one by its contents; most are TIFF files with a maker's own parts."""
-    if data.startswith(_BEGINNINGS) or data[4:12] == b"ftypcrx ":
-        return True
-    return data.startswith(_TIFF) and (data[8:10] == b"CR" or _is_makers_tiff(data))
+    if data.startswith(_BEGINNINGS) or data[4:12] == b"ftypcrx " or data[6:14] == b"HEAPCCDR":
+        return True  # those in the middle: Canon's CR3 and CRW
+    return data.startswith(_TIFF) and (_is_cr2(data) or _is_makers_tiff(data))
+
+
+def _is_cr2(data: bytes) -> bool:
+    return data[8:10] == b"CR"
 
 
 def _is_makers_tiff(data: bytes) -> bool:
@@ -93,7 +97,7 @@ def raw_picture(data: bytes, name: str, max_pixels: int) -> RawPicture | None:
             )
             return RawPicture(b"", fromarray(pixels), orientation, taken)
     except rawpy.LibRawFileUnsupportedError:
-        if data.startswith(_TIFF):
+        if data.startswith(_TIFF) and not _is_cr2(data):
             return None
         raise PhotoError(f"{name}: a raw file of a camera that LibRaw does not know") from None
     except (rawpy.LibRawError, ValueError) as error:

@@ -22,7 +22,7 @@ async function call(method, path, { json, body, type, signal, keepalive } = {}) 
     response = await fetch(ROOT + path, { method, headers, body, signal, keepalive });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer. Is `setnet serve` still running?");
+    throw new ApiError(0, "The server does not answer. Is “setnet serve” still running?");
   }
   if (response.status === 401 && promptForToken && path !== "/session") {
     await promptForToken();

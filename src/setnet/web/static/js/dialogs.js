@@ -27,8 +27,8 @@ export function decided({ title, content, yes, no = "Cancel", danger = false, ca
   });
 }
 
-// Asks for a line of text, or with `options` for one of them; resolves to null when cancelled.
-export function answered({ title, label, action, value = "", options = null, type = "text", dismissible = true }) {
+// Asks for a line of text, or with `options` for one of them; resolves to null when cancelled. `problem`: why it is asked again.
+export function answered({ title, label, action, value = "", options = null, type = "text", dismissible = true, problem = "" }) {
   return new Promise((resolve) => {
     const input = options
       ? h("select", { id: "dialog-input" }, options.map((option) => h("option", { value: option }, option)))
@@ -37,7 +37,7 @@ export function answered({ title, label, action, value = "", options = null, typ
     const send = (event) => { event.preventDefault(); if (input.value.trim()) dialog.close("yes"); };
     dialog.append(
       h("header", {}, h("h2", { id: "dialog-title" }, title)),
-      h("form", { class: "body", id: "dialog-form", onsubmit: send }, h("div", { class: "field" }, h("label", { for: "dialog-input" }, label), input)),
+      h("form", { class: "body", id: "dialog-form", onsubmit: send }, problem && h("p", { class: "notice error", role: "alert" }, `${problem[0].toUpperCase()}${problem.slice(1)}.`), h("div", { class: "field" }, h("label", { for: "dialog-input" }, label), input)),
       h("footer", {},
         dismissible && h("button", { type: "button", class: "button", onclick: () => dialog.close("no") }, "Cancel"),
         h("button", { type: "submit", form: "dialog-form", class: "button primary" }, action)));

@@ -27,7 +27,7 @@ const PATHS = {
   filter: "M4 6h16M7 12h10M10 18h4",
   forward: "M9 5l7 7-7 7",
   folder: "M3 7a1 1 0 0 1 1-1h5l2 2h9a1 1 0 0 1 1 1v9a1 1 0 0 1-1 1H4a1 1 0 0 1-1-1z",
-  leave: "M14 4h5a1 1 0 0 1 1 1v14a1 1 0 0 1-1 1h-5M4 12h11m-4-4l4 4-4 4",
+  leave: "M10 4H5a1 1 0 0 0-1 1v14a1 1 0 0 0 1 1h5M9 12h11m-4-4l4 4-4 4",
   merge: "M7 4v5a5 5 0 0 0 5 5m5-10v5a5 5 0 0 1-5 5m0 0v6",
   minus: "M5 12h14",
   pencil: "M4 20l1-4L16 5l3 3L8 19z",
@@ -36,6 +36,7 @@ const PATHS = {
   plus: "M12 5v14M5 12h14",
   search: "M10.500 4a6.500 6.500 0 1 0 0 13 6.500 6.500 0 0 0 0-13M15.500 15.500L20 20",
   save: "M7 4h10v16l-5-4-5 4z",
+  stack: "M4 8h11v11H4zM8 5h11v11",
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
 };
 

@@ -4,7 +4,7 @@ import { go, photoInAddress, read } from "./address.js";
 import { api, onTokenNeeded } from "./api.js";
 import { CollectView } from "./collect_view.js";
 import { answered } from "./dialogs.js";
-import { plural } from "./dom.js";
+import { icon, plural } from "./dom.js";
 import { selection } from "./gallery/selection.js";
 import { addSelectionBar } from "./gallery/selection_bar.js";
 import { IndexView } from "./index/index_view.js";
@@ -25,9 +25,9 @@ const section = (name) => document.getElementById(`view-${name}`);
 let prompting = null;
 onTokenNeeded(() => {
   prompting ??= (async () => {
-    for (;;) {
-      const token = await answered({ title: "This library needs a token", label: "The token that `setnet serve` printed", action: "Enter", type: "password", dismissible: false });
-      try { await api.begin(token); return; } catch (error) { toast(error.message, "error"); }
+    for (let problem = ""; ;) {
+      const token = await answered({ title: "This library needs a token", label: "The token that “setnet serve” printed", action: "Enter", type: "password", dismissible: false, problem });
+      try { await api.begin(token); return; } catch (error) { problem = error.message; }
     }
   })().finally(() => { prompting = null; });
   return prompting;
@@ -128,6 +128,7 @@ async function begin() {
   }
   history.scrollRestoration = "manual"; // the views know better where the photo is that was looked at
   addSelectionBar();
+  document.getElementById("sign-out").append(icon("leave"));
   document.getElementById("sign-out").addEventListener("click", () => signOut().catch((error) => toast(error.message, "error")));
   // The search goes on where it was left.
   document.querySelector("nav [data-view=search]").addEventListener("click", (event) => { event.preventDefault(); go("search", queryValues()); });

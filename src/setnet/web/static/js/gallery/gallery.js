@@ -11,7 +11,7 @@ const HEIGHT = [240, 150]; // of a row: on a desktop, on a phone
 const gapOf = () => (isNarrow() ? 4 : 6);
 
 export class Gallery {
-  // Groups: [{title, note, caption(hit), hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}]}, or undefined
+  // Groups: [{title, note, caption(hit), hits}]; a hit is {photo, matches: [{name, sure, box, face, person, quiet}], alike}, or undefined
   // when it is not loaded: then need(first, last) of those on the screen is called, counted over all groups.
   // `flow`: groups are months that follow each other in the same rows. moved(): what is on the screen changed.
   constructor({ open, reject = () => {}, need = () => {}, moved = () => {}, height = HEIGHT, flow = false }) {
@@ -139,7 +139,7 @@ export class Gallery {
   keyOf(row) {
     return `${this.width}/${row.height}/${row.labels?.map((label) => label.title)}/${row.items.map(({ group, index }) => {
       const hit = group.hits[index];
-      return hit ? `${hit.photo.id}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}` : `?${group.from + index}`;
+      return hit ? `${hit.photo.id}+${hit.alike?.length ?? 0}:${hit.matches.map((match) => `${match.person}.${match.face}.${called(match)}`)}:${group.caption?.(hit) ?? ""}` : `?${group.from + index}`;
     })}`;
   }
 

@@ -56,6 +56,9 @@ export class Scrubber {
     this.bubble.textContent = month.name;
     this.element.setAttribute("aria-valuenow", String(this.now));
     this.element.setAttribute("aria-valuetext", month.name);
+    const hasMoved = this.seen !== undefined && this.seen !== scrollY; // photos that come in are no reason to show it
+    this.seen = scrollY;
+    if (!hasMoved) return;
     this.element.classList.add("is-moving");
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.element.classList.remove("is-moving"), 1500);

@@ -5,7 +5,8 @@ import { isNarrow } from "../device.js";
 const LINE = 23; // height of a name with the space around it
 
 export function boxStyle(box, photo) {
-  const [x0, y0, x1, y1] = box;
+  const inside = (value, most) => Math.min(Math.max(value, 0), most); // a face may reach over the edge of its photo
+  const [x0, y0, x1, y1] = [inside(box[0], photo.width), inside(box[1], photo.height), inside(box[2], photo.width), inside(box[3], photo.height)];
   return { left: `${(x0 / photo.width) * 100}%`, top: `${(y0 / photo.height) * 100}%`,
     width: `${((x1 - x0) / photo.width) * 100}%`, height: `${((y1 - y0) / photo.height) * 100}%` };
 }

@@ -17,11 +17,13 @@ export function tileOf(hit, width, height, caption, act) {
   const image = h("img", { src: urls.thumbnail(photo, size), alt: "", decoding: "async" });
   const name = `${photo.name}${photo.kind === "video" ? ` ${clock(photo.from)}` : ""}`;
   const isChosen = selection.has(photo.id);
+  const alike = hit.alike?.length ?? 0;
   const tile = h("div", { class: `tile ${isChosen ? "is-chosen" : ""}`, "data-photo": photo.id, style: { width: `${width}px`, height: `${height}px` } },
-    h("button", { type: "button", class: "open", "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${caption ? `, ${caption}` : ""}`, onclick: (event) => (selection.isOn || event.shiftKey || event.ctrlKey || event.metaKey ? act.choose(hit, event) : act.open(hit)) }, image),
+    h("button", { type: "button", class: "open", "aria-label": `Open ${name}${people ? `, with ${people}` : ""}${caption ? `, ${caption}` : ""}${alike ? `, ${alike + 1} alike` : ""}`, onclick: (event) => (selection.isOn || event.shiftKey || event.ctrlKey || event.metaKey ? act.choose(hit, event) : act.open(hit)) }, image),
     iconButton("check", `Choose ${name}`, (event) => act.choose(hit, event), { class: "choose", "aria-pressed": String(isChosen) }));
   image.addEventListener("error", () => { image.remove(); tile.classList.add("is-broken"); });
   if (photo.kind === "video") film(tile, photo);
+  if (alike) tile.append(h("span", { class: "film" }, icon("stack"), String(alike + 1)));
   const matched = new Set(matches.map((match) => match.face));
   photo.faces.forEach((face, number) => {
     if (!matched.has(number)) tile.append(h("div", { class: "box other", style: boxStyle(face.box, photo) }));

@@ -48,7 +48,7 @@ class FolderBrowser {
     const line = (picture, name, to) => h("li", {}, h("button", { type: "button", onclick: () => this.enter(to) }, icon(picture), h("span", {}, name), icon("forward")));
     this.list.replaceChildren(...(path === null ? [] : [line("back", "Up", parent ?? null)]), ...folders.map((folder) => line("folder", path === null ? folder.path : folder.name, folder.path)));
     if (!folders.length) this.list.append(h("li", { class: "muted none" }, "No folder in it."));
-    this.status.textContent = path === null ? "" : [photos ? `${plural(photos, "photo")} here` : "no photo directly here", folders.length && "folders in it are looked at too", hasMore && "not everything is listed"].filter(Boolean).join(", ");
+    this.status.textContent = path === null ? "" : [photos ? `${plural(photos, "photo")} here` : "No photo directly here", folders.length && "folders in it are looked at too", hasMore && "not everything is listed"].filter(Boolean).join(", ");
     this.list.scrollTop = 0;
     if (this.dialog.open) (this.list.querySelectorAll("button")[path === null ? 0 : 1] ?? this.use).focus();
   }

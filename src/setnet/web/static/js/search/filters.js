@@ -24,7 +24,7 @@ export class Filters {
       folder: this.panel("folder", "Folder", () => [this.folder()]),
       kind: this.panel("kind", "Photos or videos", () => [this.choices("kind", KINDS)]),
       mode: this.panel("mode", "Advanced", () => [h("p", { class: "muted small" }, "How the photos are searched"), this.choices("mode", Object.fromEntries(this.modes.map((mode) => [mode, METHODS[mode]]))),
-        this.timing && h("p", { class: "muted small", id: "timing" }, this.timing)]),
+        this.apart(), this.timing && h("p", { class: "muted small", id: "timing" }, this.timing)]),
     };
     this.resetter = h("button", { type: "button", class: "pill reset", id: "reset-filters", onclick: () => this.reset() }, "Reset");
     this.element = h("div", { class: "filters", role: "group", "aria-label": "Filters" }, Object.values(this.pills), this.resetter);
@@ -52,6 +52,10 @@ export class Filters {
   choices(name, options, beside = {}) {
     return h("div", { class: "choices" }, Object.entries(options).map(([value, text]) => h("div", { class: "beside" }, h("label", { class: "check" },
       h("input", { type: "radio", name, value, checked: query.filters[name] === value, onchange: () => this.set(name, value) }), text), beside[value])));
+  }
+
+  apart() {
+    return h("label", { class: "check apart" }, h("input", { type: "checkbox", id: "apart", checked: query.filters.apart, onchange: (event) => this.set("apart", event.target.checked) }), "Show copies and bursts one by one");
   }
 
   atLeast() {
@@ -89,7 +93,8 @@ export class Filters {
     const f = query.filters;
     const span = f.after && f.before ? `${day(f.after)} – ${day(f.before)}` : f.after ? `Since ${day(f.after)}` : f.before ? `Until ${day(f.before)}` : "";
     const faces = f.minFaces && f.maxFaces ? `${f.minFaces} to ${f.maxFaces} faces` : f.minFaces ? `${f.minFaces} or more faces` : f.maxFaces ? `At most ${f.maxFaces} faces` : "";
-    const texts = { need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "", date: span, faces, folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "", kind: f.kind === "any" ? "" : KINDS[f.kind], mode: SHORT[f.mode] && `Advanced: ${SHORT[f.mode]}` };
+    const advanced = [SHORT[f.mode], f.apart && "one by one"].filter(Boolean).join(", ");
+    const texts = { need: { all: "All of them", some: `At least ${Math.min(f.atLeast, Math.max(1, wanted().length))}` }[f.need] ?? "", date: span, faces, folder: f.folder.split(/[\\/]/).filter(Boolean).at(-1) ?? "", kind: f.kind === "any" ? "" : KINDS[f.kind], mode: advanced && `Advanced: ${advanced}` };
     const idle = { need: "Any of them", date: "Any time", faces: "Faces", folder: "Folder", kind: "Photos and videos", mode: "Advanced" };
     for (const [name, text] of Object.entries(texts)) {
       this.pills[name].firstChild.textContent = text || idle[name];

@@ -19,6 +19,7 @@ export class PeopleBar {
     this.chips = h("div", { class: "chips", role: "group", "aria-label": "Saved people" });
     this.element = h("div", { class: "people-bar", id: "drop" }, this.cards, this.adder, this.chips);
     this.menu = new PersonMenu({ reload: () => this.reload() });
+    this.draw();
   }
 
   async load() {

@@ -5,7 +5,7 @@ export const MOST_PEOPLE = 16;
 const listeners = new Set();
 let counter = 0;
 
-export const DEFAULTS = { need: "any", atLeast: 2, only: false, sure: false, after: "", before: "", minFaces: "", maxFaces: "", folder: "", kind: "any", mode: "exact" };
+export const DEFAULTS = { need: "any", atLeast: 2, only: false, sure: false, after: "", before: "", minFaces: "", maxFaces: "", folder: "", kind: "any", mode: "exact", apart: false };
 
 export const query = {
   people: [],
@@ -100,6 +100,7 @@ export function request() {
     mode: f.mode,
     kind: f.kind === "any" ? null : f.kind,
     totals: true,
+    collapse: !f.apart,
     k: 60,
   };
 }

@@ -19,11 +19,14 @@ import { addExamples, isHidden, label, needed, onChange, query, request, uploads
 import { follow, queryValues } from "./query_address.js";
 import { Said } from "./said.js";
 
-// The API's hits as {photo, score, matches}; a match's `person` becomes their number in the query.
+// The API's hits as {photo, score, matches, alike}; a match's `person` becomes their number in the query, `alike` are copies and others of a burst.
 function hitsOf({ hits, people }) {
-  return hits.map(({ score, matches, boxes, ...photo }) => ({ score, photo: { ...photo, faces: boxes.map((box) => ({ box })) },
+  return hits.map(({ score, matches, boxes, copies = [], others = [], ...photo }) => ({ score, alike: [...copies, ...others], photo: { ...photo, faces: boxes.map((box) => ({ box })) },
     matches: matches.map((match) => ({ ...match, person: people.indexOf(match.person), name: match.person })) }));
 }
+
+const photosIn = (hits) => hits.reduce((sum, hit) => sum + 1 + hit.alike.length, 0);
+const counted = (number) => plural(number, query.filters.kind === "video" ? "shot" : "photo");
 
 export class SearchView {
   constructor(section) {
@@ -31,7 +34,7 @@ export class SearchView {
     this.bar = new PeopleBar();
     this.filters = new Filters();
     this.summary = h("p", { class: "summary", role: "status" });
-    this.notes = h("div");
+    this.notes = h("div", { class: "notes" });
     this.said = new Said(this);
     this.timeline = new Timeline({ changed: () => { if (!this.answer?.people.length) this.draw(); } });
     const act = { open: (hit) => this.view(hit), reject: (match, hit) => this.said.reject(match, hit) };
@@ -153,6 +156,8 @@ export class SearchView {
     this.answer = null;
     this.results.clear();
     this.album.clear();
+    this.scrubber.element.hidden = true;
+    this.head.classList.toggle("has-people", wanted().length > 0);
     this.more.replaceChildren();
     this.summary.replaceChildren();
     this.notes.replaceChildren(h("div", { class: "empty", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message),
@@ -195,7 +200,8 @@ export class SearchView {
     this.head.classList.toggle("has-people", isSearch);
     this.results.element.hidden = !isSearch;
     this.album.element.hidden = isSearch;
-    this.notes.replaceChildren(...answer.warnings.map((text) => h("p", { class: "notice" }, `${text[0].toUpperCase()}${text.slice(1)}.`)));
+    const warnings = answer.warnings.map((text) => h("p", {}, `${text[0].toUpperCase()}${text.slice(1)}.`));
+    this.notes.replaceChildren(...(warnings.length ? [h("div", { class: "notice" }, warnings)] : []));
     if (isSearch) this.drawResults(); else this.drawAlbum();
     this.more.replaceChildren(answer.cursor ? "Loading more…" : "");
   }
@@ -227,13 +233,15 @@ export class SearchView {
     const { cursor, totals } = this.answer;
     const total = query.filters.mode === "exact" && totals?.find(({ matched }) => matched === count);
     const all = total && (sure ? total.sure : total.photos - total.sure);
-    return cursor ? all ? plural(all, "photo") : `${plural(hits.length, "photo")} so far` : plural(hits.length, "photo");
+    const shown = counted(photosIn(hits));
+    return cursor ? all ? counted(all) : `${shown} so far` : shown;
   }
 
   summarise(hits) {
     const { searched, seconds, cursor, totals } = this.answer;
     const all = query.filters.mode === "exact" && totals ? totals.filter(({ matched }) => matched >= needed()).reduce((sum, { photos }) => sum + photos, 0) : 0;
-    this.summary.replaceChildren(h("b", {}, cursor ? all > hits.length ? plural(all, "photo") : `${plural(hits.length, "photo")} and more` : plural(hits.length, "photo")));
+    const shown = photosIn(hits);
+    this.summary.replaceChildren(h("b", {}, cursor ? all > shown ? counted(all) : `${counted(shown)} and more` : counted(shown)));
     this.filters.tell(searched, seconds.search);
     if (hits.length) return;
     this.notes.append(h("div", { class: "empty" }, h("h2", {}, "No photo fits"),

@@ -15,6 +15,12 @@ import { Zoom } from "./zoom.js";
 const SHARP = /\.(jpe?g|jfif|png|webp|gif|avif)$/i; // files that a browser shows as they are
 const SMALL = 1600; // pixels of the picture that is shown at first
 
+const SOURCES = { name: " (from the file’s name)", file: " (from the file’s time)" }; // dates that no camera wrote
+
+function whenTaken({ taken, taken_from: from }) {
+  return taken ? `${new Date(taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" })}${SOURCES[from] ?? ""}` : "time unknown";
+}
+
 export class Viewer {
   static current = null;
 
@@ -27,7 +33,7 @@ export class Viewer {
     this.act = act;
     this.title = h("b");
     this.about = h("span");
-    this.open = h("a", { class: "icon-button", target: "_blank", rel: "noopener", "aria-label": "Open the file", title: "Open the file" }, icon("file"));
+    this.open = h("a", { class: "icon-button opens", target: "_blank", rel: "noopener", "aria-label": "Open the file", title: "Open the file" }, icon("file"));
     this.download = h("a", { class: "icon-button", "aria-label": "Download", title: "Download" }, icon("download"));
     this.previous = iconButton("back", "Previous photo", () => this.turn(-1), { class: "icon-button turn previous" });
     this.next = iconButton("forward", "Next photo", () => this.turn(1), { class: "icon-button turn next" });
@@ -37,7 +43,7 @@ export class Viewer {
     this.zoom = new Zoom(this.stage, { changed: () => this.fit(), isOn: () => Boolean(this.hit) && !this.player, size: () => this.base ?? [0, 0] });
     this.zoomer = [iconButton("minus", "Smaller", () => this.zoom.by(1 / 1.6)), iconButton("plus", "Larger", () => this.zoom.by(1.6))];
     this.names = iconButton("eye", "Hide the boxes", () => this.plain(), { "aria-pressed": "false", class: "icon-button names" });
-    this.side = new ViewerFaces({ act, close: () => this.leave(), redraw: () => this.dialog.open && this.draw() });
+    this.side = new ViewerFaces({ act, close: () => this.leave(), peek: (id) => this.peek(id), redraw: () => this.dialog.open && this.draw() });
     this.dialog = h("dialog", { class: "viewer", id: "viewer", "aria-label": "Large view" },
       h("div", { class: "bar" }, h("div", { class: "title" }, this.title, this.about), this.names, this.zoomer, this.open, this.download,
         iconButton("close", "Close", () => this.dialog.close())),
@@ -69,7 +75,7 @@ export class Viewer {
     this.resizer.disconnect();
     this.dialog.remove();
     leavePhoto(this.isLeft);
-    this.source.closed?.(this.hit);
+    this.source.closed?.(this.listed);
   }
 
   plain() {
@@ -89,7 +95,20 @@ export class Viewer {
     this.draw();
   }
 
-  get hit() { return this.source.hits()[this.source.index]; }
+  // What is looked at: a hit, or beside it a photo that it stands for.
+  get hit() { return this.beside ?? this.listed; }
+
+  get listed() { return this.source.hits()[this.source.index]; }
+
+  async peek(id) {
+    const { listed } = this;
+    try {
+      const beside = id === listed.photo.id ? null : { photo: await api.photo(id), matches: [] };
+      if (this.listed !== listed || !this.dialog.open) return; // another step was taken meanwhile
+      this.beside = beside;
+      this.draw();
+    } catch (error) { toast(error.message, "error"); }
+  }
 
   async turn(step) {
     const near = this.source.index + step;
@@ -97,6 +116,7 @@ export class Viewer {
     const to = this.source.index + step;
     if (to < 0 || to >= this.source.hits().length || !this.dialog.open) return;
     this.source.index = to;
+    this.beside = null;
     this.draw();
   }
 
@@ -133,10 +153,9 @@ export class Viewer {
     enterPhoto(photo.id);
     this.zoom.reset();
     for (const button of this.zoomer) button.hidden = photo.kind === "video";
-    const taken = photo.taken ? new Date(photo.taken).toLocaleString([], { dateStyle: "long", timeStyle: "short" }) : "time unknown";
     this.title.textContent = photo.name;
     const times = photo.kind === "video" ? `${clock(photo.from)}-${clock(photo.to)} · ` : "";
-    this.about.textContent = `${times}${taken} · ${photo.width} × ${photo.height} · ${photo.folder}`;
+    this.about.textContent = `${times}${whenTaken(photo)} · ${photo.width} × ${photo.height} · ${photo.folder}`;
     this.open.href = urls.file(photo);
     this.download.href = urls.download(photo);
     this.previous.disabled = this.source.index === 0 && !this.source.hasBefore?.();
@@ -167,7 +186,7 @@ export class Viewer {
       this.frame.append(...targets, ...this.tags.map((tag) => tag.element));
     } else this.frame.replaceChildren(image, ...targets, ...this.tags.map((tag) => tag.element));
     this.placeTags();
-    this.side.show(hit, who, targets);
+    this.side.show(hit, who, targets, this.listed?.alike?.length ? [this.listed.photo, ...this.listed.alike] : []);
   }
 
   // Boxes and names follow the faces of a video; whoever is not seen has none.

@@ -1,5 +1,6 @@
 // The faces of the photo in the large view: who each is, how sure that is, and what can be said about it.
 
+import { urls } from "../api.js";
 import { h, plural } from "../dom.js";
 import { cutOut } from "../face_picture.js";
 import { bandOf, called, certainty, figures } from "../gallery/matches.js";
@@ -19,20 +20,28 @@ export function identified(hit, known, savedOf) {
 }
 
 export class ViewerFaces {
-  // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself.
-  constructor({ act, close, redraw }) {
-    Object.assign(this, { act, close, redraw });
+  // act: {find(photo, face, saved), example(match, photo, face), confirm(match, hit), reject(match, hit)}; each closes or redraws by itself. peek(id): shows another photo of the same moment.
+  constructor({ act, close, redraw, peek }) {
+    Object.assign(this, { act, close, redraw, peek });
     this.element = h("aside", { class: "side", "aria-label": "Faces in this photo", tabindex: "0" });
     this.said = new Set(); // "photo/face" that were confirmed in this view
   }
 
-  show(hit, who, targets) {
+  // `moment`: the photos that are one in the answer, if there are several.
+  show(hit, who, targets, moment = []) {
     const focused = document.activeElement?.dataset?.act;
     const { faces } = hit.photo;
-    this.element.replaceChildren(h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
+    this.element.replaceChildren(this.moment(moment, hit.photo.id), h("h2", {}, faces.length ? plural(faces.length, "face") : "No face in this photo"),
       h("ol", {}, faces.map((face, number) => this.line(hit, face, number, who[number], targets[number]))),
       this.advanced(who));
     if (focused) (this.element.querySelector(`[data-act="${focused}"]`) ?? this.element).focus();
+  }
+
+  moment(photos, shown) {
+    if (!photos.length) return "";
+    return h("section", { class: "moment", "aria-label": "Photos of this moment" }, h("h2", {}, `${plural(photos.length, "photo")} of this moment`),
+      h("div", {}, photos.map((photo, number) => h("button", { type: "button", "data-act": `peek-${number}`, "aria-label": `Photo ${number + 1} of ${photos.length}`, "aria-pressed": String(photo.id === shown), onclick: () => this.peek(photo.id) },
+        h("img", { src: urls.thumbnail({ version: 0, ...photo }, 320), alt: "", loading: "lazy" })))));
   }
 
   line(hit, face, number, who, target) {

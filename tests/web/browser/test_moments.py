@@ -1,0 +1,87 @@
+"""Copies and bursts are one photo of the answer, to be looked at one by one; dates tell their source."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from live_server import server_here
+from setnet.library import Library
+
+if TYPE_CHECKING:
+    from tests.web.browser.conftest import Page
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is needed for tests in a browser")
+expect = sync_api.expect
+
+pytestmark = pytest.mark.xdist_group("web-browser")
+
+
+@pytest.fixture
+def album(
+    device: str, compose: Callable[..., None], new_page: Callable[..., Page], tmp_path: Path
+) -> Iterator[Page]:
+    """A window on a burst of two photos with a copy of the first, and on a photo that only its name dates."""
+    photos = tmp_path / "photos"
+    for number in range(2):
+        compose(photos / f"burst-{number}.jpg", ("P003", "P001"), 3 + number, f"2023:08:02 12:00:0{number}")
+    (photos / "saved").mkdir()
+    shutil.copy(photos / "burst-0.jpg", photos / "saved" / "burst-0 (1).jpg")
+    compose(photos / "IMG-20210704-WA0003.jpg", ("P003", "P005"), 5)
+    with Library.create(tmp_path / "library") as library:
+        library.index([photos], workers=0)
+    with server_here(tmp_path / "library", tmp_path / "sets") as url:
+        page = new_page(url, device)
+        yield page
+        page.context.close()
+        assert page.faults == []
+
+
+def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
+    album: Page, portraits: dict[str, Path]
+) -> None:
+    page = album.open()
+    album.add(portraits["P003"])
+    tiles = page.locator(".tile .open")
+    expect(tiles).to_have_count(2)
+    expect(page.locator(".summary")).to_have_text("4 photos")
+    moment = page.locator('[aria-label$="3 alike"]')
+    expect(moment).to_have_count(1)
+
+    moment.click()
+    viewer = page.locator("#viewer")
+    several = viewer.get_by_label("Photos of this moment").get_by_role("button")
+    expect(several).to_have_count(3)
+    seen = {viewer.locator(".title b").inner_text()}
+    for number in (1, 2):
+        several.nth(number).click()
+        expect(several.nth(number)).to_have_attribute("aria-pressed", "true")
+        seen.add(viewer.locator(".title b").inner_text())
+    assert seen == {"burst-0.jpg", "burst-1.jpg", "burst-0 (1).jpg"}
+    expect(viewer.locator(".target")).to_have_count(2)
+    assert album.serious_findings() == []
+    page.keyboard.press("Escape")
+    expect(viewer).to_have_count(0)
+
+    page.click("#filter-mode")
+    page.get_by_label("Show copies and bursts one by one").check()
+    expect(tiles).to_have_count(4)
+    assert album.serious_findings() == []
+    page.reload()
+    expect(tiles).to_have_count(4)
+    expect(page.locator("#filter-mode")).to_have_text("Advanced: one by one")
+
+
+def test_a_date_that_no_camera_wrote_is_marked(album: Page) -> None:
+    page = album.open()
+    page.locator('[aria-label^="Open IMG-20210704-WA0003.jpg"]').click()
+    about = page.locator("#viewer .title span")
+    expect(about).to_contain_text("July 4, 2021")
+    expect(about).to_contain_text("(from the file\u2019s name)")
+    page.keyboard.press("ArrowLeft")
+    expect(about).to_contain_text("August 2, 2023")
+    expect(about).not_to_contain_text("from the file")
