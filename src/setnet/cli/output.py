@@ -63,7 +63,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right:
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_cell(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     console().print(table)
 
 
@@ -74,7 +74,7 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
 
     table = Table.grid(padding=(0, 2))
     for name, value in rows:
-        table.add_row(Text(name, style="bold"), Text(_cell(value)))
+        table.add_row(Text(name, style="bold"), Text(one_line(value)))
     console().print(table)
 
 
@@ -84,7 +84,7 @@ def _printable(text: str, stream: TextIO | None = None) -> str:
     return _COMMANDS.sub(_spelled, text).encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _cell(value: object) -> str:
+def one_line(value: object) -> str:
     """Return a value on one line."""
     return re.sub(r"[\t\n]", _spelled, _printable(str(value)))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from setnet.cli.search.result_files import copy_photos, link_photos
+from setnet.cli.search.result_files import copy_photos, link_photos, print_csv, print_paths
 from setnet.errors import StorageError
 
 
@@ -61,3 +63,22 @@ def test_a_full_disk_leaves_no_half_of_a_copy(
     with pytest.raises(StorageError, match=r"cannot write .*both\.jpg: No space left on device"):
         copy_photos(hits(*photos), out)
     assert not list(out.iterdir())
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_control_characters_go_to_programs_but_not_to_a_terminal(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = Path("/photos/a\x1b[31m\nb.jpg")
+    photo = SimpleNamespace(stored_path=os.fsencode(path))
+    facts = {"faces": 1, "taken": None}
+    hit: Any = SimpleNamespace(photo=photo, path=path, score=1.0, matches=(), to_dict=lambda: facts)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    print_paths([hit])
+    sys.stdout.flush()
+    assert capfdbinary.readouterr().out == (
+        b"/photos/a\\x1b[31m\\nb.jpg\n" if is_terminal else os.fsencode(path) + b"\n"
+    )
+    print_csv([hit])
+    sys.stdout.flush()
+    assert (b"\x1b" in capfdbinary.readouterr().out) is not is_terminal

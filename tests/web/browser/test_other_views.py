@@ -88,7 +88,8 @@ def test_empty_library_token_and_forgetting(
         page.goto(server.url)
         page.fill("#dialog-input", "not the right one")
         page.keyboard.press("Enter")
-        expect(page.locator("dialog[open]").get_by_role("alert")).to_contain_text("not the token")
+        alert = page.locator("dialog[open]").get_by_role("alert")
+        expect(alert).to_have_text("This is not the token that 'setnet serve' printed.")
         page.fill("#dialog-input", token)
         page.keyboard.press("Enter")
         expect(page.locator(".tile").first).to_be_visible()
@@ -98,6 +99,8 @@ def test_empty_library_token_and_forgetting(
         page.click("#forget-everything")
         page.get_by_role("button", name="Forget everything", exact=True).click()
         expect(page.locator("#library-size")).to_have_text("0 photos")
+        expect(page.locator("#view-people .empty h2")).to_have_text("Nobody here yet")
+        expect(page.locator("#forget-everything")).to_be_hidden()  # nothing is left to forget
         page.goto(f"{server.url}/#search")
         expect(page.locator("#view-search .welcome h2")).to_have_text("No photos yet")
         other = new_page(server.url, "phone")

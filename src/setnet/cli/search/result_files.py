@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from setnet.addresses import is_address
-from setnet.cli.output import say
+from setnet.cli.output import one_line, print_text, say
 from setnet.errors import StorageError
 
 if TYPE_CHECKING:
@@ -20,9 +20,19 @@ if TYPE_CHECKING:
 
 
 def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
-    """Print one path after the other, byte for byte, as other programs take them; a video's once."""
+    """Print one path after the other, byte for byte, as other programs take them; a video's once.
+
+    A terminal would obey control characters in names: there they are spelled.
+    """
+    from setnet.library import shown
+
+    paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
+    if sys.stdout.isatty():
+        for path in paths:
+            print_text(one_line(shown(path)))
+        return
     out = sys.stdout.buffer
-    for path in dict.fromkeys(hit.photo.stored_path for hit in hits):
+    for path in paths:
         out.write(path + end)
     out.flush()
 
@@ -31,12 +41,13 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
     """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
     from setnet.library import shown
 
+    text = one_line if sys.stdout.isatty() else str
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo", "from", "to"])
     for rank, hit in enumerate(hits, 1):
         facts = hit.to_dict()
-        people = "; ".join(match.label for match in hit.matches)
-        known = [facts["faces"], facts["taken"], shown(hit.path), facts.get("from"), facts.get("to")]
+        people = text("; ".join(match.label for match in hit.matches))
+        known = [facts["faces"], facts["taken"], text(shown(hit.path)), facts.get("from"), facts.get("to")]
         table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
 
 

@@ -26,7 +26,7 @@ async def begin_session(
         return response
     if not token_fits(session.token, wanted):
         state.wrong_tokens.add(address_of(request.scope), session.token)
-        raise Problem(401, "this is not the token that `setnet serve` printed")
+        raise Problem(401, "this is not the token that 'setnet serve' printed")
     response.set_cookie(
         COOKIE,
         wanted,

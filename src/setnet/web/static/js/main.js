@@ -42,7 +42,7 @@ function find(person) {
 const search = new SearchView(section("search"));
 const views = {
   search: (now) => search.show(now),
-  people: () => people.show(),
+  people: (now) => people.show(now),
   person: () => person.show(),
   index: (now) => index.show(now),
   collect: (now) => collect.show(now),
@@ -64,7 +64,7 @@ async function refresh() {
   const now = await status();
   search.refresh(now);
   if (current().name === "index") index.show(now);
-  else if (current().name === "people") await people.show();
+  else if (current().name === "people") await people.show(now);
 }
 
 // While an index run goes on, what it has stored so far is shown.

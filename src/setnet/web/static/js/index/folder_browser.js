@@ -45,10 +45,10 @@ class FolderBrowser {
     this.path = path;
     this.way.textContent = path ?? "This machine";
     this.use.disabled = path === null;
-    const line = (picture, name, to) => h("li", {}, h("button", { type: "button", onclick: () => this.enter(to) }, icon(picture), h("span", {}, name), icon("forward")));
-    this.list.replaceChildren(...(path === null ? [] : [line("back", "Up", parent ?? null)]), ...folders.map((folder) => line("folder", path === null ? folder.path : folder.name, folder.path)));
+    const line = (picture, name, to, ...end) => h("li", {}, h("button", { type: "button", onclick: () => this.enter(to) }, icon(picture), h("span", {}, name), ...end));
+    this.list.replaceChildren(...(path === null ? [] : [line("back", "Up", parent ?? null)]), ...folders.map((folder) => line("folder", path === null ? folder.path : folder.name, folder.path, icon("forward"))));
     if (!folders.length) this.list.append(h("li", { class: "muted none" }, "No folder in it."));
-    this.status.textContent = path === null ? "" : [photos ? `${plural(photos, "photo")} here` : "No photo directly here", folders.length && "folders in it are looked at too", hasMore && "not everything is listed"].filter(Boolean).join(", ");
+    this.status.textContent = path === null ? "" : [photos ? `${plural(photos, "photo")} here` : "No photo right here", folders.length && "folders in it are looked at too", hasMore && "not everything is listed"].filter(Boolean).join(", ");
     this.list.scrollTop = 0;
     if (this.dialog.open) (this.list.querySelectorAll("button")[path === null ? 0 : 1] ?? this.use).focus();
   }

@@ -18,6 +18,7 @@ export class PeopleView {
   // act: {changed() when people changed, find({group}) to search, forgotten()}
   constructor(section, act) {
     this.act = act;
+    this.photos = 0;
     const reload = () => this.reload();
     const left = (id) => this.left(id);
     const groups = new GroupActions({ left, reload, search: act.find });
@@ -34,15 +35,17 @@ export class PeopleView {
       h("a", { class: "button primary", href: "#index" }, "Choose a folder"));
     this.who = h("section", { class: "people-part", "aria-labelledby": "who-title", hidden: true },
       h("div", { class: "part-head" }, h("h2", { id: "who-title" }, "Who is this?"), h("p", { class: "muted" }, `Each picture stands for one person. Give it a name${isTouch() ? "." : " and press Enter."}`)), this.unnamed.element);
+    this.forgetting = h("div", { class: "danger-zone", hidden: true },
+      h("div", {}, h("h2", {}, "Forget everything"), h("p", { class: "muted small" }, "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.")),
+      h("button", { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() }, "Forget everything…"));
     section.append(
       h("div", { class: "view-head" }, h("h1", { id: "people-title" }, "People"), this.summary),
-      this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element,
-      h("div", { class: "danger-zone" },
-        h("div", {}, h("h2", {}, "Forget everything"), h("p", { class: "muted small" }, "Deletes all faces, people and thumbnails from this machine. Your photos stay as they are.")),
-        h("button", { type: "button", class: "button danger", id: "forget-everything", onclick: () => this.forget() }, "Forget everything…")));
+      this.ungrouped.element, this.empty, this.named.element, this.suggestions.element, this.who, this.single.element, this.hidden.element, this.forgetting);
   }
 
-  async show() {
+  // now: the status of the library, where it is known
+  async show(now = null) {
+    if (now) this.photos = now.photos;
     await Promise.all([this.unnamed.load(), this.single.reload(), this.hidden.reload()]);
     await this.refresh();
   }
@@ -70,6 +73,7 @@ export class PeopleView {
     this.ungrouped.draw(all.ungrouped_faces);
     this.summary.textContent = [people.length && plural(people.length, "person", "people"), several.totals.unnamed && `${several.totals.unnamed.toLocaleString()} without a name`].filter(Boolean).join(" · ");
     this.empty.hidden = Boolean(people.length || all.totals.unnamed || all.totals.hidden || all.ungrouped_faces);
+    this.forgetting.hidden = !this.photos && !this.empty.hidden;
     await Promise.all([this.single.count(all.totals.unnamed - several.totals.unnamed), this.hidden.count(all.totals.hidden)]);
   }
 

@@ -75,7 +75,7 @@ export class PersonHead {
       show(false);
       await loadSaved();
     };
-    postponed(`${person.name} is removed for good, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, remove, async () => { show(false); await this.moved(person.id); });
+    postponed(`${person.name} is removed, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, remove, async () => { show(false); await this.moved(person.id); });
     this.moved(null);
   }
 }
