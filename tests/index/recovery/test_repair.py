@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet import SetIndex
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
+from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
 
 DIM = 8
 
@@ -93,21 +95,98 @@ def test_a_damaged_segment_costs_its_items_only(stored: Path) -> None:
     assert all(before[name] == value for name, value in after.items())
 
 
-def test_an_older_index_without_log_and_catalogue_revives_only_when_allowed(stored: Path) -> None:
-    (stored / "catalog.sqlite").write_bytes((stored / "catalog.sqlite").read_bytes()[4096:])
+def test_an_index_without_log_and_sound_catalogue_revives_only_when_allowed(stored: Path) -> None:
+    with closing(sqlite3.connect(stored / "catalog.sqlite")) as db, db:
+        db.execute("DELETE FROM items WHERE id = 'a0'")
     (stored / "commits.log").unlink()
     with pytest.raises(InvalidInputError, match="revive"):
         SetIndex.repair(stored)
     report = SetIndex.repair(stored, revive=True)
     assert report.revived > 0
-    assert {"a3", "a5", "b1"} <= set(held(stored))
+    assert {"a0", "a3", "a5", "b1"} <= set(held(stored))
 
 
-def test_an_older_index_without_a_log_keeps_its_deletions_while_its_catalogue_is_sound(stored: Path) -> None:
+def test_deletions_hold_without_a_log_while_the_catalogue_is_sound(stored: Path) -> None:
     before = held(stored)
     (stored / "commits.log").unlink()
     assert SetIndex.repair(stored).revived == 0
     assert held(stored) == before
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_log_behind_the_catalogue_is_the_damaged_one(stored: Path, compacted: bool) -> None:
+    """Whatever its length, a cut log never costs an item that the catalogue and the segments have."""
+    with SetIndex.open(stored) as index:
+        index.delete(["b2"])
+        if compacted:
+            index.compact()
+    before = held(stored)
+    log = stored / "commits.log"
+    whole = log.read_bytes()
+    for end in {0, 1, *np.linspace(2, len(whole) - 1, 12).astype(int).tolist(), whole.find(b"\n") + 1}:
+        log.write_bytes(whole[:end])
+        report = SetIndex.repair(stored)
+        assert (report.items, report.lost, report.revived) == (len(before), (), 0), end
+        with SetIndex.open(stored) as index:
+            index.compact()
+        assert held(stored) == before, end
+
+
+def test_a_cut_log_without_a_catalogue_drops_no_segment_in_silence(stored: Path) -> None:
+    before = held(stored)
+    (stored / "catalog.sqlite").unlink()
+    log = stored / "commits.log"
+    log.write_bytes(b"".join(log.read_bytes().splitlines(keepends=True)[:3]))
+    with pytest.raises(InvalidInputError, match="more than its commit log says"):
+        SetIndex.repair(stored)
+    SetIndex.repair(stored, revive=True)
+    assert before.keys() <= held(stored).keys()
+
+
+def test_files_that_were_never_stored_are_named(stored: Path) -> None:
+    extra = stored / "segments" / "00000001.seg"
+    assert not extra.exists(), "merged"
+    shutil.copyfile(max((stored / "segments").iterdir()), extra)
+    assert SetIndex.repair(stored).set_aside == (extra.name,)
+
+
+@pytest.mark.parametrize("has_log", [True, False], ids=["written", "closed"])
+def test_any_one_file_lost_or_cut_costs_nothing_in_silence(
+    stored: Path, tmp_path: Path, has_log: bool
+) -> None:
+    """All items are there, or what is lost is named, or the repair is refused with a sentence."""
+    whole = tmp_path / "whole"
+    before = held(stored)
+    with SetIndex.open(stored) as index:
+        index.add(["late"], rows(7), [2])
+        index.delete(["b2"])
+        expected = {item.id for item in index.items()}
+        if has_log:
+            shutil.copytree(stored, whole)
+    if not has_log:
+        shutil.copytree(stored, whole)
+    assert len(expected) == len(before)
+    for file in sorted(path for path in whole.rglob("*") if path.is_file() and path.stat().st_size):
+        size = file.stat().st_size
+        for end in (None, 0, 1, 100, size // 3, size // 2, size - 1):
+            trial = tmp_path / "trial"
+            shutil.rmtree(trial, ignore_errors=True)
+            shutil.copytree(whole, trial)
+            damaged = trial / file.relative_to(whole)
+            if end is None:
+                damaged.unlink()
+            else:
+                damaged.write_bytes(file.read_bytes()[:end])
+            try:
+                report = SetIndex.repair(trial)
+            except SetNetError as error:
+                assert str(trial) in str(error)
+                continue
+            with SetIndex.open(trial) as index:
+                index.compact()
+                found = {item.id for item in index.items()}
+                assert index.check().problems == []
+            assert found == expected or (found < expected and report.lost), (file.name, end, report)
 
 
 def test_what_cannot_be_repaired_is_told(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -102,17 +102,14 @@ class Refusing:
         pass
 
 
-def test_a_private_copy_is_read_and_removed_and_follows_the_writer(
+def test_a_copy_in_memory_is_read_and_follows_the_writer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = crashed(tmp_path / "i")
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: pytest.fail("a killed reader would leave it"))
     with monkeypatch.context() as patched:
         refuse(patched)
         with SetIndex.open(root, read_only=True) as reader:
-            (copy,) = (tmp_path / "temporary").iterdir()
-            assert stat.S_IMODE(copy.stat().st_mode) == 0o700
             assert len(reader) == 200
             assert reader.check().ok
             with SetIndex.open(root) as writer:
@@ -120,7 +117,40 @@ def test_a_private_copy_is_read_and_removed_and_follows_the_writer(
                 assert len(reader) == 250
                 assert len(reader.search(np.eye(8)[:1], k=1000)) == 250
             assert len(reader) == 250, "now that the log is empty again"
-        assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_log_is_applied_as_sqlite_does_however_it_is_cut(tmp_path: Path, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    path, whole = tmp_path / "a.db", tmp_path / "b.db"
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE t (x BLOB)")
+    for _ in range(30):
+        db.execute("INSERT INTO t VALUES (?)", (rng.bytes(int(rng.integers(1, 9000))),))
+        if rng.random() < 0.2:
+            db.execute("DELETE FROM t WHERE rowid % 3 = 0")
+        if rng.random() < 0.1:
+            db.execute("VACUUM")
+        if rng.random() < 0.1:
+            db.execute("PRAGMA wal_checkpoint")
+    stored, log = path.read_bytes(), path.with_name("a.db-wal").read_bytes()
+    for end in [0, 40, len(log), *rng.integers(0, len(log), 10).tolist()]:
+        cut = bytearray(log[:end])
+        if cut and rng.random() < 0.5:
+            cut[int(rng.integers(0, len(cut)))] ^= 1
+        whole.write_bytes(stored)
+        whole.with_name("b.db-wal").write_bytes(cut)
+        whole.with_name("b.db-shm").unlink(missing_ok=True)
+        with closing(sqlite3.connect(whole)) as recovered:
+            expected = recovered.execute("SELECT rowid, x FROM t").fetchall()
+        data = bytearray(stored)
+        catalog_access.apply_log(data, bytes(cut))
+        data[18:20] = b"\1\1"
+        with closing(sqlite3.connect(":memory:")) as copy:
+            copy.deserialize(bytes(data))
+            assert copy.execute("SELECT rowid, x FROM t").fetchall() == expected
+    db.close()
 
 
 def test_an_index_at_rest_on_read_only_media_is_read_in_place(

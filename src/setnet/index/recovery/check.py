@@ -9,7 +9,6 @@ import numpy as np
 
 from setnet.errors import SetNetError
 from setnet.index.results import Report
-from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog, Committed
 from setnet.index.storage.segments.segment import Segment
@@ -22,7 +21,7 @@ ROWS = 8192
 
 def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
     """Return all problems found, as of one commit; a damaged file is named."""
-    problems = [problem for problem in [catalog_checksum.broken(catalog.path)] if problem]
+    problems: list[str] = []
     try:
         logged = CommitLog(root).read()  # before the catalogue: a writer beside us only moves on
         while True:
@@ -41,15 +40,20 @@ def check_index(catalog: Catalog, root: Path, shape: Shape) -> Report:
 
 
 def _log_problems(catalog: Catalog, logged: Committed | None) -> list[str]:
-    if logged is None:  # an index of an earlier version, not yet opened for writing
+    """Compare the catalogue with the commit log, which a writer beside us or a kill may leave behind it."""
+    if logged is None:
         return []
-    problems = [logged.damage] if logged.damage else []
-    if logged.generation > catalog.get("generation"):
-        problems.append(
-            f"{catalog.path} has lost {logged.generation - catalog.get('generation')} stored changes: its "
-            "write-ahead log was damaged"
-        )
-    return problems
+    if logged.damage:
+        return [logged.damage]
+    generation = catalog.get("generation")
+    if logged.generation > generation:
+        return [
+            f"{catalog.path} has lost {logged.generation - generation} stored changes: its write-ahead log "
+            "was damaged"
+        ]
+    if logged.generation == generation and logged != catalog.committed():
+        return [f"{catalog.path} is damaged: its segments, deletions or settings are not the logged ones"]
+    return []
 
 
 def _segments(catalog: Catalog, root: Path, shape: Shape) -> tuple[list[Segment], list[str]]:
@@ -73,6 +77,9 @@ def _disagreements(catalog: Catalog, segments: list[Segment]) -> list[str]:
     for segment in segments:
         dead = catalog.dead_rows(segment.number, len(segment))
         rows = np.arange(len(segment)) if dead is None else np.flatnonzero(~dead)
+        buried = len(segment) - len(rows), int(segment.offsets[-1] - segment.counts[rows].sum())
+        if catalog.deleted_counts(segment.number) != buried:
+            problems.append(f"{catalog.path} miscounts the deleted items of {segment.file.path}")
         alive += len(rows)
         for at in range(0, len(rows), ROWS):
             part = rows[at : at + ROWS]

@@ -1,15 +1,14 @@
-"""Rebuilds an index's catalogue from its segments and its commit log.
+"""Rebuilds an index's catalogue from its segments, and from the newer of its two records of them.
 
-Segments carry ids, counts, attributes and vectors; the log carries the settings, which segments are alive and
-which of their rows are deleted. Nothing is changed until the new catalogue is complete; what it replaces is
-put into the quarantine.
+Segments carry ids, counts, attributes and vectors. Settings, which segments are alive and which of their rows
+are deleted stand in the catalogue and in the commit log; of the two, the newest that is sound counts. Nothing
+is changed until the new catalogue is complete; what it replaces is put into the quarantine.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sqlite3
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
@@ -44,12 +43,15 @@ class RepairReport:
         One sentence per file or kind of data that could not be saved.
     revived
         How many items may have been deleted before, as nothing says which were.
+    set_aside
+        Files of segments that were never stored, or merged into others; kept in the quarantine for a week.
     """
 
     items: int
     segments: int
     lost: tuple[str, ...]
     revived: int
+    set_aside: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report for JSON."""
@@ -71,21 +73,38 @@ class _Repair:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.lost: list[str] = []
-        log = CommitLog(root).read()
-        if log is not None and log.damage:
-            self.lost.append(f"{log.damage}: deletions since then may be missing")
-        self.log = log or Committed(damage=f"{root} has no commit log")
+        self.set_aside: list[str] = []
+        self.log = CommitLog(root).read() or Committed(damage=f"{root} has no commit log")
         self.old, self.tags = _read_catalog(root / "catalog.sqlite")
         self.generation = max(self.log.generation, self.old.generation) + 1
+        if not self.log.damage and self._is_log_cut():
+            self.log.damage = f"{root} has stored more than its commit log says"
+        sound = [state for state in (self.log, self.old) if not state.damage]
+        # at the same generation the log, every line of which has a checksum
+        self.truth = max(sound, key=lambda state: state.generation, default=None)
+
+    def _is_log_cut(self) -> bool:
+        """Whether changes were stored after the last one in the log, as far as anything tells."""
+        if not self.old.damage:
+            return self.log.generation < self.old.generation
+        newest = max((number for number, _ in self._files()), default=0)
+        return self.log.generation < self.old.generation or newest > self.log.highest
+
+    def _files(self) -> list[tuple[int, Path]]:
+        """Return number and path of all files of segments, newest first."""
+        paths = (self.root / "segments").glob("*.seg")
+        return sorted(((int(path.stem), path) for path in paths if path.stem.isdecimal()), reverse=True)
 
     def run(self, revive: bool) -> RepairReport:
         settings = self._settings()
+        if self.truth:
+            SegmentFolder(self.root).bring_back(self.truth.segments)
         segments = self._segments(settings)
-        doubtful = sum(map(len, segments)) if self.log.damage and self.old.damage else 0
+        doubtful = 0 if self.truth else sum(map(len, segments))
         if doubtful and not revive:
             raise InvalidInputError(
-                f"nothing says which of {doubtful} items of {self.root} were deleted: repairing would bring "
-                "all of them back. Allow it with revive=True"
+                f"nothing says which of {doubtful} items of {self.root} were deleted ({self.log.damage}): "
+                "repairing would bring all of them back. Allow it with revive=True"
             )
         path = self.root / UNFINISHED
         empty_database(path)
@@ -96,25 +115,23 @@ class _Repair:
             items, state = catalog.count("items"), catalog.committed()
         self._put_in_place(path)
         CommitLog(self.root).rewrite(state)
-        return RepairReport(items, len(segments), tuple(self.lost), doubtful)
+        return RepairReport(items, len(segments), tuple(self.lost), doubtful, tuple(self.set_aside))
 
     def _settings(self) -> Settings:
-        for source in (self.log, self.old):
+        for source in (self.truth, self.log, self.old):
             with suppress(StorageError):
-                return Settings.of_json(source.settings)
+                return Settings.of_json(source.settings if source else None)
         raise StorageError(
             f"{self.root} cannot be repaired: neither its commit log nor its catalogue has sound settings"
         )
 
     def _segments(self, settings: Settings) -> list[Segment]:
-        """Return the sound segments that are alive, newest first."""
-        if not self.log.damage:
-            SegmentFolder(self.root).bring_back(self.log.segments)
+        """Return the sound segments that are alive, newest first: all of them where nothing says which are."""
         segments = []
-        for path in sorted((self.root / "segments").glob("*.seg"), reverse=True):
-            number = int(path.stem)
-            if not self.log.damage and number not in self.log.segments:
-                continue  # replaced by a merge, or never acknowledged
+        for number, path in self._files():
+            if self.truth and number not in self.truth.segments:
+                self.set_aside.append(path.name)
+                continue
             try:
                 file = SegmentFile(path)
                 damage = file.damage()
@@ -124,12 +141,17 @@ class _Repair:
             except (SetNetError, ValueError, KeyError) as error:  # not OSError: a disk may read it next time
                 damage = [str(error)]
             self.lost += [f"segment {number}: {text}" for text in damage]
+        named = (self.truth or self.log).segments
         self.lost += [
-            f"segment {number} is missing"
-            for number in sorted(self.log.segments)
+            f"segment {number} is missing" + ("" if self.truth else ", or merged into another")
+            for number in sorted(named)
             if not segment_path(self.root, number).exists()
         ]
         return segments
+
+    def _dead_rows(self, number: int) -> list[int]:
+        states = [self.truth] if self.truth else [self.log, self.old]
+        return sorted(set().union(*(state.deleted.get(number, ()) for state in states)))
 
     def _fill(self, catalog: Catalog, segments: list[Segment]) -> None:
         """Enter the rows of all segments; of two rows of one item the one in the newer segment counts."""
@@ -139,8 +161,7 @@ class _Repair:
                 catalog.enter_segment(
                     segment.number, len(segment), int(segment.offsets[-1]), file.bytes, file.crc
                 )
-                gone = [state.deleted.get(segment.number, set()) for state in (self.log, self.old)]
-                dead = np.isin(np.arange(len(segment)), list(set.union(*gone)))
+                dead = np.isin(np.arange(len(segment)), self._dead_rows(segment.number))
                 for at in range(0, len(segment), ROWS):
                     rows = np.arange(at, min(at + ROWS, len(segment)))
                     _enter(catalog, segment, rows[~dead[rows]], dead)
@@ -206,17 +227,4 @@ def _read_catalog(path: Path) -> tuple[Committed, int | None]:
         tags = catalog.count("tag_names")
         if not catalog.damage():
             found = catalog.committed()
-    found.settings = found.settings or _settings_in(path)
     return found, tags
-
-
-def _settings_in(path: Path) -> dict[str, Any] | None:
-    """Look for the settings in the bytes of a file that SQLite cannot read."""
-    with suppress(OSError):
-        for text in re.findall(
-            rb'\{"dim": \d+, "precision": .{0,400}?"set_logistic": \[[^\]]*\]\}', path.read_bytes()
-        ):
-            with suppress(ValueError):
-                settings: dict[str, Any] = json.loads(text)
-                return settings
-    return None

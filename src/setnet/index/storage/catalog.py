@@ -156,6 +156,12 @@ class Catalog:
             found.append(f"it lists {listed} items, its segments hold {held}")
         if zlib.crc32(json.dumps(self.get("settings"), sort_keys=True).encode()) != self.get("settings_crc"):
             found.append("the checksum of its settings does not fit")
+        for counter, sql in (
+            ("next_seq", "SELECT max(seq) FROM items"),
+            ("next_segment", "SELECT max(number) FROM segments"),
+        ):
+            if self.get(counter) <= (self.db.execute(sql).fetchone()[0] or 0):
+                found.append(f"{counter} is a number that is taken")
         return [f"{self.path} is damaged: {problem}" for problem in found]
 
     def committed(self) -> Committed:
@@ -279,6 +285,12 @@ class Catalog:
                 np.frombuffer(bits, np.uint8), bitorder="little"
             )
         return dead[:items]
+
+    def deleted_counts(self, segment: int) -> tuple[int, int]:
+        """Return how many items and elements of a segment are deleted."""
+        sql = "SELECT deleted, deleted_elements FROM segments WHERE number = ?"
+        items, elements = self.rows((int, int), sql, (segment,))[0]
+        return items, elements
 
     def bury(self, segment: int, rows: NDArray[np.int64], elements: int) -> None:
         """Mark rows of a segment as deleted."""

@@ -2,17 +2,19 @@
 
 SQLite keeps the latest commits in a write-ahead log beside the database, and needs a shared-memory file to
 read it. A reader who may not write there can read the log while a writer keeps that file, or when SQLite
-manages without. Where it cannot, catalogue and log are copied to a private folder and read there: the log is
-never left out.
+manages without. Where it cannot, database and log are put together in memory: the log is never left out, and
+nothing is left behind.
+
+A database file is opened by SQLite alone, never by hand: closing a descriptor of our own would drop all locks
+that this process holds on the file (sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
-import weakref
+import struct
+from contextlib import closing
 from pathlib import Path
 
 State = tuple[tuple[int, int, int] | None, ...]
@@ -48,7 +50,6 @@ class ReadAccess:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._seen: State | None = None  # of the files as they were read; None when SQLite watches them
-        self._folder: str | None = None
         # readers connect like writers, so that whoever closes last tidies the write-ahead log away
         if os.access(path.parent, os.W_OK):
             self.db = connect(path, "mode=rw")
@@ -81,29 +82,58 @@ class ReadAccess:
         return tuple(found)
 
     def _copied(self) -> sqlite3.Connection:
-        """Copy catalogue and log as of one moment to a private folder, and connect there."""
-        folder = tempfile.mkdtemp(prefix="setnet-")
-        weakref.finalize(self, _remove, folder, os.getpid())
-        copy = Path(folder, self._path.name)
+        """Return a database in memory that holds database and log as of one moment."""
         for _ in range(ATTEMPTS):
             self._seen = self._state()
-            for source in (self._path, _log(self._path)):
-                if source.exists():
-                    shutil.copyfile(source, copy.with_name(source.name))
+            with closing(connect(self._path, "immutable=1")) as stored:
+                data = bytearray(stored.serialize())
+            apply_log(data, _log(self._path).read_bytes())
             if self._state() == self._seen:
                 break
         else:
             raise sqlite3.OperationalError("it changes too often to be copied; try again")
-        self._folder = folder
-        return connect(copy, "mode=rw")
+        data[18:20] = b"\1\1"  # no write-ahead log: databases in memory have none
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        copy.deserialize(bytes(data))
+        return copy
 
     def close(self) -> None:
-        """Close the connection and remove a private copy."""
+        """Close the connection."""
         self.db.close()
-        if self._folder:
-            _remove(self._folder, os.getpid())
 
 
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # not in a process forked meanwhile
-        shutil.rmtree(folder, ignore_errors=True)
+def apply_log(data: bytearray, log: bytes) -> None:
+    """Write the commits in a write-ahead log into the bytes of its database.
+
+    The layout is that of sqlite.org/fileformat2.html, section 4; reading ends at the first frame that does
+    not fit its checksum, as SQLite's own recovery does.
+    """
+    if len(log) < 32:
+        return
+    magic, _, size, _, *salts, first, second = struct.unpack(">8I", log[:32])
+    words = ">" if magic & 1 else "<"
+    sums = _add_checksum(words, log[:24], (0, 0))
+    if magic & ~1 != 0x377F0682 or sums != (first, second):
+        return
+    waiting: dict[int, bytes] = {}
+    for at in range(32, len(log) - 24 - size + 1, 24 + size):
+        page, pages_after, *frame_salts, first, second = struct.unpack(">6I", log[at : at + 24])
+        content = log[at + 24 : at + 24 + size]
+        sums = _add_checksum(words, content, _add_checksum(words, log[at : at + 8], sums))
+        if frame_salts != salts or sums != (first, second):
+            return
+        waiting[page] = content
+        if pages_after:  # a commit
+            data.extend(bytes(max(0, pages_after * size - len(data))))
+            for number, written in waiting.items():
+                data[(number - 1) * size : number * size] = written
+            del data[pages_after * size :]
+            waiting.clear()
+
+
+def _add_checksum(words: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    for x, y in struct.iter_unpack(f"{words}2I", data):
+        first = (first + x + second) & 0xFFFFFFFF
+        second = (second + y + first) & 0xFFFFFFFF
+    return first, second

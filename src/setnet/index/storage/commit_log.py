@@ -33,13 +33,15 @@ class Committed:
     segments: set[int] = field(default_factory=set)
     deleted: dict[int, set[int]] = field(default_factory=dict)
     damage: str | None = None
-    is_tidy: bool = True
+    is_tidy: bool = field(default=True, compare=False)
+    highest: int = field(default=0, compare=False)  # number of a segment, alive or not
 
     def apply(self, record: Mapping[str, Any]) -> None:
         """Take in one record."""
         self.generation = record["generation"]
         self.settings = record.get("settings", self.settings)
         self.segments |= set(record.get("added", ()))
+        self.highest = max([self.highest, *record.get("added", ())])
         for number in record.get("dropped", ()):
             self.segments.discard(number)
             self.deleted.pop(number, None)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import InvalidInputError, NotAnIndexError
-from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog, Committed
 from setnet.index.storage.permissions import restrict
@@ -47,10 +46,9 @@ def empty_database(path: Path) -> None:
 
 
 def put_in_place(unfinished: Path, catalog: Path) -> None:
-    """Give a catalogue its name; a log or checksum of an earlier one must never be taken for its own."""
+    """Give a catalogue its name; a log of an earlier one must never be taken for its own."""
     for suffix in ("-wal", "-shm"):
         catalog.with_name(catalog.name + suffix).unlink(missing_ok=True)
-    catalog_checksum.remove(catalog)
     os.replace(unfinished, catalog)
     sync_folder(catalog.parent)
 

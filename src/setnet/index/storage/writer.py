@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from setnet.durable import after_commit
 from setnet.errors import LockedError, StorageError
-from setnet.index.storage import catalog_checksum
 from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.commit_log import CommitLog
 from setnet.index.storage.permissions import restrict_with_notice
@@ -44,7 +43,6 @@ class Writer:
         self.catalog_path = root / "catalog.sqlite"
         self.folder = SegmentFolder(root)
         self._log = CommitLog(root)
-        self._changed = False
         try:
             self.catalog = Catalog(self.catalog_path, read_only=False)
             self.catalog.db.execute("PRAGMA synchronous = FULL")
@@ -56,16 +54,13 @@ class Writer:
             raise
 
     def close(self) -> None:
-        """Empty the write-ahead log, write the catalogue's checksum and give the lock back."""
+        """Close the catalogue and give the lock back."""
         if not self._lock.is_ours:  # all of it belongs to the process this one was forked from
             self.catalog.abandon()
             return
         try:
-            if self._changed:
-                with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
-                    busy = self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                    if not busy:
-                        catalog_checksum.write(self.catalog_path)
+            with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
+                self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             self.catalog.close()
             self._lock.close()
@@ -82,7 +77,7 @@ class Writer:
             )
         self._log_lags = logged is None or logged.generation < generation or not logged.is_tidy
         if self._log_lags:
-            self._begin()
+            self._lock.verify()
             self._acknowledge(None)
 
     @contextmanager
@@ -91,7 +86,7 @@ class Writer:
 
         Only when the log has it may the caller hear that it is stored.
         """
-        self._begin()
+        self._lock.verify()
         lagged, self._log_lags = self._log_lags, True  # an interrupt may come between commit and log
         change: dict[str, Any] = {}
         with self.catalog.writing():
@@ -119,12 +114,6 @@ class Writer:
             )
         self.folder.put_aside(unnamed)
         self.folder.empty_quarantine(KEPT_SECONDS)
-
-    def _begin(self) -> None:
-        self._lock.verify()
-        if not self._changed:
-            catalog_checksum.remove(self.catalog_path)
-            self._changed = True
 
     def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:
         """Store a batch; ids that are there already are replaced and keep their place in the order."""
@@ -237,7 +226,7 @@ class Writer:
 
     def shrink(self) -> None:
         """Give free pages back and delete what was put aside, so that nothing deleted stays on the disk."""
-        self._begin()
+        self._lock.verify()
         try:
             self.catalog.db.execute("VACUUM")
             self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
