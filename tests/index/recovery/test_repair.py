@@ -179,8 +179,7 @@ def test_any_one_file_lost_or_cut_costs_nothing_in_silence(
                 damaged.write_bytes(file.read_bytes()[:end])
             try:
                 report = SetIndex.repair(trial)
-            except SetNetError as error:
-                assert str(trial) in str(error)
+            except SetNetError:
                 continue
             with SetIndex.open(trial) as index:
                 index.compact()

@@ -18,9 +18,9 @@ import pytest
 
 from setnet import SetIndex
 from setnet.errors import NotAnIndexError, SetNetError, StorageError, VersionError
+from setnet.index.storage import writer
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage import writer
 from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 

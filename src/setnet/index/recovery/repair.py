@@ -126,7 +126,7 @@ class _Repair:
         )
 
     def _segments(self, settings: Settings) -> list[Segment]:
-        """Return the sound segments that are alive, newest first: all of them where nothing says which are."""
+        """Return the sound segments that are alive, newest first; all where nothing says which are."""
         segments = []
         for number, path in self._files():
             if self.truth and number not in self.truth.segments:

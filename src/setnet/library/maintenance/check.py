@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing, suppress
 
 from setnet.durable import transaction
 from setnet.errors import SetNetError
@@ -12,7 +14,6 @@ from setnet.library.store.tables import group_tables, photo_counts, row_sums
 from setnet.library.store.tables.schema import schema_problems
 
 _MOST = 20
-_ATTEMPTS = 5
 
 
 def problems_of(database: Database, open_index: Callable[[], SetIndex]) -> list[str]:
@@ -22,7 +23,7 @@ def problems_of(database: Database, open_index: Callable[[], SetIndex]) -> list[
         problems += damage_of(database)
         index = open_index()
         problems += index.check().problems
-        problems = problems or _lasting_disagreements(database, index)
+        problems = problems or _settled_disagreements(database, index)
     except SetNetError as error:
         problems.append(str(error))
     if len(problems) > _MOST:
@@ -32,24 +33,29 @@ def problems_of(database: Database, open_index: Callable[[], SetIndex]) -> list[
 
 def damage_of(database: Database) -> list[str]:
     """Return what is wrong with the database by itself, as of one commit."""
+    recorded = database.commits.highest()
     with database.reading() as db, transaction(db, "BEGIN"):
         broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
         if database.is_current:  # an older one that cannot be written has no sums
             broken += schema_problems(db) or row_sums.problems(db) or photo_counts.problems(db)
             broken += [] if broken else group_tables.problems(db)
-        lost = database.commits.loss(db) if database.is_current else None
+        lost = database.commits.loss(db, recorded) if database.is_current else None
     return [f"{database.path}: {text}" for text in broken] + ([lost] if lost else [])
 
 
-def _lasting_disagreements(database: Database, index: SetIndex) -> list[str]:
-    for _ in range(_ATTEMPTS):
-        before = database.version
+def _settled_disagreements(database: Database, index: SetIndex) -> list[str]:
+    """Compare database and index; where they disagree, again while nobody can change the database.
+
+    A writer marks a photo in the database before it changes the index, and unmarks it afterwards.
+    """
+    if not any(disagreements(database, index)):
+        return []
+    with closing(sqlite3.connect(database.path, timeout=60, isolation_level=None)) as lock:
+        with suppress(sqlite3.OperationalError):  # read-only
+            lock.execute("BEGIN IMMEDIATE")
         photos, items = disagreements(database, index)
-        found = [f"photo {photo}: {text}" for photo, text in photos.items()]
-        found += [f"item {item.id} of the index is no photo" for item in items]
-        if not found or before == database.version:
-            break  # else a run beside us may have changed one store after we read the other
-    return found
+    found = [f"photo {photo}: {text}" for photo, text in photos.items()]
+    return found + [f"item {item.id} of the index is no photo" for item in items]
 
 
 def disagreements(database: Database, index: SetIndex) -> tuple[dict[int, str], list[Item]]:

@@ -40,9 +40,11 @@ class CommitRecord:
         with suppress(OSError):
             append_durably(self.path, _line(number))
 
-    def loss(self, db: sqlite3.Connection) -> str | None:
-        """Return what to tell the user when the database lacks commits that were acknowledged."""
-        recorded = self.highest()  # before the database's: others may commit meanwhile
+    def loss(self, db: sqlite3.Connection, recorded: int | None) -> str | None:
+        """Return what to tell the user when the database lacks commits that were acknowledged.
+
+        `recorded` is what `highest` returned before the database was read: others may commit meanwhile.
+        """
         missing = (recorded or 0) - stored_commits(db)
         if missing <= 0:
             return None

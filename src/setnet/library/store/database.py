@@ -62,7 +62,7 @@ class Database:
                     make_private(path)
                 self.is_current = migrate(self.connection, can_write=self._can_write)
                 if self.is_current:
-                    self._loss = self.commits.loss(self.connection)
+                    self._loss = self.commits.loss(self.connection, self.commits.highest())
                 else:
                     stand_in(self.connection)
                 if self._can_write and not self._loss:
