@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
@@ -128,6 +129,16 @@ def replace_file(path: Path, data: bytes | memoryview, mode: int = 0o600) -> Non
         os.fsync(file.fileno())
     os.replace(temporary, path)
     sync_folder(path.parent)
+
+
+def copy_file_elsewhere(source: Path, to: Path) -> None:
+    """Copy a file of a database that this process may have open, by a process of its own.
+
+    Opening and closing the file here would drop the locks that SQLite holds on it for this process.
+    """
+    copied = subprocess.run(["cp", "--", source, to], capture_output=True, text=True)
+    if copied.returncode:
+        raise StorageError(f"{source} cannot be copied: {copied.stderr.strip()}")
 
 
 def append_durably(path: Path, data: bytes) -> None:

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 from invented_photos import store
-
 from setnet.library import Library
 
 CHECKS = 1000 if os.environ.get("SETNET_SOAK") else 60

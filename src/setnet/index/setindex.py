@@ -147,8 +147,8 @@ class SetIndex:
         """Rebuild a damaged index in place from its segments, and report what could not be saved.
 
         The old catalogue is kept in the folder ``quarantine`` until the next `compact`, or for a week. Items
-        that were deleted stay deleted: the commit log says which. Where neither log nor catalogue says, as
-        in an index of an earlier version whose catalogue is lost, nothing is done unless ``revive`` is set.
+        that were deleted stay deleted: catalogue and commit log say which, and the newer sound one counts.
+        Where neither does, nothing is done unless ``revive`` is set.
         """
         with storage_errors(Path(path), "cannot repair: "):
             return repair_index(Path(path), revive)

@@ -1,4 +1,4 @@
-"""Damaged catalogues, write-ahead logs and checksums of an index; it is opened, changed and repaired."""
+"""Damaged catalogues and write-ahead logs of an index; it is opened, changed and repaired."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ def test_a_switch_that_was_cut_short_is_finished_by_whoever_opens(
         store(library, "new")
 
         def killed(path: Path) -> None:
-            if (path / "library.db.next").exists():
+            if (path / "staging" / "library.db").exists():
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
@@ -185,7 +185,7 @@ def test_a_switch_that_was_cut_short_is_finished_by_whoever_opens(
     if moved > 0:
         (backup / "index").rename(backup / "quarantine" / "index")
     if moved > 1:
-        (backup / "index.next").rename(backup / "index")
+        (backup / "staging" / "index").rename(backup / "index")
     shutil.copytree(backup, tmp_path / "killed")
     assert contents(tmp_path / "killed") == contents(old)
     with Library.open(old) as library:

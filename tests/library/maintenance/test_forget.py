@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -149,3 +151,52 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     monkeypatch.setattr(forgetting, "mark_removed", asked_for_meanwhile)
     library.forget([photo.path])
     assert list((library.path / "thumbnails").glob("*/*")) == []
+
+
+KILLED = """
+import os, sys
+from setnet.library import Library
+from setnet.library.maintenance import repair, replacement
+step, path, backup = sys.argv[1:]
+repair._is_sound = lambda database: False
+module, name = {"index": ("setnet.index.SetIndex", "backup"), "complete": (None, "complete")}[step]
+if module is None:
+    replacement.complete = lambda library: os._exit(9)
+else:
+    from setnet.index import SetIndex
+    copy = SetIndex.backup
+    SetIndex.backup = lambda *a, **o: (copy(*a, **o), os._exit(9))
+if backup == "-":
+    Library.repair(path)
+else:
+    Library.restore(backup, path, replace=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "step"), [("repair", "complete"), ("restore", "complete"), ("restore", "index")]
+)
+@pytest.mark.parametrize("opened", ["before", "after"])
+def test_what_a_killed_repair_or_restore_staged_is_gone_after_forgetting(
+    library: Library, photos: Path, tmp_path: Path, command: str, step: str, opened: str
+) -> None:
+    pair = next(photo for photo in library.catalog.all_photos() if photo.path.stem == "pair")
+    secret = library.descriptors(pair.id)[0]
+    library.people.add("Wilhelmina", [Example(secret, str(pair.path))])
+    backup = tmp_path / "backup"
+    library.backup(backup)
+    library.close()
+    if opened == "before":
+        library = Library.open(library.path)
+    command_line = [sys.executable, "-c", KILLED, step, library.path, backup if command == "restore" else "-"]
+    assert subprocess.run(command_line, timeout=120).returncode == 9
+    assert anywhere(library.path / "staging", b"pair.jpg")
+    if opened == "after":
+        library = Library.open(library.path)
+        assert not (library.path / "staging").exists()
+    library.people.remove("Wilhelmina")
+    assert not anywhere(library.path, b"Wilhelmina")
+    library.forget([pair.path])
+    library.close()
+    assert not anywhere(library.path, secret.tobytes())
+    assert not anywhere(library.path, b"pair.jpg")

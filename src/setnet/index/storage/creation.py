@@ -40,9 +40,14 @@ def require_index(root: Path) -> None:
 
 def empty_database(path: Path) -> None:
     """Make an empty file for a new database that only its owner may read, instead of any that was left."""
+    remove_database(path)
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
+
+
+def remove_database(path: Path) -> None:
+    """Remove a database that was not finished, with its logs."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))  # SQLite gives its own files the same mode
 
 
 def put_in_place(unfinished: Path, catalog: Path) -> None:

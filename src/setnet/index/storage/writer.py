@@ -15,6 +15,7 @@ from setnet.durable import after_commit
 from setnet.errors import LockedError, StorageError
 from setnet.index.storage.catalog import Catalog, TagEntry
 from setnet.index.storage.commit_log import CommitLog
+from setnet.index.storage.creation import UNFINISHED, remove_database
 from setnet.index.storage.permissions import restrict_with_notice
 from setnet.index.storage.segments.batch import Batch
 from setnet.index.storage.segments.segment_folder import KEPT_SECONDS, SegmentFolder, segment_path
@@ -112,6 +113,7 @@ class Writer:
                 f"{damage[0]}, and it does not name {len(unnamed)} files in {self.root / 'segments'}: "
                 "nothing was changed; run check() to see the damage"
             )
+        remove_database(self.root / UNFINISHED)  # of a killed repair: it may list deleted items
         self.folder.put_aside(unnamed)
         self.folder.empty_quarantine(KEPT_SECONDS)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import sqlite3
 from collections.abc import Iterable, Sequence
 from contextlib import closing, nullcontext, suppress
@@ -104,17 +103,14 @@ class _Repair:
         self.lost_photos = 0
 
     def run(self) -> LibraryRepair:
-        scratch = self.library / SCRATCH
+        scratch = self.library / SCRATCH  # emptied with all that is staged
         scratch.mkdir(mode=0o700)
-        try:
-            is_sound = _is_sound(copy_database(self.library, scratch))
-            with salvage(copy_database(self.library, scratch)) as old:
-                commits = self._next_commit(old)
-            dim = self._repair_index()
-            if not is_sound or dim is None:
-                self._rebuild(scratch, commits, dim)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+        is_sound = _is_sound(copy_database(self.library, scratch))
+        with salvage(copy_database(self.library, scratch)) as old:
+            commits = self._next_commit(old)
+        dim = self._repair_index()
+        if not is_sound or dim is None:
+            self._rebuild(scratch, commits, dim)
         with closing(Database(self.library / DATABASE)) as database:
             with open_index(self.library) as index:
                 unknown = _reconcile(database, index)

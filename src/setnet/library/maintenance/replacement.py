@@ -1,8 +1,9 @@
 """Puts a new state of a library, its database and its index, in the place of the old one.
 
-The new state is staged beside the old one: its index as `index.next`, then its database as `library.db.next`.
-From the moment the database has that name the state is complete, and whoever opens the library next puts it
-in place if a kill kept us from it. Until then the old state is as it was.
+The new state is staged in the folder `staging`: its index, then its database. From the moment the database
+has its name there the state is complete, and whoever opens the library next puts it in place if a kill kept
+us from it. Until then the old state is as it was, and whoever opens the library or deletes something from it
+removes what a killed attempt left.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from setnet.durable import replace_file
+from setnet.durable import copy_file_elsewhere, replace_file
 from setnet.errors import LockedError
 from setnet.library.store import location
 from setnet.library.store.database import make_private
@@ -27,7 +28,7 @@ _KEPT_SECONDS = 7 * 24 * 3600.0
 
 @contextmanager
 def staging(library: Path) -> Iterator[None]:
-    """Keep others from staging in this folder, after removing what a killed attempt left."""
+    """Keep others from staging in this folder, and leave nothing in it that is not complete."""
     try:
         lock = FileLock(library / location.LOCK)
     except LockedError:
@@ -37,11 +38,20 @@ def staging(library: Path) -> Iterator[None]:
         ) from None
     try:
         put_in_place(library)
-        for name in (location.NEXT_INDEX, location.SCRATCH):
-            shutil.rmtree(library / name, ignore_errors=True)
-        yield
+        _empty(library)
+        (library / location.STAGING).mkdir(mode=0o700)
+        try:
+            yield
+        finally:
+            _empty(library)
     finally:
         lock.close()
+
+
+def _empty(library: Path) -> None:
+    """Remove what was staged, unless it is complete and waits to be put in place."""
+    if not (library / location.NEXT_DATABASE).exists() and (library / location.STAGING).exists():
+        shutil.rmtree(library / location.STAGING)
 
 
 @contextmanager
@@ -71,8 +81,9 @@ def link_segments(index: Path, to: Path) -> None:
 
 def complete(library: Path) -> None:
     """Declare the staged state complete, and put it in place."""
-    sync_folder(library)
+    sync_folder(library / location.STAGING)
     os.replace(library / location.UNFINISHED_DATABASE, library / location.NEXT_DATABASE)
+    sync_folder(library / location.STAGING)
     put_in_place(library)
 
 
@@ -106,14 +117,15 @@ def _keep(file: Path, aside: Path) -> None:
     try:
         os.link(file, aside)
     except OSError:  # a file system without hard links
-        shutil.copyfile(file, aside)
+        copy_file_elsewhere(file, aside)
 
 
 def finish_interrupted(library: Path) -> None:
-    """Put a staged state in place that a kill left complete; for whoever opens the library."""
-    if (library / location.NEXT_DATABASE).exists() and os.access(library, os.W_OK):
-        with staging(library):
-            pass
+    """Put a staged state in place that a kill left complete, and remove any other; for whoever opens."""
+    if (library / location.STAGING).exists() and os.access(library, os.W_OK):
+        is_complete = (library / location.NEXT_DATABASE).exists()
+        with nullcontext() if is_complete else suppress(LockedError), staging(library):
+            pass  # somebody who is still staging a state removes it
 
 
 def expire_quarantine(library: Path, older_than: float = _KEPT_SECONDS) -> None:

@@ -7,13 +7,13 @@ it is as it was stored.
 from __future__ import annotations
 
 import re
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from setnet.durable import copy_file_elsewhere
 from setnet.library.store.location import COMMITS, DATABASE, LOGS
 from setnet.library.store.tables import row_sums
 from setnet.library.store.tables.row_sums import COLUMNS, FIRST_COLUMNS, KEYS, row_hash
@@ -37,8 +37,8 @@ def copy_database(library: Path, to: Path) -> Path:
     """Copy a library's database with its logs, as SQLite changes what it opens; return the copy."""
     for name in (*LOGS, DATABASE, COMMITS):
         (to / name).unlink(missing_ok=True)
-        with suppress(FileNotFoundError):
-            shutil.copyfile(library / name, to / name)
+        if (library / name).exists():
+            copy_file_elsewhere(library / name, to / name)
     return to / DATABASE
 
 

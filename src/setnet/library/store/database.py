@@ -8,16 +8,17 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from setnet.durable import refuse_full_disk, transaction
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.index import ReadAccess
 from setnet.library.store.commit_record import CommitRecord
-from setnet.library.store.location import QUARANTINE
+from setnet.library.store.location import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
 from setnet.library.store.tables import row_sums
 from setnet.library.store.tables.schema import migrate, stand_in
+from setnet.system import FileLock
 
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
@@ -172,10 +173,17 @@ class Database:
             raise StorageError(f"{self.path}: {text}; `setnet repair` repairs it") from error
 
     def erase_traces(self) -> None:
-        """Rebuild the file without free pages, empty its log and the quarantine: deleted rows are gone."""
+        """Rebuild the file without free pages, empty its log and what was put aside: deleted rows are gone."""
         with self.errors():
-            if (self.path.parent / QUARANTINE).exists():
-                shutil.rmtree(self.path.parent / QUARANTINE)
+            self._empty(QUARANTINE)
+            if (self.path.parent / STAGING).exists():
+                with closing(FileLock(self.path.parent / LOCK)):  # nobody stages what was deleted
+                    if (self.path.parent / NEXT_DATABASE).exists():
+                        raise LockedError(
+                            f"{self.path.parent} was being replaced by another state: open it again, then "
+                            "repeat the deletion"
+                        )
+                    self._empty(STAGING)
             self.connection.execute("VACUUM")
             busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
@@ -183,6 +191,10 @@ class Database:
                 f"deleted, but another program is reading {self.path} and keeps its log from being emptied: "
                 "close it and delete something again"
             )
+
+    def _empty(self, folder: str) -> None:
+        if (self.path.parent / folder).exists():
+            shutil.rmtree(self.path.parent / folder)
 
     def close(self) -> None:
         """Close the connections of all threads."""

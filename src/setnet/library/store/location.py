@@ -14,16 +14,16 @@ QUARANTINE = "quarantine"  # what a repair, a restored backup or a new descripti
 REDESCRIBED = "redescribed"  # an index with the descriptors of another model, under way
 BACKUP_MARK = "backup.json"  # tells a backup from any other folder
 LOCK = "library.lock"  # held while a state is staged and put in place
-# A state that is complete and not yet in place; `maintenance.replacement` says how it gets there.
-NEXT_DATABASE, NEXT_INDEX = "library.db.next", "index.next"
-UNFINISHED_DATABASE, SCRATCH = "library.db.part", "repair.tmp"
+STAGING = "staging"  # a new state until it is in place; `maintenance.replacement` says how it gets there
+NEXT_DATABASE, NEXT_INDEX = f"{STAGING}/{DATABASE}", f"{STAGING}/{INDEX}"
+UNFINISHED_DATABASE, SCRATCH = f"{STAGING}/{DATABASE}.part", f"{STAGING}/scratch"
 LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
 # In the order in which they are deleted: a record of commits without its database would mean a loss.
 FILES = (
-    *(UNFINISHED_DATABASE, NEXT_DATABASE, COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
+    *(COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
     *(VLADS, f"{VLADS}-journal"),
 )
-FOLDERS = (INDEX, NEXT_INDEX, REDESCRIBED, SCRATCH, THUMBNAILS, QUARANTINE)
+FOLDERS = (STAGING, INDEX, REDESCRIBED, THUMBNAILS, QUARANTINE)
 
 
 def default_library() -> Path:
