@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from invented_photos import face_of, store
 
+from invented_photos import face_of, store
 from setnet.errors import SetNetError
 from setnet.library import Example, Library
 

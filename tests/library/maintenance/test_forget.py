@@ -188,7 +188,8 @@ def test_what_a_killed_repair_or_restore_staged_is_gone_after_forgetting(
     library.close()
     if opened == "before":
         library = Library.open(library.path)
-    command_line = [sys.executable, "-c", KILLED, step, library.path, backup if command == "restore" else "-"]
+    source = str(backup) if command == "restore" else "-"
+    command_line = [sys.executable, "-c", KILLED, step, str(library.path), source]
     assert subprocess.run(command_line, timeout=120).returncode == 9
     assert anywhere(library.path / "staging", b"pair.jpg")
     if opened == "after":

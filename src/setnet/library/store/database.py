@@ -173,7 +173,7 @@ class Database:
             raise StorageError(f"{self.path}: {text}; `setnet repair` repairs it") from error
 
     def erase_traces(self) -> None:
-        """Rebuild the file without free pages, empty its log and what was put aside: deleted rows are gone."""
+        """Rebuild the file without free pages, empty its log and what is set aside: deleted rows are gone."""
         with self.errors():
             self._empty(QUARANTINE)
             if (self.path.parent / STAGING).exists():
