@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from setnet.errors import VideoError
 from setnet.faces import load_descriptor
-from setnet.video.decode.looks import looks
-from setnet.video.look import Look
-from setnet.video.shots.limits import limits, may_be_cut
-from setnet.video.shots.signature import Signature, signature
+from setnet.video.frames import Frame, watch_frames
+from setnet.video.shots import Signature, find_cuts, may_be_cut, signature
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -47,10 +45,10 @@ def frame_sets(path: str, descriptor: str, every: float = 1.0) -> FrameSets:
     times: list[float] = []
     vectors: list[NDArray[np.float32]] = []
 
-    def has_changed(a: Look, b: Look) -> bool:
+    def has_changed(a: Frame, b: Frame) -> bool:
         return may_be_cut(signature(a), signature(b))
 
-    for look in looks(path, 0.0, has_changed):
+    for look in watch_frames(path, 0.0, has_changed):
         signatures.append(signature(look))
         is_cut = len(signatures) > 1 and may_be_cut(signatures[-2], signatures[-1])
         if not times or is_cut or look.time - times[-1] >= every:
@@ -58,12 +56,12 @@ def frame_sets(path: str, descriptor: str, every: float = 1.0) -> FrameSets:
             vectors.append(model.describe([_square(look, model.size)]))
     if not times:
         raise VideoError("holds no picture that can be decoded")
-    begins = [limit.begin for limit in limits(signatures)]
+    begins = [limit.begin for limit in find_cuts(signatures)]
     shots = np.array([bisect_right(begins, time) for time in times], np.int64)
     return FrameSets(np.concatenate(vectors), np.array(times), shots)
 
 
-def _square(look: Look, size: int) -> NDArray[np.uint8]:
+def _square(look: Frame, size: int) -> NDArray[np.uint8]:
     import cv2
 
     pixels = look.pixels

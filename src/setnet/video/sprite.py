@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.video.look import Look
+from setnet.video.frames import Frame
 
 LARGEST_SPRITE = 64 << 10  # bytes
 _PICTURES = 6
@@ -37,7 +37,7 @@ class SpritePictures:
     def __init__(self) -> None:
         self._kept: list[tuple[float, bytes]] = []
 
-    def take(self, look: Look) -> None:
+    def take(self, look: Frame) -> None:
         """Keep a small copy of a look, unless one was kept just before."""
         if not self._kept or look.time - self._kept[-1][0] >= _APART:
             self._kept.append((look.time, _jpeg(_small(look.frame), 85)))

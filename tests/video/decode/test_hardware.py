@@ -10,8 +10,8 @@ from typing import Any
 import cv2
 import pytest
 
-from setnet.video.decode import hardware
-from setnet.video.decode.capture import opened
+from setnet.video import capture as hardware
+from setnet.video.capture import SWITCH, allow_hardware, may_have_hardware, open_capture
 
 
 class Driver:
@@ -52,7 +52,7 @@ def test_hardware_is_used_if_it_gives_pictures(
     driver = Driver(monkeypatch, gives_pictures)
     sources: list[Any] = [str(clip), io.BytesIO(clip.read_bytes()), str(clip)]
     for source in sources:
-        capture: Any = opened(source)
+        capture: Any = open_capture(source)
         assert capture.is_fast is gives_pictures
         assert capture.read()[0]
         assert capture.get(cv2.CAP_PROP_POS_MSEC) == 0
@@ -61,10 +61,10 @@ def test_hardware_is_used_if_it_gives_pictures(
 
 def test_hardware_can_be_switched_off(clip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = Driver(monkeypatch, gives_pictures=True)
-    monkeypatch.setenv(hardware.SWITCH, "off")
-    assert not hardware.may_have_hardware()
-    assert opened(str(clip)).read()[0]
-    monkeypatch.delenv(hardware.SWITCH)
-    hardware.allow_hardware(False)
-    assert opened(str(clip)).read()[0]
+    monkeypatch.setenv(SWITCH, "off")
+    assert not may_have_hardware()
+    assert open_capture(str(clip)).read()[0]
+    monkeypatch.delenv(SWITCH)
+    allow_hardware(False)
+    assert open_capture(str(clip)).read()[0]
     assert driver.tried == 0

@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.footage.mp4_edits import set_turned
-from setnet.video.decode.looks import _apart, looks
-from setnet.video.decode.packets import Packet, PacketGroup
-from setnet.video.decode.pictures import pictures
-from setnet.video.look import Look
-from setnet.video.shots.limits import limits, may_be_cut
-from setnet.video.shots.signature import signature
+from setnet.video.capture import Packet, PacketGroup
+from setnet.video.frames import Frame, _thin_out, read_frames, watch_frames
+from setnet.video.shots import find_cuts, may_be_cut, signature
 
 
 def encoded(clip: Path, folder: Path, *options: str) -> Path:
@@ -34,8 +31,8 @@ def test_packets_give_the_pictures_of_the_whole_video(
     clip: Path, tmp_path: Path, codec: str, keys: int
 ) -> None:
     made = encoded(clip, tmp_path, "-c:v", codec, "-g", str(keys))
-    whole = {round(look.time, 2): look for look in pictures(str(made), 0.0, 0.0)}
-    found = list(looks(str(made), 0.0, lambda a, b: True))
+    whole = {round(look.time, 2): look for look in read_frames(str(made), 0.0, 0.0)}
+    found = list(watch_frames(str(made), 0.0, lambda a, b: True))
     assert len(found) >= 6
     assert all(b.time > a.time for a, b in pairwise(found))
     for look in found:
@@ -45,26 +42,26 @@ def test_packets_give_the_pictures_of_the_whole_video(
 
 def test_of_a_video_with_only_key_pictures_a_few_are_seen() -> None:
     groups = [PacketGroup(Packet(n / 30, b"k", False)) for n in range(60)]
-    assert [round(group.key.time, 1) for group in _apart(groups)] == [0.0, 0.5, 1.0, 1.5]
+    assert [round(group.key.time, 1) for group in _thin_out(groups)] == [0.0, 0.5, 1.0, 1.5]
 
 
 @pytest.mark.parametrize("options", ["-g 8", "-g 250", "-g 15 -sc_threshold 0"])
 def test_cuts_are_found_wherever_the_key_pictures_are(clip: Path, tmp_path: Path, options: str) -> None:
     made = encoded(clip, tmp_path, "-c:v", "libx264", *options.split())
-    seen = [signature(look) for look in looks(str(made), 0.0, _may_be_cut)]
-    assert [limit.begin for limit in limits(seen)] == pytest.approx([2.0, 4.0], abs=0.3)
+    seen = [signature(look) for look in watch_frames(str(made), 0.0, _may_be_cut)]
+    assert [limit.begin for limit in find_cuts(seen)] == pytest.approx([2.0, 4.0], abs=0.3)
     assert seen[-1].time > 5.5
 
 
 def test_a_flag_that_turns_the_pictures_is_followed(clip: Path, tmp_path: Path) -> None:
     made = encoded(clip, tmp_path, "-c:v", "libx264", "-g", "8")
-    before = next(looks(str(made), 0.0, _may_be_cut)).frame
+    before = next(watch_frames(str(made), 0.0, _may_be_cut)).frame
     set_turned(made)
-    after = next(looks(str(made), 0.0, _may_be_cut)).frame
+    after = next(watch_frames(str(made), 0.0, _may_be_cut)).frame
     assert np.array_equal(after, np.rot90(before, -1))
 
 
-def _may_be_cut(a: Look, b: Look) -> bool:
+def _may_be_cut(a: Frame, b: Frame) -> bool:
     return may_be_cut(signature(a), signature(b))
 
 
@@ -74,4 +71,4 @@ def test_of_two_key_pictures_close_to_each_other_the_one_after_the_cut_is_seen()
         PacketGroup(Packet(1.96, b"k", False)),
         PacketGroup(Packet(2.0, b"k", False), [Packet(2.9, b"p", False)]),
     ]
-    assert [group.key.time for group in _apart(groups)] == [0.0, 2.0]
+    assert [group.key.time for group in _thin_out(groups)] == [0.0, 2.0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from setnet.video.decode.packets import Packet, PacketGroup, _is_disposable
+from setnet.video.capture import Packet, PacketGroup, _is_disposable
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 
 from invented_photos import face_of
 from setnet.faces import Box, Face, FaceSettings, FoundFace, Quality
-from setnet.video.people import following
-from setnet.video.people.following import Following
+from setnet.video import people as following
+from setnet.video.people import Tracker
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def face(person: int, x: float, size: float = 80.0) -> FoundFace:
 
 
 def test_the_best_of_three_pictures_is_described(crops: list[int]) -> None:
-    faces = Following(FaceSettings())
+    faces = Tracker(FaceSettings())
     for time, size in enumerate((60.0, 100.0, 70.0, 80.0)):
         faces.add(float(time), [face(1, 3.0 * time, size)], is_new=False)
     seen = faces.sightings()
@@ -45,7 +45,7 @@ def test_the_best_of_three_pictures_is_described(crops: list[int]) -> None:
 
 
 def test_people_close_to_each_other_are_described_at_each_look(crops: list[int]) -> None:
-    faces = Following(FaceSettings())
+    faces = Tracker(FaceSettings())
     for time in range(3):
         faces.add(float(time), [face(1, 10.0 * time), face(2, 60.0 - 10.0 * time)], is_new=False)
     assert all(sighting.is_described for _, seen in faces.sightings() for sighting in seen)
@@ -54,7 +54,7 @@ def test_people_close_to_each_other_are_described_at_each_look(crops: list[int])
 
 @pytest.mark.parametrize(("gap", "is_new"), [(1.0, True), (5.0, False)])
 def test_nobody_is_followed_over_a_cut_or_a_long_time(crops: list[int], gap: float, is_new: bool) -> None:
-    faces = Following(FaceSettings())
+    faces = Tracker(FaceSettings())
     faces.add(0.0, [face(1, 0.0)], is_new=True)
     faces.add(gap, [face(2, 0.0)], is_new=is_new)
     (_, (before,)), (_, (after,)) = faces.sightings()
@@ -64,7 +64,7 @@ def test_nobody_is_followed_over_a_cut_or_a_long_time(crops: list[int], gap: flo
 
 
 def test_a_picture_that_stays_the_same_is_described_once(crops: list[int]) -> None:
-    faces = Following(FaceSettings())
+    faces = Tracker(FaceSettings())
     faces.add(0.0, [face(1, 0.0)], is_new=True)
     for time in range(1, 9):
         faces.repeat(float(time))

@@ -11,16 +11,14 @@ from hypothesis import strategies as st
 
 from invented_photos import face_of
 from setnet.faces import Box, Face, Quality
-from setnet.video.people.shot_person import shot_people
-from setnet.video.people.sighting import Sighting
-from setnet.video.people.tracks import tracks_of
-from setnet.video.shots.takes import LONGEST, divisions
+from setnet.video.people import Detection, shot_people, tracks_of
+from setnet.video.shots import LONGEST, split_take
 
 
-def sighting(person: int, time: float, x: float = 0.0, yaw: float = 0.0) -> Sighting:
+def sighting(person: int, time: float, x: float = 0.0, yaw: float = 0.0) -> Detection:
     quality = Quality(80.0, 0.95, 0.2, yaw, 0.0, 0.0)
     view = int(time * 100) + 1
-    return Sighting(
+    return Detection(
         time, Face(Box(x, 0, x + 80, 80), np.zeros((5, 2), np.float32), 0.95, quality, face_of(person, view))
     )
 
@@ -36,7 +34,7 @@ def test_people_who_cross_stay_who_they_are() -> None:
 
 
 def test_somebody_who_comes_back_is_one_person() -> None:
-    looks: list[list[Sighting]] = [[sighting(1, t)] for t in range(4)]
+    looks: list[list[Detection]] = [[sighting(1, t)] for t in range(4)]
     looks += [[sighting(2, t + 10.0)] for t in range(4)]
     looks += [[sighting(1, t + 20.0, 900.0)] for t in range(4)]
     people = shot_people(tracks_of(looks), len(looks), 1.0)
@@ -46,7 +44,7 @@ def test_somebody_who_comes_back_is_one_person() -> None:
 
 def test_a_face_that_is_not_like_the_others_does_not_count() -> None:
     looks = [[sighting(1, t)] for t in range(6)]
-    looks.append([Sighting(6.0, replace(sighting(1, 6.0).face, descriptor=_mixed()))])
+    looks.append([Detection(6.0, replace(sighting(1, 6.0).face, descriptor=_mixed()))])
     (person,) = shot_people(tracks_of(looks), len(looks), 1.0)
     (sound,) = shot_people(tracks_of(looks[:6]), 6, 1.0)
     assert np.allclose(person.face.descriptor, sound.face.descriptor)
@@ -67,11 +65,11 @@ def test_every_sighting_is_in_one_track_and_no_track_has_two_at_once(looks: Sequ
 
 def test_a_long_take_is_divided_where_people_change() -> None:
     looks = [[sighting(1, float(t))] for t in range(30)] + [[sighting(2, float(t))] for t in range(30, 60)]
-    (time,) = divisions(0.0, 60.0, tracks_of(looks))
+    (time,) = split_take(0.0, 60.0, tracks_of(looks))
     assert 28 <= time <= 31
-    assert divisions(0.0, 12.0, tracks_of(looks[:12])) == []
+    assert split_take(0.0, 12.0, tracks_of(looks[:12])) == []
 
 
 def test_no_part_is_longer_than_the_longest() -> None:
-    times = [0.0, *divisions(0.0, 2000.0, []), 2000.0]
+    times = [0.0, *split_take(0.0, 2000.0, []), 2000.0]
     assert max(np.diff(times)) <= LONGEST

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.video.look import Look
-from setnet.video.shots.limits import limits
-from setnet.video.shots.signature import signature
+from setnet.video.frames import Frame
+from setnet.video.shots import find_cuts, signature
 
 APART = 0.25
 
@@ -27,8 +26,8 @@ def panned(seed: int, looks: int, speed: int = 0) -> list[NDArray[np.float32]]:
 
 
 def found(frames: Sequence[NDArray[np.float32]]) -> list[tuple[float, float]]:
-    looks = [Look(n * APART, np.clip(frame, 0, 255).astype(np.uint8)) for n, frame in enumerate(frames)]
-    return [(limit.end, limit.begin) for limit in limits([signature(look) for look in looks])]
+    looks = [Frame(n * APART, np.clip(frame, 0, 255).astype(np.uint8)) for n, frame in enumerate(frames)]
+    return [(limit.end, limit.begin) for limit in find_cuts([signature(look) for look in looks])]
 
 
 def test_a_cut_is_found_at_the_first_look_after_it() -> None:

@@ -1,0 +1,237 @@
+"""Opens a video file for OpenCV, by the hardware where there is one, and reads its packets undecoded."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from setnet.errors import VideoError
+
+if TYPE_CHECKING:
+    import cv2
+
+SWITCH = "SETNET_VIDEO_HARDWARE"  # `off` leaves the hardware alone
+
+_is_allowed = True
+_gives_pictures: dict[float, bool] = {}  # by codec, as found out in this process
+
+Open = Callable[[list[int]], "cv2.VideoCapture"]
+
+
+def may_have_hardware() -> bool:
+    """Return whether there may be hardware that decodes videos, and it is not switched off."""
+    if os.environ.get(SWITCH, "").lower() == "off":
+        return False
+    return sys.platform != "linux" or any(Path("/dev/dri").glob("render*"))
+
+
+def allow_hardware(allowed: bool) -> None:
+    """Say whether this process may decode by hardware; drivers that crash or hang cannot be caught in it."""
+    global _is_allowed  # the decoder is shared by all that this process reads
+    _is_allowed = allowed
+
+
+def with_hardware(capture: cv2.VideoCapture, open_with: Open) -> cv2.VideoCapture:
+    """Return a video that was opened as it is, or opened again so that hardware decodes it.
+
+    `open_with` opens it again with more settings. Hardware is tried once for each codec in a process: it
+    must be offered and give a picture.
+    """
+    import cv2
+
+    if not _is_allowed or not may_have_hardware():
+        return capture
+    codec = capture.get(cv2.CAP_PROP_FOURCC)
+    more = [cv2.CAP_PROP_HW_ACCELERATION, cv2.VIDEO_ACCELERATION_ANY]
+    if codec not in _gives_pictures:
+        _gives_pictures[codec] = False
+        with suppress(cv2.error):
+            tried = open_with(more)
+            if tried.isOpened() and tried.get(cv2.CAP_PROP_HW_ACCELERATION) > 0:
+                _gives_pictures[codec] = bool(tried.read()[0])
+            tried.release()
+        return _reopen(capture, open_with, more if _gives_pictures[codec] else [])
+    return _reopen(capture, open_with, more) if _gives_pictures[codec] else capture
+
+
+def _reopen(capture: cv2.VideoCapture, open_with: Open, more: list[int]) -> cv2.VideoCapture:
+    """Return the video opened again, from its beginning; as it was, where that fails."""
+    again = open_with(more)
+    if not again.isOpened():
+        again = open_with([])
+    capture.release()
+    return again
+
+
+# Playlists are left out: they would make the decoder open other files, or addresses in the network.
+_CONTAINERS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi,mpeg,mpegts,asf,flv,ogg,h264,hevc"
+_OPTIONS = f"protocol_whitelist;file|format_whitelist;{_CONTAINERS}"
+_SECONDS = 20  # that opening or reading may wait for the disk
+
+
+def open_capture(source: str | io.BytesIO, *, packets: bool = False) -> cv2.VideoCapture:
+    """Return an open video, on one thread; with `packets` it yields what is encoded instead of pictures.
+
+    Raises
+    ------
+    VideoError
+        When the file is no video in a format that can be read.
+    """
+    import cv2
+
+    os.environ["OPENCV_FFMPEG_CAPTURE_OPTIONS"] = _OPTIONS
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # what matters of its messages is a VideoError
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    settings = [
+        cv2.CAP_PROP_N_THREADS, 1, cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, _SECONDS * 1000,
+        cv2.CAP_PROP_READ_TIMEOUT_MSEC, _SECONDS * 1000,
+    ]  # fmt: skip
+    if packets:
+        settings += [cv2.CAP_PROP_FORMAT, -1]
+    with suppress(cv2.error):
+        capture = cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
+        if capture.isOpened():
+            if packets:
+                return capture
+            return with_hardware(capture, lambda more: _reopen_packets(source, [*settings, *more]))
+    raise VideoError(
+        "not a video that setnet can read (MP4, MOV, MKV, WebM, AVI, MPEG, WMV; not AV1), or damaged"
+    )
+
+
+def _reopen_packets(source: str | io.BytesIO, settings: list[int]) -> cv2.VideoCapture:
+    import cv2
+
+    if isinstance(source, io.BytesIO):
+        source.seek(0)
+    return cv2.VideoCapture(cast(str, source), cv2.CAP_FFMPEG, settings)
+
+
+def milliseconds(capture: cv2.VideoCapture) -> float:
+    """Return the time of the last picture or packet in milliseconds; 0 where the file has nonsense."""
+    import cv2
+
+    time = float(capture.get(cv2.CAP_PROP_POS_MSEC))
+    return time if 0 <= time < 1e12 else 0.0
+
+
+_LONGEST = 20.0  # seconds of a group that is kept in memory
+_LARGEST = 64 << 20  # bytes of it
+_LOUD = 0.25  # bytes of a packet as a share of the key picture's, from which it may show something new
+_CODECS = {"h264": "h264", "avc1": "h264", "hevc": "hevc", "hev1": "hevc", "hvc1": "hevc"}
+
+
+class Packet(NamedTuple):
+    """An encoded picture and its time in seconds; `disposable` when no other picture needs it."""
+
+    time: float
+    data: bytes
+    disposable: bool
+
+
+@dataclass
+class PacketGroup:
+    """A key picture and the packets up to the next one; `is_whole` unless it is too long to be kept."""
+
+    key: Packet
+    others: list[Packet] = field(default_factory=list)
+    is_whole: bool = True
+
+    def needed(self, until: float) -> list[Packet]:
+        """Return the packets that are decoded to see it up to a time, without those that no other needs.
+
+        Pictures shown before the key picture are left out too: they need the group before.
+        """
+        others = [p for p in self.others if not p.disposable and p.time > self.key.time]
+        # In the order of decoding: a picture may need one that is shown after it.
+        count = max((n + 1 for n, p in enumerate(others) if p.time <= until), default=0)
+        return [self.key, *others[:count]]
+
+    @property
+    def end(self) -> float:
+        """The time of the last picture."""
+        return max([p.time for p in self.others], default=self.key.time)
+
+    @property
+    def seconds(self) -> float:
+        """From the key picture to the last one."""
+        return self.end - self.key.time
+
+    @property
+    def loud_until(self) -> float | None:
+        """The time of the last picture that took many bytes, as one does after a cut or within a dissolve."""
+        enough = _LOUD * len(self.key.data)
+        return max((p.time for p in self.others if len(p.data) > enough), default=None)
+
+    @property
+    def motion(self) -> float:
+        """Bytes per picture after the key picture, as a share of its own: little where nothing moves."""
+        if not self.others:
+            return 0.0
+        return sum(len(p.data) for p in self.others) / len(self.others) / max(1, len(self.key.data))
+
+
+def packet_groups(path: str, at: float) -> Iterator[PacketGroup]:
+    """Yield the groups of packets from the key picture before a time on.
+
+    Nothing comes from a video whose codec (other than H.264 and H.265) cannot be decoded from packets alone.
+    """
+    import cv2
+
+    capture = open_capture(path, packets=True)
+    try:
+        codec = _codec(int(capture.get(cv2.CAP_PROP_FOURCC)))
+        if codec is None:
+            return
+        if at > 0:
+            capture.set(cv2.CAP_PROP_POS_MSEC, at * 1000)
+        group: PacketGroup | None = None
+        size = 0
+        while capture.grab():
+            found, data = capture.retrieve()
+            if not found or data is None:
+                continue
+            encoded = data.tobytes()
+            packet = Packet(milliseconds(capture) / 1000, encoded, _is_disposable(encoded, codec))
+            if capture.get(cv2.CAP_PROP_LRF_HAS_KEY_FRAME):
+                if group is not None:
+                    yield group
+                group, size = PacketGroup(packet), len(encoded)
+            elif group is not None and group.is_whole:
+                group.others.append(packet)
+                size += len(encoded)
+                group.is_whole = size <= _LARGEST and packet.time - group.key.time <= _LONGEST
+        if group is not None:
+            yield group
+    finally:
+        capture.release()
+
+
+def _codec(fourcc: int) -> str | None:
+    name = fourcc.to_bytes(4, "little", signed=False) if 0 <= fourcc < 1 << 32 else b""
+    return _CODECS.get(name.decode("latin-1").lower())
+
+
+def _is_disposable(data: bytes, codec: str) -> bool:
+    """Tell whether a picture is a reference for none that is decoded, by the header of its first slice.
+
+    Of H.265 that is also every picture of a higher temporal layer: those below never refer to it.
+    """
+    start = 0
+    while (start := data.find(b"\0\0\1", start)) >= 0 and start + 3 < len(data):
+        header = data[start + 3]
+        if codec == "h264":
+            if header & 31 in (1, 5):
+                return header >> 5 == 0
+        elif (kind := header >> 1 & 63) < 32:
+            layer = (data[start + 4] & 7) - 1 if start + 4 < len(data) else 0
+            return layer > 0 or (kind < 16 and kind % 2 == 0)
+        start += 3
+    return False

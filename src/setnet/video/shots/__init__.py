@@ -1,1 +1,0 @@
-"""Where one shot ends and the next begins."""

@@ -1,0 +1,217 @@
+"""Watches a part of a video: finds its shots and the people in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from setnet.errors import VideoError
+from setnet.faces import FaceSettings, find_faces
+from setnet.video.frames import FRAME_STEP, Frame, watch_frames
+from setnet.video.people import Detection, ShotPerson, Tracker, shot_people, tracks_of
+from setnet.video.shots import (
+    CUT_DISTANCE,
+    LONGEST,
+    Cut,
+    Signature,
+    find_cuts,
+    may_be_cut,
+    signature,
+    split_take,
+)
+from setnet.video.sprite import SpritePictures
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Shot:
+    """A part of a video without a cut, or where the same people are in a long take.
+
+    Attributes
+    ----------
+    start, stop
+        Seconds from the beginning of the video.
+    best
+        The time at which the people are best seen.
+    people
+        From left to right; bystanders too, whose `seen` is short.
+    sprite
+        A JPEG of a few small pictures of the shot beside each other; empty if there is none.
+    """
+
+    start: float
+    stop: float
+    best: float
+    people: tuple[ShotPerson, ...]
+    sprite: bytes = b""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Watched:
+    """What was seen in a part of a video.
+
+    Attributes
+    ----------
+    shots
+        Those that ended in this part.
+    until
+        Where to go on: the beginning of the first shot that has not ended.
+    is_end
+        Whether the video ends there.
+    width, height
+        Of the upright pictures.
+    looks, face_looks
+        How many pictures were looked at, and in how many of them faces were looked for.
+    """
+
+    shots: tuple[Shot, ...]
+    until: float
+    is_end: bool
+    width: int
+    height: int
+    looks: int
+    face_looks: int
+
+
+USUAL_STEP = 1.0  # seconds between looks for faces
+_SOON = 0.5  # after a cut or when somebody came or went
+_SELDOM = 2.0  # while the same people stay
+_UNCHANGED = 0.012  # distance of pictures in which nothing has changed
+_SIDE = 960  # pixels of the longest side that is searched
+
+
+def video_settings(settings: FaceSettings) -> FaceSettings:
+    """Return the settings for pictures of videos: there are many, so they are smaller and searched faster.
+
+    A detector that was chosen by the user stays.
+    """
+    detector = "cascade" if settings.detector == FaceSettings().detector else settings.detector
+    return replace(settings, detector=detector, longest_side=min(settings.longest_side, _SIDE))
+
+
+class FaceSchedule:
+    """The faces seen so far; they were looked for in `count` pictures."""
+
+    def __init__(self, settings: FaceSettings) -> None:
+        self._settings = video_settings(settings)
+        self._faces = Tracker(self._settings)
+        self._last: Signature | None = None
+        self._wait = 0.0
+        self.count = 0
+
+    def take(self, look: Frame, signature: Signature) -> None:
+        """Look for faces if it is time to, or repeat the last finding where the picture is the same."""
+        changed = 1.0 if self._last is None else signature.distance(self._last)
+        if self._last is not None:
+            if changed < CUT_DISTANCE and look.time - self._faces.time < self._wait - 0.05:
+                return
+            if changed < _UNCHANGED:  # the same people at the same place
+                self._faces.repeat(look.time)
+                return
+        found = find_faces(look.pixels, self._settings)
+        self.count += 1
+        if changed > CUT_DISTANCE or len(found) != self._faces.count:
+            self._wait = _SOON
+        else:
+            self._wait = min(_SELDOM, 2 * self._wait)
+        self._faces.add(look.time, found, is_new=changed > CUT_DISTANCE)
+        self._last = signature
+
+    def seen(self) -> list[tuple[float, list[Detection]]]:
+        """Return the faces of each look at which they were looked for."""
+        return self._faces.sightings()
+
+
+_LONGEST_PART = 2 * LONGEST  # seconds watched at once: what is kept of looks stays small
+_LEAST = 4.0  # seconds watched at once, however slow it is
+
+
+def watch(
+    path: str,
+    settings: FaceSettings,
+    at: float = 0.0,
+    *,
+    budget: float = 20.0,
+    clock: Callable[[], float] = monotonic,
+) -> Watched:
+    """Return the shots of a video from a time on, until its end or for so long as the budget lasts.
+
+    Parameters
+    ----------
+    path
+        The file.
+    settings
+        Detector, descriptor and which faces count.
+    at
+        Seconds from the beginning; the `until` of the part before.
+    budget
+        Seconds by `clock` that the call may take; it goes on until a few seconds of video are seen.
+
+    Raises
+    ------
+    VideoError
+        When there is no picture to see.
+    """
+    began, faces, sprites = clock(), FaceSchedule(settings), SpritePictures()
+    signatures: list[Signature] = []
+    last: Frame | None = None
+    is_end = True
+
+    def has_changed(a: Frame, b: Frame) -> bool:
+        return may_be_cut(signature(a), signature(b))
+
+    for look in watch_frames(path, at, has_changed):
+        seconds = look.time - at
+        if seconds > _LONGEST_PART or (seconds > _LEAST and clock() - began > budget):
+            is_end = False
+            break
+        last = look
+        signatures.append(signature(look))
+        faces.take(look, signatures[-1])
+        sprites.take(look)
+    if last is None:
+        if at > 0:
+            return Watched((), at, True, 0, 0, 0, 0)
+        raise VideoError("holds no picture that can be decoded")
+    found = find_cuts(signatures)
+    # What has not ended is seen again from its beginning, unless it is all there is.
+    is_cut_short = not is_end and bool(found)
+    end = found[-1].end if is_cut_short else last.time + FRAME_STEP / 2
+    until = found[-1].begin if is_cut_short else end
+    shots = _shots(at, end, found[:-1] if is_cut_short else found, faces.seen())
+    shots = [replace(shot, sprite=sprites.sprite(shot.start, shot.stop)) for shot in shots]
+    rows, columns = last.frame.shape[:2]
+    return Watched(tuple(shots), until, is_end, columns, rows, len(signatures), faces.count)
+
+
+def _shots(
+    begin: float, end: float, found: Sequence[Cut], looks: Sequence[tuple[float, Sequence[Detection]]]
+) -> list[Shot]:
+    shots: list[Shot] = []
+    for limit in (*found, Cut(end, end)):
+        # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
+        inside = [(time, seen) for time, seen in looks if begin <= time <= limit.end]
+        if limit.end > begin:
+            tracks = tracks_of(seen for _, seen in inside)
+            times = [begin, *split_take(begin, limit.end, tracks), limit.end]
+            for a, b in pairwise(times):
+                is_last = b == times[-1]
+                part = [s for t, s in inside if a <= t and (t < b or is_last)]
+                shots.append(_shot(a, max(b, limit.begin) if is_last else b, part))
+        begin = limit.begin
+    return shots
+
+
+def _shot(start: float, stop: float, seen: Sequence[Sequence[Detection]]) -> Shot:
+    people = shot_people(tracks_of(seen), len(seen), USUAL_STEP)
+    weights: dict[float, float] = {}
+    for person in people:
+        size = person.face.quality.size
+        weights[person.at] = weights.get(person.at, 0.0) + size * person.seen
+    best = max(weights, key=lambda time: (weights[time], -time)) if weights else (start + stop) / 2
+    return Shot(round(start, 3), round(stop, 3), round(best, 3), tuple(people))
