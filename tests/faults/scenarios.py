@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from setnet.errors import NotAnIndexError
 __all__ = ["SCENARIOS"]
 
 DIM = 4
-OLD_INDEX = Path(__file__).parents[1] / "index" / "fixtures" / "index_v1.zip"
 
 
 def elements(seed: int, count: int = 2) -> np.ndarray:
@@ -107,11 +105,6 @@ def backup_contents(root: Path) -> list[str]:
         return [item.id for item in index.items()]
 
 
-def make_old(root: Path) -> None:
-    """Take an index that the last release wrote."""
-    shutil.unpack_archive(OLD_INDEX, root)
-
-
 SCENARIOS: dict[str, Scenario] = {
     "add": on_index(lambda index: index.add(["new"], elements(50), [2], attributes=[{"n": 50}])),
     "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
@@ -122,5 +115,4 @@ SCENARIOS: dict[str, Scenario] = {
     "create": Scenario(lambda root: None, create, created),
     "repair": Scenario(make_damaged, repair, repaired),
     "backup": Scenario(make_backup, back_up, backup_contents),
-    "upgrade": Scenario(make_old, lambda root: SetIndex.open(root / "index").close(), index_contents),
 } | LIBRARY_SCENARIOS
