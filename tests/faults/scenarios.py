@@ -42,10 +42,9 @@ def index_contents(root: Path) -> dict[str, Any]:
         }
         index.compact()
         assert {item.id for item in index.items()} == set(held)
-        tags = index.stats().tags
     aside = root / "index" / "quarantine"
     assert not aside.exists() or not os.listdir(aside), "deleted means gone"
-    return held | {"tags": tags}
+    return held
 
 
 def on_index(change: Callable[[SetIndex], object]) -> Scenario:
@@ -110,7 +109,6 @@ SCENARIOS: dict[str, Scenario] = {
     "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
     "delete": on_index(lambda index: index.delete([i for i in ("i5", "i6") if i in index])),
     "compact": on_index(lambda index: index.compact()),
-    "tag": on_index(lambda index: index.tag({"Anna": elements(3)[0]})),
     "open": on_index(lambda index: None),
     "create": Scenario(lambda root: None, create, created),
     "repair": Scenario(make_damaged, repair, repaired),

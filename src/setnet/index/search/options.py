@@ -12,7 +12,7 @@ from setnet.index.search.known_pairs import KnownPair
 from setnet.index.search.query import EXAMPLES, VectorsLike
 from setnet.index.search.scoring import Scoring
 
-MODES = ("exact", "fast", "set", "tags")
+MODES = ("exact", "fast", "set")
 MATCHINGS = ("greedy", "optimal")
 FIRST = ("codes", "sets")
 
@@ -45,10 +45,9 @@ class SearchOptions:
         How many hits at most.
     mode
         ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a pass
-        over what ``first`` names, then the best ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
-        `SetIndex.tag`.
+        over what ``first`` names, then the best ``candidates`` re-ranked exactly.
     candidates
-        How many items ``fast`` and ``tags`` re-rank.
+        How many items ``fast`` re-ranks.
     first
         What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
         the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, and in an index whose

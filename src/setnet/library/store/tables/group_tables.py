@@ -19,7 +19,8 @@ from setnet.library.store.face_references import is_same_face
 
 FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`
 
-TABLES = f"""
+TABLES = ("face_groups", "group_members")
+SCHEMA = f"""
     CREATE TABLE face_groups (
         id INTEGER PRIMARY KEY,
         person INTEGER REFERENCES people ON DELETE SET NULL,

@@ -49,7 +49,7 @@ _ADDED_UP = "SELECT photos.state, " + ", ".join(
 )
 _ADDED_UP += " FROM photos GROUP BY photos.state"
 
-TABLES = (
+SCHEMA = (
     "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
     + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
     + ") WITHOUT ROWID;\n"

@@ -87,7 +87,7 @@ def _triggers(table: str, columns: str) -> str:
     )
 
 
-TABLES = (
+SCHEMA = (
     "CREATE TABLE row_sums (name TEXT NOT NULL, key NOT NULL, value INTEGER NOT NULL, "
     "PRIMARY KEY (name, key)) WITHOUT ROWID;\n"
     + "".join(_triggers(table, columns) for table, columns in COLUMNS.items())

@@ -220,11 +220,11 @@ MIGRATIONS: tuple[str, ...] = (
     _PHOTOS
     + _PEOPLE
     + _SUMS
-    + group_tables.TABLES
-    + photo_counts.TABLES
+    + group_tables.SCHEMA
+    + photo_counts.SCHEMA
     + _CHANGES_FEED
     + _TRIGGERS
-    + row_sums.TABLES,
+    + row_sums.SCHEMA,
 )
 
 
