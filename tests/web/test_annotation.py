@@ -97,6 +97,6 @@ def test_one_process_at_a_time_takes_answers(run: CollectRun) -> None:
 
 
 def test_other_sites_and_host_names_are_refused(client: TestClient) -> None:
-    assert client.get(f"{API}/next", headers={"Host": "evil.example"}).status_code == 403
+    assert client.get(f"{API}/next", headers={"Host": "evil.example"}).status_code == 421
     away = {"Origin": "http://evil.example"}
     assert client.post(f"{API}/undo", json={}, headers=away).status_code == 403
