@@ -50,8 +50,8 @@ class SearchOptions:
         How many items ``fast`` re-ranks.
     first
         What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
-        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, and in an index whose
-        elements have no such codes yet, always set vectors.
+        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
+        vectors.
     probes
         How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
         million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
