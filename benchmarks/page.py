@@ -97,7 +97,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         place = Path(folder)
         library = make_library(place, given.photos)
-        with server_on(library, place / "sets") as server:
+        with server_on(library) as server:
             browser = playwright.chromium.launch(
                 executable_path=program, args=["--no-sandbox", "--disable-gpu"]
             )

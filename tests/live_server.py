@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,22 +31,10 @@ class Running:
 
 
 @contextmanager
-def server_on(library: Path, sets: Path, *options: str, **environment: str) -> Iterator[Running]:
-    """Run `setnet serve` on a free port until the block ends."""
-    command = [
-        sys.executable,
-        "-m",
-        "setnet",
-        "serve",
-        "--library",
-        str(library),
-        "--sets",
-        str(sets),
-        "--port",
-        "0",
-    ]
+def server_of(*words: str, **environment: str) -> Iterator[Running]:
+    """Run a command that serves a page, on a free port, until the block ends."""
     process = subprocess.Popen(
-        [*command, *options],
+        [sys.executable, "-m", "setnet", *words],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
@@ -68,15 +56,20 @@ def server_on(library: Path, sets: Path, *options: str, **environment: str) -> I
         process.stderr.close()
 
 
+def server_on(library: Path, *options: str, **environment: str) -> AbstractContextManager[Running]:
+    """Run `setnet serve` on a free port until the block ends."""
+    return server_of("serve", "--library", str(library), "--port", "0", *options, **environment)
+
+
 @contextmanager
-def server_here(library: Path, sets: Path) -> Iterator[str]:
+def server_here(library: Path) -> Iterator[str]:
     """Serve a library from a thread until the block ends, for tests of the page: no process is started."""
     import uvicorn
 
     from setnet.web import create_app
 
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        app = create_app(library, sets)
+        app = create_app(library)
         server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="warning"))
         thread = threading.Thread(target=server.run, args=([listening],))
         thread.start()
@@ -93,7 +86,7 @@ def server_here(library: Path, sets: Path) -> Iterator[str]:
 def _wait_until_up(url: str) -> None:
     for _ in range(200):
         try:
-            if httpx.get(f"{url}/healthz").status_code == 200:
+            if httpx.get(f"{url}/").status_code == 200:
                 return
         except httpx.TransportError:
             time.sleep(0.05)

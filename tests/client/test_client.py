@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from live_server import server_on
@@ -22,7 +21,7 @@ def client(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clie
     """A client of a server over a copy of the album's library."""
     place = tmp_path_factory.mktemp("client")
     shutil.copytree(made.library, place / "library")
-    with server_on(place / "library", place / "sets") as server, Client(server.url) as client:
+    with server_on(place / "library") as server, Client(server.url) as client:
         yield client
 
 
@@ -106,21 +105,6 @@ def test_groups_and_index_runs(client: Client) -> None:
     assert client.hide_group(largest.id).hidden
     assert not client.hide_group(largest.id, hidden=False).hidden
     assert client.suggestions().suggestions == []
-
-
-def test_sets_of_vectors(client: Client) -> None:
-    dress, bag, shoe = np.eye(3, dtype=np.float32)
-    client.make_set("outfits", 3)
-    added = client.add_items(
-        "outfits", ["party", "office"], [dress, bag, shoe, bag], [2, 2], [{"year": 2019}, {"year": 2020}]
-    )
-    assert (added, client.sets(), client.set_status("outfits").elements) == (2, ["outfits"], 4)
-    assert [hit.id for hit in client.search_set("outfits", [dress, bag]).hits] == ["party", "office"]
-    newer = client.search_set("outfits", [dress, bag], where={"year": {">=": 2020}})
-    assert [hit.id for hit in newer.hits] == ["office"]
-    assert client.delete_items("outfits", ["party"]) == 1
-    client.delete_set("outfits")
-    assert client.sets() == []
 
 
 def test_what_the_server_refuses_is_told_in_its_own_words(client: Client, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import zipfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,8 +17,6 @@ from setnet.errors import InvalidInputError
 from setnet.library import GroupFace, Library
 
 __all__ = ["LIBRARY_SCENARIOS", "library_state", "photos_folder", "remember_faces"]
-
-FIXTURES = Path(__file__).parents[1] / "library" / "fixtures"
 
 
 def photos_folder() -> Path:
@@ -206,30 +203,6 @@ def undo_name(library: Library, photos: Path) -> None:
         library.people.undo()
 
 
-def unpack(version: int) -> Callable[[Path], None]:
-    """Return the function that unpacks a library of an earlier version."""
-
-    def unpacked(root: Path) -> None:
-        with zipfile.ZipFile(FIXTURES / f"library_v{version}.zip") as archive:
-            archive.extractall(root)
-
-    return unpacked
-
-
-def upgrade(root: Path) -> None:
-    """Open database and index for writing, which brings both up to date."""
-    with Library.open(root / "library") as library, library._writing():
-        pass
-
-
-def upgraded(root: Path) -> dict[str, Any]:
-    upgrade(root)  # wherever it was cut short, the next writer does the rest
-    with Library.open(root / "library") as library:
-        assert (root / "library" / "index" / "commits.log").is_file()
-        assert not any(path.stat().st_mode & 0o077 for path in (root / "library").rglob("*"))
-        return library_state(library)
-
-
 def make_damaged(root: Path) -> None:
     make_library(root)
     with sqlite3.connect(root / "library" / "library.db") as db:
@@ -293,9 +266,6 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-name-group": on_library(name_ben),
     "library-undo-name": on_library(undo_name, make=make_named),
     "library-hide-group": on_library(hide_stranger),
-    "library-upgrade-groups": Scenario(unpack(5), upgrade, upgraded),
-    "library-upgrade": Scenario(unpack(1), upgrade, upgraded),
-    "library-upgrade-people": Scenario(unpack(4), upgrade, upgraded),
     "library-repair": Scenario(make_damaged, repair, repaired),
     "library-backup": Scenario(make_backup, back_up, backup_contents),
     "library-redescribe": Scenario(make_library, redescribe, described),

@@ -51,25 +51,23 @@ class Store(Protocol):
 
 
 class IndexStore:
-    """An index: items by id with the seed and number of their elements, and how many names are tagged."""
+    """An index: items by id with the seed and number of their elements."""
 
     def make(self, root: Path) -> State:
         make_index(root)
         items = {f"i{n}": [n, 2, n // 2 if n % 2 == 0 else None] for n in range(13)}
-        return {"items": items, "tags": 0}
+        return {"items": items}
 
     def open(self, root: Path) -> SetIndex:
         return SetIndex.open(root / "index")
 
     def propose(self, state: State, chance: random.Random) -> Change:
         items = sorted(state["items"])
-        kind = chance.choices(["add", "upsert", "delete", "compact", "tag"], [5, 2, 3, 1, 1])[0]
+        kind = chance.choices(["add", "upsert", "delete", "compact"], [5, 2, 3, 1])[0]
         if kind == "delete" or len(items) > 60:
             return ["delete", chance.sample(items, min(len(items), chance.randint(1, 8)))]
         if kind == "compact":
             return ["compact"]
-        if kind == "tag":
-            return ["tag", chance.randint(1, 4)]
         number = chance.randint(1, 5)
         some = chance.sample(items, min(len(items), number)) if kind == "upsert" else []
         names = some or [f"x{chance.randrange(10**9)}" for _ in range(number)]
@@ -83,8 +81,6 @@ class IndexStore:
         elif change[0] == "delete":
             for name in change[1]:
                 state["items"].pop(name, None)
-        elif change[0] == "tag":
-            state["tags"] = change[1]
         return state
 
     def perform(self, opened: SetIndex, change: Change, after: State) -> None:
@@ -95,23 +91,19 @@ class IndexStore:
             opened.add(list(change[1]), rows or elements(0, 0), [count for _, count, _ in seeds], details)
         elif change[0] == "delete":
             opened.delete([name for name in change[1] if name in opened])
-        elif change[0] == "compact":
-            opened.compact()
         else:
-            opened.tag({f"name {n}": elements(n)[0] for n in range(change[1])})
+            opened.compact()
 
     def expected(self, state: State) -> Any:
-        items = {
+        return {
             name: (elements(seed, count).tobytes(), {} if n is None else {"n": n})
             for name, (seed, count, n) in state["items"].items()
         }
-        return items, state["tags"]
 
     def contents(self, root: Path) -> Any:
         with SetIndex.open(root / "index") as index:
             assert index.check().problems == []
-            items = {i.id: (index.elements(i.id).tobytes(), dict(i.attributes)) for i in index.items()}
-            return items, index.stats().tags
+            return {i.id: (index.elements(i.id).tobytes(), dict(i.attributes)) for i in index.items()}
 
 
 class LibraryStore:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from setnet.errors import NotAnIndexError
 __all__ = ["SCENARIOS"]
 
 DIM = 4
-OLD_INDEX = Path(__file__).parents[1] / "index" / "fixtures" / "index_v1.zip"
 
 
 def elements(seed: int, count: int = 2) -> np.ndarray:
@@ -44,10 +42,9 @@ def index_contents(root: Path) -> dict[str, Any]:
         }
         index.compact()
         assert {item.id for item in index.items()} == set(held)
-        tags = index.stats().tags
     aside = root / "index" / "quarantine"
     assert not aside.exists() or not os.listdir(aside), "deleted means gone"
-    return held | {"tags": tags}
+    return held
 
 
 def on_index(change: Callable[[SetIndex], object]) -> Scenario:
@@ -107,20 +104,13 @@ def backup_contents(root: Path) -> list[str]:
         return [item.id for item in index.items()]
 
 
-def make_old(root: Path) -> None:
-    """Take an index that the last release wrote."""
-    shutil.unpack_archive(OLD_INDEX, root)
-
-
 SCENARIOS: dict[str, Scenario] = {
     "add": on_index(lambda index: index.add(["new"], elements(50), [2], attributes=[{"n": 50}])),
     "upsert": on_index(lambda index: index.add(["i2"], elements(51), [2])),
     "delete": on_index(lambda index: index.delete([i for i in ("i5", "i6") if i in index])),
     "compact": on_index(lambda index: index.compact()),
-    "tag": on_index(lambda index: index.tag({"Anna": elements(3)[0]})),
     "open": on_index(lambda index: None),
     "create": Scenario(lambda root: None, create, created),
     "repair": Scenario(make_damaged, repair, repaired),
     "backup": Scenario(make_backup, back_up, backup_contents),
-    "upgrade": Scenario(make_old, lambda root: SetIndex.open(root / "index").close(), index_contents),
 } | LIBRARY_SCENARIOS

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).with_name("full_disk.py")
-INDEX = ["create", "add", "upsert", "delete", "compact", "tag", "repair", "backup"]
-LIBRARY = ["library-index", "library-create", "library-forget", "library-person", "library-upgrade"]
+INDEX = ["create", "add", "upsert", "delete", "compact", "repair", "backup"]
+LIBRARY = ["library-index", "library-create", "library-forget", "library-person"]
 IS_SOAK = bool(os.environ.get("SETNET_SOAK"))
 SOME = ["add", "compact", "backup", "library-index"]
 

@@ -85,7 +85,7 @@ def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
         (ONE, {"k": -1}, "k is -1: valid are 0"),
         (ONE, {"k": 1.5}, "k must be a whole number"),
         (ONE, {"k": True}, "k must be a whole number"),
-        (ONE, {"mode": "exat"}, "'exat': valid are 'exact', 'fast', 'set', 'tags'"),
+        (ONE, {"mode": "exat"}, "'exat': valid are 'exact', 'fast', 'set'"),
         (ONE, {"first": "bits"}, "'bits': valid are 'codes', 'sets'"),
         (ONE, {"matching": "best"}, "'greedy', 'optimal'"),
         (ONE, {"examples": "median"}, "'aggregate', 'mean', 'max'"),
@@ -104,8 +104,6 @@ def test_add(index: SetIndex, arguments: tuple[Any, ...], message: str) -> None:
         (ONE, {"where": {"year": {"prefix": 3}}}, "takes a string"),
         (ONE, {"where": {"year": {"in": "abc"}}}, "list of values"),
         (ONE, {"where": {"year": None}}, "string, a number"),
-        (ONE, {"mode": "tags"}, "query is names"),
-        (["anna"], {"mode": "tags"}, "call tag"),
     ],
 )
 def test_search(index: SetIndex, query: Any, options: dict[str, Any], message: str) -> None:
@@ -123,16 +121,6 @@ def test_ids_that_cannot_be_stored_are_not_there(index: SetIndex) -> None:
 def test_delete_of_an_unknown_id_deletes_nothing(index: SetIndex) -> None:
     with pytest.raises(SetNetError, match="'z' is not in the index: nothing was deleted"):
         index.delete(["a", "z"])
-
-
-@pytest.mark.parametrize(
-    ("gallery", "threshold", "message"),
-    [({}, 0.5, "empty"), ({"a": np.ones((11, 4))}, 0.5, "at most 10"), ({"a": ONE}, 1.5, "between 0 and 1"),
-     ({"": ONE}, 0.5, "not empty"), ({"a": np.ones((1, 3))}, 0.5, "gallery 'a'")],
-)  # fmt: skip
-def test_tag(index: SetIndex, gallery: dict[str, Any], threshold: float, message: str) -> None:
-    with pytest.raises(SetNetError, match=message):
-        index.tag(gallery, threshold)
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ def test_every_result_survives_json(index: SetIndex) -> None:
     assert stats.to_dict()["bytes"] == stats.bytes
     assert report.to_dict() == {"ok": True, "problems": []}
     assert item.to_dict() == {"id": "a", "elements": 2, "attributes": {"year": 1}}
-    hit = Hit("a", 1.23456789, (Match("anna", 2, 0.5),))
-    assert (hit.to_dict()["score"], hit.to_dict()["matches"][0]["query_element"]) == (1.234568, "anna")
+    hit = Hit("a", 1.23456789, (Match(1, 2, 0.5),))
+    assert (hit.to_dict()["score"], hit.to_dict()["matches"][0]["query_element"]) == (1.234568, 1)
 
 
 def test_options_made_once_answer_as_keywords_do(index: SetIndex) -> None:

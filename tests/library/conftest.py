@@ -11,9 +11,6 @@ import pytest
 
 from setnet.library import Library
 
-# These run with the code of earlier commits.
-collect_ignore = [f"fixtures/make_library_v{version}.py" for version in (1, 4, 5, 6, 7)]
-
 
 @pytest.fixture(scope="session")
 def portrait(portrait_file: Callable[[str], Path]) -> Callable[[str], str]:

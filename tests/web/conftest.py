@@ -43,16 +43,16 @@ class CheckedClient(TestClient):
 
 
 @contextmanager
-def client_of(library: Path, sets: Path, settings: WebSettings | None = None) -> Iterator[TestClient]:
-    app = create_app(library, sets, settings)
+def client_of(library: Path, settings: WebSettings | None = None) -> Iterator[TestClient]:
+    app = create_app(library, settings)
     with CheckedClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def shared(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
+def shared(made: Any) -> Iterator[TestClient]:
     """A server over the album; tests leave its photos and folders as they are."""
-    with client_of(made.library, tmp_path_factory.mktemp("sets")) as client:
+    with client_of(made.library) as client:
         yield client
 
 
@@ -60,7 +60,7 @@ def shared(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Test
 def own(made: Any, tmp_path: Path) -> Iterator[TestClient]:
     """A server over a copy of the library that a test may change; its photos are the shared ones."""
     shutil.copytree(made.library, tmp_path / "library")
-    with client_of(tmp_path / "library", tmp_path / "sets") as client:
+    with client_of(tmp_path / "library") as client:
         yield client
 
 
@@ -80,7 +80,7 @@ def running(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run
     """A real server over a copy of the library, shared by the tests of one process."""
     place = tmp_path_factory.mktemp("running")
     shutil.copytree(made.library, place / "library")
-    with server_on(place / "library", place / "sets") as server:
+    with server_on(place / "library") as server:
         yield server
 
 

@@ -24,7 +24,6 @@ from setnet.web import create_app
 
 pytestmark = pytest.mark.xdist_group("web-fuzz")
 
-schemathesis.serializer.alias("application/x-npz", "application/octet-stream")
 
 _SOAK = bool(os.environ.get("SETNET_SOAK"))
 # Its answer does not end by itself.
@@ -35,7 +34,7 @@ _ENDLESS = "/api/v1/index/events"
 def schema(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     place: Path = tmp_path_factory.mktemp("fuzz")
     shutil.copytree(made.library, place / "library")
-    app = create_app(place / "library", place / "sets")
+    app = create_app(place / "library")
     loaded = schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers={"Host": "localhost"})
     yield loaded
     import asyncio

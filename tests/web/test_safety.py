@@ -46,7 +46,7 @@ def guarded(
     place = tmp_path_factory.mktemp("guarded")
     shutil.copytree(made.library, place / "library")
     settings = WebSettings(host="0.0.0.0", token=TOKEN, cors=("https://friend.example",), wrong_tokens=1000)
-    with open_client(place / "library", place / "sets", settings) as client:
+    with open_client(place / "library", settings) as client:
         yield client
 
 
@@ -206,7 +206,7 @@ def test_links_out_of_the_folders_are_refused(
     shutil.copy(made.photos / "2016/pair.jpg", secret)
     with Library.create(tmp_path / "library") as library:
         library.index([photos], workers=0)
-    with open_client(tmp_path / "library", tmp_path / "sets") as client:
+    with open_client(tmp_path / "library") as client:
         photo = client.get(f"{API}/photos").json()["photos"][0]
         assert client.get(f"{API}/photos/{photo['id']}/file").status_code == 200
         (photos / "mine.jpg").unlink()
@@ -304,7 +304,7 @@ def test_a_full_queue_is_answered_with_retry_after(
     made: Any, tmp_path: Path, portrait: Callable[[str], bytes]
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
-    app = create_app(tmp_path / "library", tmp_path / "sets", WebSettings(face_workers=1, face_queue=2))
+    app = create_app(tmp_path / "library", WebSettings(face_workers=1, face_queue=2))
 
     async def flood() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
@@ -341,7 +341,7 @@ def test_faces_of_uploads_are_forgotten_in_time_without_being_asked_for(
     made: Any, tmp_path: Path, portrait: Callable[[str], bytes], open_client: Callable[..., Any]
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
-    with open_client(tmp_path / "library", tmp_path / "sets", WebSettings(face_lifetime=0.0)) as client:
+    with open_client(tmp_path / "library", WebSettings(face_lifetime=0.0)) as client:
         answer = client.post(f"{API}/faces", content=portrait("P001"), headers=JPEG).json()
         assert len(answer["faces"]) == 1
         assert "setnet_faces_remembered 0" in client.get("/metrics").text

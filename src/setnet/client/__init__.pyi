@@ -37,13 +37,6 @@ from .answers.photo_answers import ShotsAnswer as ShotsAnswer
 from .answers.photo_answers import ThresholdAnswer as ThresholdAnswer
 from .answers.photo_answers import TimelineAnswer as TimelineAnswer
 from .answers.photo_answers import TotalAnswer as TotalAnswer
-from .answers.set_answers import AddedAnswer as AddedAnswer
-from .answers.set_answers import DeletedAnswer as DeletedAnswer
-from .answers.set_answers import ElementMatchAnswer as ElementMatchAnswer
-from .answers.set_answers import SetAnswer as SetAnswer
-from .answers.set_answers import SetHitAnswer as SetHitAnswer
-from .answers.set_answers import SetHitsAnswer as SetHitsAnswer
-from .answers.set_answers import SetsAnswer as SetsAnswer
 from .answers.system_answers import FailureAnswer as FailureAnswer
 from .answers.system_answers import FailuresAnswer as FailuresAnswer
 from .answers.system_answers import FolderAnswer as FolderAnswer

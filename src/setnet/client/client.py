@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,9 +9,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from setnet.client.answers.group_answers import (
     GroupAnswer,
@@ -35,13 +30,6 @@ from setnet.client.answers.photo_answers import (
     PhotoAnswer,
     PhotosAnswer,
     SearchAnswer,
-)
-from setnet.client.answers.set_answers import (
-    AddedAnswer,
-    DeletedAnswer,
-    SetAnswer,
-    SetHitsAnswer,
-    SetsAnswer,
 )
 from setnet.client.answers.system_answers import FailuresAnswer, IndexAnswer, StatusAnswer
 from setnet.client.server_connection import Connection
@@ -242,52 +230,6 @@ class Client(Connection):
         """Return files that could not be read, with the reasons."""
         return self.call(FailuresAnswer, "GET", "/failures", params={"limit": limit, "offset": offset})
 
-    # sets of vectors
-
-    def sets(self) -> list[str]:
-        """Return the names of the sets of vectors."""
-        return self.call(SetsAnswer, "GET", "/sets").sets
-
-    def make_set(self, name: str, dim: int, **options: Any) -> SetAnswer:
-        """Make an empty set of vectors."""
-        return self.call(SetAnswer, "PUT", f"/sets/{_word(name)}", {"dim": dim} | options)
-
-    def set_status(self, name: str) -> SetAnswer:
-        """Return what a set holds."""
-        return self.call(SetAnswer, "GET", f"/sets/{_word(name)}")
-
-    def delete_set(self, name: str) -> None:
-        """Delete a set and everything in it."""
-        self.send("DELETE", f"/sets/{_word(name)}")
-
-    def add_items(
-        self,
-        name: str,
-        ids: Sequence[str],
-        elements: ArrayLike,
-        counts: Sequence[int],
-        attributes: Sequence[Mapping[str, Any]] | None = None,
-    ) -> int:
-        """Add items to a set, as `SetIndex.add` takes them: all or, on any error, none."""
-        arrays = {
-            "ids": np.array(ids, np.str_),
-            "elements": np.asarray(elements, np.float32),
-            "counts": np.asarray(counts, np.int64),
-        }
-        if attributes is not None:
-            arrays["attributes"] = np.array([json.dumps(dict(one)) for one in attributes], np.str_)
-        path = f"/sets/{_word(name)}/items"
-        return self.call(AddedAnswer, "POST", path, _npz(arrays), content_type="application/x-npz").added
-
-    def delete_items(self, name: str, ids: Sequence[str]) -> int:
-        """Delete items of a set; with an unknown id none is deleted."""
-        return self.call(DeletedAnswer, "DELETE", f"/sets/{_word(name)}/items", {"ids": list(ids)}).deleted
-
-    def search_set(self, name: str, query: ArrayLike, **options: Any) -> SetHitsAnswer:
-        """Find the items that hold most of the query's elements, a row each, the best first."""
-        body = {"query": np.asarray(query, np.float64).tolist()} | options
-        return self.call(SetHitsAnswer, "POST", f"/sets/{_word(name)}/search", body)
-
 
 def _pages(read: Callable[[str | None], P]) -> Iterator[P]:
     """Yield all pages, each read with the cursor that the one before it had."""
@@ -311,9 +253,3 @@ def _person(person: PersonLike) -> dict[str, Any]:
 
 def _word(text: str) -> str:
     return quote(text, safe="")
-
-
-def _npz(arrays: Mapping[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
-    return file.getvalue()

@@ -39,10 +39,9 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | bytes | None = None,
         params: Mapping[str, Any] | None = None,
-        content_type: str = "application/octet-stream",
     ) -> T:
         """Send a request, with JSON or bytes as its body, and return its answer."""
-        return answer.model_validate(self.send(method, path, body, params, content_type).json())
+        return answer.model_validate(self.send(method, path, body, params).json())
 
     def send(
         self,
@@ -50,12 +49,11 @@ class Connection:
         path: str,
         body: Mapping[str, Any] | bytes | None = None,
         params: Mapping[str, Any] | None = None,
-        content_type: str = "application/octet-stream",
     ) -> httpx.Response:
         """Send a request; what the server refuses is raised."""
         given: dict[str, Any] = {}
         if isinstance(body, bytes):
-            given = {"content": body, "headers": {"Content-Type": content_type}}
+            given = {"content": body, "headers": {"Content-Type": "application/octet-stream"}}
         elif body is not None:
             given = {"json": {name: value for name, value in body.items() if value is not None}}
         known = {name: value for name, value in (params or {}).items() if value is not None}

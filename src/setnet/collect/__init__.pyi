@@ -1,5 +1,4 @@
 from .annotation.agreement import Agreement as Agreement
-from .annotation.agreement import agreements as agreements
 from .annotation.agreement import cohens_kappa as cohens_kappa
 from .annotation.answers_file import Imported as Imported
 from .annotation.answers_file import export_answers as export_answers

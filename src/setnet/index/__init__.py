@@ -1,4 +1,4 @@
-"""Vectors on disk become ranked hits: store, kernels, exact, fast and set search, tags."""
+"""Vectors on disk become ranked hits: store, kernels, exact, fast and set search."""
 
 from setnet.lazy import lazy
 

@@ -1,4 +1,4 @@
-"""The writing side of an open index: adds, deletes, tags and merges, one thread at a time."""
+"""The writing side of an open index: adds, deletes and merges, one thread at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from setnet.durable import storage_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index.reader import IndexReader
-from setnet.index.search import pre_tagging
 from setnet.index.settings import GIVEN
 from setnet.index.storage.ingest import check_ids, checked_batch
 from setnet.index.storage.segments.batch import Batch
@@ -105,11 +104,3 @@ class IndexEditor:
                 self.writer.merge(self._reader.snapshot(), runs[0], lists)
             self._reader.snapshot()
             self.writer.shrink()
-
-    def tag(self, gallery: Mapping[str, ArrayLike], threshold: float) -> int:
-        """Recognise the gallery in all items and replace the tags; return the number of entries."""
-        with self._one_at_a_time:
-            settings = self._reader.settings
-            names, rows = pre_tagging.gallery_rows(gallery, settings.shape.dim)
-            found = pre_tagging.tagged(self._reader.snapshot(), rows, threshold, settings.logistic)
-            return self.writer.tag(names, rows, found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,27 +15,21 @@ class Match:
 
     Attributes
     ----------
-    query_element : int or str
-        Position of the element in the query; its name in ``tags`` mode.
+    query_element : int
+        Position of the element in the query.
     element : int
         Position of the element in the item.
     similarity : float
         Their dot product. The pair is a match when it reaches the logistic's threshold.
     """
 
-    query_element: int | str
+    query_element: int
     element: int
     similarity: float
 
-    @property
-    def person(self) -> int | str:
-        """Deprecated name of ``query_element``."""
-        warnings.warn("Match.person is deprecated: use query_element", DeprecationWarning, stacklevel=2)
-        return self.query_element
-
     def to_dict(self) -> dict[str, Any]:
-        """Return the match for JSON; ``person`` is the deprecated name of ``query_element``."""
-        return {"person": self.query_element, **asdict(self)}
+        """Return the match for JSON."""
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +90,6 @@ class Stats:
     set_vectors: str
     set_dim: int
     set_bits: int
-    tags: int
     kernels: str
 
     @property

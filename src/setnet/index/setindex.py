@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index.arguments import whole
-from setnet.index.deprecation import renamed
 from setnet.index.editor import IndexEditor
 from setnet.index.federation.candidates import Candidates
 from setnet.index.reader import IndexReader
@@ -256,16 +255,6 @@ class SetIndex:
         """
         self._writable().compact(lists)
 
-    @own_errors
-    def tag(self, gallery: Mapping[str, ArrayLike], threshold: float = 0.5) -> int:
-        """Recognise known vectors in all items and write an inverted index for ``mode="tags"``.
-
-        ``gallery`` has up to 10 examples per name. An element is tagged with the one name it resembles most
-        when sigmoid(w s + b) reaches ``threshold``. Replaces earlier tags; items added later have none until
-        the next call. Returns the number of (name, item) entries.
-        """
-        return self._writable().tag(gallery, threshold)
-
     def _writable(self) -> IndexEditor:
         if self._editor is None:
             with self._reader.catalog():  # a closed index says so
@@ -276,7 +265,6 @@ class SetIndex:
 
     # -- searching -----------------------------------------------------------------------------------
 
-    @renamed("people", "query")
     def search(
         self, query: QueryLike, k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
     ) -> list[Hit]:
@@ -285,12 +273,11 @@ class SetIndex:
         Parameters
         ----------
         query
-            (Q, dim) array, or a list with one (n, dim) array of examples per query element. In ``tags`` mode,
-            names; or a mapping from names to descriptors, to re-rank the first ``candidates`` by them.
+            (Q, dim) array, or a list with one (n, dim) array of examples per query element.
         k
             How many hits at most.
         mode
-            ``"exact"``, ``"fast"``, ``"set"`` or ``"tags"``.
+            ``"exact"``, ``"fast"`` or ``"set"``.
         **options
             ``where``, ``at_least``, ``only``, ``without`` and the other attributes of `SearchOptions`.
         """
@@ -305,11 +292,7 @@ class SetIndex:
     @own_errors
     def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
         """Answer queries with options that were checked before: what `search` and `search_many` call."""
-        if options.mode != "tags":
-            return [items.hits() for items in self.ranked_many(queries, options)]
-        searcher = self._searcher(options)
-        with self._reader.reading() as catalog:
-            return searcher.tagged(catalog, queries)
+        return [items.hits() for items in self.ranked_many(queries, options)]
 
     def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
         """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
@@ -321,8 +304,6 @@ class SetIndex:
     @own_errors
     def ranked_many(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[RankedItems]:
         """Return what `ranked` does for several queries, in one pass over the vectors."""
-        if options.mode == "tags":
-            raise InvalidInputError("mode 'tags' has no ranked(): use search()")
         return self._searcher(options).ranked(queries)
 
     def _searcher(self, options: SearchOptions) -> Searcher:
@@ -331,7 +312,6 @@ class SetIndex:
         known = self._reader.known_pairs(options.known)
         return Searcher(Scope(snapshot, options, allowed, known), self._reader.settings, head)
 
-    @renamed("people", "query")
     @own_errors
     def rerank(
         self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[MoreOptions]

@@ -16,7 +16,7 @@ def stats_of(reader: IndexReader) -> Stats:
             "FROM segments"
         )
         ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
-        items, tag_count = catalog.living_items(), catalog.count("tag_names")
+        items = catalog.living_items()
     files = sorted(p for p in reader.path.rglob("*") if p.is_file())
     sizes = {str(p.relative_to(reader.path)): p.stat().st_size for p in files if p.exists()}
     shape = reader.settings.shape
@@ -24,5 +24,5 @@ def stats_of(reader: IndexReader) -> Stats:
     return Stats(
         items=items, elements=elements, segments=segments, deleted=deleted,
         bytes_by_file=sizes, dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
-        set_dim=sets.dim, set_bits=sets.bits, tags=tag_count, kernels=backend.level(),
+        set_dim=sets.dim, set_bits=sets.bits, kernels=backend.level(),
     )  # fmt: skip

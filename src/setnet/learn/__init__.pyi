@@ -48,8 +48,6 @@ from .training.adapt import adapt as adapt
 from .training.distributed import use_device as use_device
 from .training.loop import TrainReport as TrainReport
 from .training.loop import train_loop as train_loop
-from .training.overfit_batch import OverfitReport as OverfitReport
-from .training.overfit_batch import overfit_batch as overfit_batch
 from .training.pretrain import pretrain as pretrain
 from .training.set_training import elements_of as elements_of
 from .training.set_training import set_step_loss as set_step_loss

@@ -1,4 +1,4 @@
-"""The web page and the REST API over a photo library, and over sets of vectors."""
+"""The web page and the REST API over a photo library."""
 
 from setnet.lazy import lazy
 

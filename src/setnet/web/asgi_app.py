@@ -22,19 +22,16 @@ from setnet.web.server.guard import Guard
 from setnet.web.server.metrics import RequestMetrics
 from setnet.web.server.problems import install_problems
 from setnet.web.server_settings import WebSettings
-from setnet.web.state.annotation_desk import AnnotationDesk
 from setnet.web.state.server_state import ServerState
 
-_STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parent / "static"
 
 
 def create_app(
     library: str | Path | None = None,
-    sets: str | Path | None = None,
     settings: WebSettings | None = None,
     *,
     warm_up: bool = False,
-    desk: AnnotationDesk | None = None,
 ) -> FastAPI:
     """Return the server of a library as an ASGI app.
 
@@ -42,19 +39,14 @@ def create_app(
     ----------
     library
         The library's folder; made when there is none. By default the user's own.
-    sets
-        Where `/sets` keeps its vectors; made when the first set is.
     settings
         Address, token and limits.
     warm_up
         Start the process that finds faces at once instead of with the first upload.
-    desk
-        Questions of a run of `setnet collect`, to be answered in the page.
     """
     settings = settings or WebSettings()
     place = Path(library or default_library()).expanduser().absolute()
-    sets_place = Path(sets or default_library().parent / "sets").expanduser()
-    state = ServerState(place, sets_place, settings, desk)
+    state = ServerState(place, settings)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -98,10 +90,10 @@ def create_app(
 def _add_page(app: FastAPI) -> None:
     def add(path: str, file: str) -> None:
         async def page() -> Response:
-            return FileResponse(_STATIC / file, headers={"Cache-Control": "no-cache"})
+            return FileResponse(STATIC / file, headers={"Cache-Control": "no-cache"})
 
         app.add_api_route(path, page, include_in_schema=False)
 
     for path, file in (("/", "index.html"), ("/docs", "docs.html"), ("/favicon.ico", "icon.svg")):
         add(path, file)
-    app.mount("/static", StaticFiles(directory=_STATIC), name="static")
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")

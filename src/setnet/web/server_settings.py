@@ -25,8 +25,7 @@ class WebSettings:
     wrong_tokens : different wrong tokens that one address may show within a minute
     max_upload, max_pixels : largest image, in bytes and decoded
     max_session_body, max_body : largest body of a session, and largest JSON body apart from images in it
-    max_items_body, max_items_json : largest body that adds items to a set, and largest one in JSON, during
-        whose parsing no other request is answered
+    max_people_file : largest file of people, during whose parsing no other request is answered
     max_in_flight : bytes of request bodies held at one time, over all clients
     body_seconds : how long a client may take to send a body
     face_workers, face_queue, face_seconds : processes that find faces, images that may wait for them, and
@@ -48,8 +47,7 @@ class WebSettings:
     max_pixels: int = 64_000_000
     max_session_body: int = 2048
     max_body: int = 4 * MEGABYTE
-    max_items_body: int = 256 * MEGABYTE
-    max_items_json: int = 16 * MEGABYTE
+    max_people_file: int = 16 * MEGABYTE
     max_in_flight: int = 512 * MEGABYTE
     body_seconds: float = 60.0
     face_workers: int = 1

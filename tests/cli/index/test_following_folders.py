@@ -1,4 +1,4 @@
-"""`setnet index` over time: photos that are gone, patterns, schedules, folders that are watched."""
+"""`setnet index` over time: photos that are gone, patterns, folders that are watched."""
 
 from __future__ import annotations
 
@@ -70,18 +70,6 @@ def test_an_unplugged_disk_is_said_with_a_status(photos: Path) -> None:
     said = called("index", "--prune", "--yes", code=1)[1]
     assert f"skipped: {photos}: is not there (is its disk plugged in?)" in said
     assert answered("status")["photos"] == 12
-
-
-def test_units_have_the_options_of_the_call(photos: Path, tmp_path: Path) -> None:
-    words = ("index", photos, "--schedule", "--prune", "--exclude", "100 %", "--workers", 1)
-    files = answered(*words)["files"]
-    (line,) = [line for line in files["setnet-index.service"].splitlines() if line.startswith("ExecStart=")]
-    assert line.endswith(
-        f' index {photos} --library {tmp_path}/library --workers 1 --exclude "100 %%" --prune'
-    )
-    assert "OnCalendar=hourly" in files["setnet-index.timer"]
-    assert "systemctl --user enable --now setnet-index.timer" in called(*words)[0]
-    assert "choose one" in called("index", "--schedule", "--watch", code=2)[1]
 
 
 def test_a_watch_indexes_what_changes_until_it_is_stopped(

@@ -44,14 +44,13 @@ def target(folder: Path) -> Iterator[Function]:
 
 
 def made(root: Path) -> tuple[Files, Files]:
-    """Make an index with deletions, attributes and tags; return its files closed, and as while open."""
+    """Make an index with deletions and attributes; return its files closed, and as while open."""
     rng = np.random.default_rng(3)
     with SetIndex.create(root, DIM) as index:
         for start in (0, 8):
             values = [{"year": 2000 + i, "place": "here"} for i in range(8)]
             vectors = rng.normal(size=(16, DIM)).astype(np.float32)
             index.add([f"item {start + i}" for i in range(8)], vectors, [2] * 8, values)
-        index.tag({"anna": vectors[:1]})
     at_rest = _files(root)
     with SetIndex.open(root) as index:
         index.delete(["item 3"])
@@ -112,7 +111,6 @@ def exercise(choices: Choices, root: Path) -> None:
             for action in (
                 lambda: index.search(query, k=5, mode=choices.pick(("exact", "fast", "set")), threads=1),
                 lambda: index.search(query, k=5, where={"year": {">": 2003}}, threads=1),
-                lambda: index.search(["anna"], mode="tags", at_least=choices.below(2)),
                 lambda: (list(index.items()), len(index), "item 3" in index, index.elements("item 9")),
                 index.stats,
                 index.check,

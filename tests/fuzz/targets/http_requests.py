@@ -98,7 +98,7 @@ class Server:
         guarded = WebSettings(
             token=TOKEN, behind_proxy=True, cors=("https://example.org",), wrong_tokens=1 << 30
         )
-        self.apps = [create_app(library, folder / "sets", s) for s in (None, guarded)]
+        self.apps = [create_app(library, s) for s in (None, guarded)]
         for app in self.apps:  # a run would read whatever folders of this machine a request names
             job = app.state.server.index_job
             job._run = lambda folders, prune, retry, job=job: job._change(state="done")
@@ -206,10 +206,6 @@ class Server:
         self._count += 1
         if self._count % 200:
             return
-        for app in self.apps:
-            state = app.state.server
-            for name in state.sets.names():
-                state.sets.destroy(name)
         with self.apps[0].state.server.library.reading() as library:
             for person in list(library.people):
                 library.people.remove(person.name)

@@ -69,7 +69,7 @@ def target(folder: Path) -> Iterator[Function]:
 
 
 def made(root: Path, options: dict[str, Any], items: int) -> Damaged:
-    """Make an index with codes, a wide item, attributes and tags in one segment."""
+    """Make an index with codes, a wide item, and attributes in one segment."""
     rng = np.random.default_rng(7)
     counts = rng.integers(0, 4, items)
     counts[5] = 40
@@ -77,7 +77,6 @@ def made(root: Path, options: dict[str, Any], items: int) -> Damaged:
     values = [{"year": i % 7, "place": f"p{i % 3}"} if i % 2 else None for i in range(items)]
     with SetIndex.create(root, DIM, **options) as index:
         index.add([f"item {i}" for i in range(items)], elements, counts, values)
-        index.tag({"anna": elements[:1], "ben": elements[4:5]})
         answers = {name: use(index) for name, use in (SEARCHES | SLOW).items()}
     (segment,) = (root / "segments").iterdir()
     with closing(sqlite3.connect(root / "catalog.sqlite")) as db:
@@ -91,7 +90,6 @@ SEARCHES: dict[str, Callable[[SetIndex], Any]] = {
     "set": lambda index: index.search(QUERY, k=3, mode="set", threads=1),
     "fast": lambda index: index.search(QUERY, k=3, mode="fast", threads=1),
     "where": lambda index: index.search(QUERY, k=3, where={"year": [1, 2]}, threads=1),
-    "tags": lambda index: index.search(["anna", "ben"], k=5, mode="tags"),
     "items": lambda index: list(index.items()),
     "elements": lambda index: index.elements("item 5").tolist(),
 }

@@ -1,4 +1,4 @@
-"""Set, fast and tag search, conditions, examples: what each mode promises."""
+"""Set and fast search, conditions, examples: what each mode promises."""
 
 from __future__ import annotations
 
@@ -231,32 +231,6 @@ def test_matches_say_what_is_where(album: SetIndex) -> None:
     assert hit.id == "ab"
     assert [(m.query_element, m.element) for m in hit.matches] == [(0, 1), (1, 0)]
     assert hit.score == pytest.approx(sum(album.logistic.probability([m.similarity for m in hit.matches])))
-
-
-def test_tags_rank_by_the_size_of_the_intersection(album: SetIndex) -> None:
-    gallery = {"anna": VECTORS[0], "ben": np.stack([VECTORS[1], VECTORS[1]]), "cleo": VECTORS[2]}
-    assert album.tag(gallery) == 4 + 4 + 2
-    hits = album.search(["anna", "ben"], mode="tags")
-    assert ids(hits) == ["ab", "abs", "abc", "a", "b"]
-    assert [hit.score for hit in hits] == [2, 2, 2, 1, 1]
-    assert {(m.query_element, m.element) for m in hits[0].matches} == {("anna", 0), ("ben", 1)}
-    assert ids(album.search(["cleo"], mode="tags", where={"kind": "cs"})) == ["cs"]
-    assert ids(album.search(["anna", "ben"], mode="tags", k=2)) == ["ab", "abs"]
-    reranked = album.search({"anna": VECTORS[0], "cleo": VECTORS[2]}, mode="tags", candidates=100)
-    assert reranked[0].id == "abc"
-    assert reranked[0].score > 1.9
-    assert ids(album.search(["anna", "ben"], mode="tags", only=True, at_least=2)) == ["ab"]
-    album.delete(["ab"])
-    assert ids(album.search(["anna", "ben"], mode="tags"))[0] == "abs"
-    with pytest.raises(ValueError, match="unknown tag 'dora'"):
-        album.search(["dora"], mode="tags")
-
-
-def test_an_element_is_tagged_with_one_name_only(album: SetIndex) -> None:
-    twins = {"x": VECTORS[0], "y": (VECTORS[0] + 0.1 * VECTORS[1]) / np.sqrt(1.01)}
-    album.tag(twins)
-    assert album.search(["y"], mode="tags") == []
-    assert len(album.search(["x"], mode="tags")) == 4
 
 
 def test_heads_other_than_the_one_that_made_the_set_vectors_are_refused(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.errors import InvalidInputError
 from setnet.index import RankedItems, SearchOptions
 from setnet.index.search.ranking import score_elements
 
@@ -99,8 +98,3 @@ def test_a_small_index_is_searched_with_any_k(tmp_path: Path, items: int) -> Non
         for k in (1, 2, 1000):
             found = small.ranked(QUERY, SearchOptions(k, at_least=1))
             assert found.matched.tolist() == [1] * min(items, k)
-
-
-def test_tags_have_no_arrays(index: SetIndex) -> None:
-    with pytest.raises(InvalidInputError, match=r"use search\(\)"):
-        index.ranked(["ann"], SearchOptions(mode="tags"))

@@ -23,7 +23,6 @@ QUERY = np.eye(4, dtype=np.float32)[:1]
 def stored(tmp_path: Path) -> Path:
     with SetIndex.create(tmp_path / "index", 4) as index:
         index.add(["a", "b"], np.eye(4, dtype=np.float32)[:2], [1, 1], attributes=[{"year": 1}, {"year": 2}])
-        index.tag({"anna": QUERY})
         index.delete(["b"])
     return tmp_path / "index"
 
@@ -47,8 +46,6 @@ def use_all(root: Path) -> list[Any]:
     def use(read_only: bool) -> None:
         with SetIndex.open(root, read_only=read_only) as index:
             attempt(lambda: index.search(QUERY, where={"year": 1}))
-            attempt(lambda: index.search(["anna"], mode="tags"))
-            attempt(lambda: index.search(["anna"], mode="tags", at_least=1))
             attempt(lambda: (len(index), index.stats(), list(index.items())))
             report = attempt(index.check)
             if report is not None and not report.ok:
@@ -97,10 +94,6 @@ def test_settings_that_no_index_can_have_are_damage(stored: Path, change: dict[s
         "UPDATE segments SET crc = 'x'",
         "UPDATE tombstones SET part = 'x'",
         "UPDATE tombstones SET bits = 'x'",
-        "UPDATE tags SET similarity = 'x'",
-        "UPDATE tags SET element = x'00'",
-        "UPDATE tag_names SET descriptor = x'00'",
-        "UPDATE tag_names SET descriptor = 'x'",
         "UPDATE attributes SET seq = 'x'",
         "UPDATE attribute_names SET number = 'x'",
     ],

@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 import time
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from setnet.errors import NotAnIndexError, SetNetError, StorageError, VersionErr
 from setnet.index.storage import writer
 from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
-from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 
 def test_reopening_changes_nothing(
@@ -323,23 +321,6 @@ def test_a_newer_format_is_refused_with_the_remedy(stored: Path) -> None:
     db.close()
     with pytest.raises(VersionError, match="upgrade setnet"):
         SetIndex.open(stored)
-
-
-def test_set_vectors_laid_out_as_before_are_refused_with_the_remedy(tmp_path: Path) -> None:
-    rows = np.random.default_rng(0).normal(size=(100, 8)).astype(np.float32)
-    with SetIndex.create(tmp_path / "x", 8, set_bits=8) as index:
-        index.add([str(i) for i in range(100)], rows, np.ones(100, int))
-    (path,) = (tmp_path / "x" / "segments").iterdir()
-    data = path.read_bytes().replace(b'"set_rows"', b'"set_none"')  # such files had no such array
-    length = TRAILER.unpack(data[-TRAILER.size :])[0]
-    crc = zlib.crc32(data[-TRAILER.size - length : -TRAILER.size])
-    path.write_bytes(data[: -TRAILER.size] + TRAILER.pack(length, crc, FORMAT, TAIL))
-    with sqlite3.connect(tmp_path / "x" / "catalog.sqlite") as db:
-        db.execute("UPDATE segments SET crc = ?", (crc,))
-    with SetIndex.open(tmp_path / "x") as index:
-        assert len(index.search(rows[:1], k=3)) == 3
-        with pytest.raises(VersionError, match="create the index again"):
-            index.search(rows[:1], k=3, mode="set")
 
 
 @pytest.mark.parametrize("make", ["nothing", "file", "folder", "other database"])

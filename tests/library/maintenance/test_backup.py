@@ -40,21 +40,21 @@ def contents(path: Path) -> dict[str, Any]:
         return {"photos": photos, "people": [person.name for person in library.people]}
 
 
-def test_a_backup_is_a_library_and_a_second_one_copies_what_is_new(old: Path, tmp_path: Path) -> None:
+def test_a_backup_is_a_library_and_a_second_one_copies_what_is_new(stored: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         first = library.backup(backup)
         assert (first.photos, first.people, first.kept_segments) == (4, 1, 0)
-        assert contents(backup) == contents(old)
+        assert contents(backup) == contents(stored)
         store(library, "new")
         library.people.rename("Nobody", "Somebody")
         second = library.backup(backup)
         assert (second.photos, second.copied_segments, second.kept_segments) == (5, 1, first.copied_segments)
-        assert contents(backup) == contents(old)
+        assert contents(backup) == contents(stored)
         secret = library.descriptors("1").tobytes()
         library.forget(["/synthetic/photos/0.jpg"])
         library.backup(backup)
-    assert contents(backup) == contents(old)
+    assert contents(backup) == contents(stored)
     everything = b"".join(path.read_bytes() for path in backup.rglob("*") if path.is_file())
     assert secret not in everything, "forgotten means gone, also from the next backup"
     with Library.open(backup) as copy:
@@ -62,23 +62,23 @@ def test_a_backup_is_a_library_and_a_second_one_copies_what_is_new(old: Path, tm
         assert copy.check() == []
 
 
-def test_a_backup_is_for_its_owner_alone(old: Path, tmp_path: Path) -> None:
+def test_a_backup_is_for_its_owner_alone(stored: Path, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     backup.mkdir(mode=0o755)
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         library.backup(backup)
     paths = [backup, *backup.rglob("*")]
     assert {path.stat().st_mode & 0o777 for path in paths if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in paths if path.is_dir()} == {0o700}
 
 
-def test_a_backup_beside_a_run_is_of_one_moment(old: Path, tmp_path: Path) -> None:
+def test_a_backup_beside_a_run_is_of_one_moment(stored: Path, tmp_path: Path) -> None:
     stop = threading.Event()
     errors: list[BaseException] = []
 
     def write() -> None:
         try:
-            with Library.open(old) as library, library._writing() as index:
+            with Library.open(stored) as library, library._writing() as index:
                 writer = PhotoWriter(library._database, index)
                 for turn in range(10_000):
                     writer.store([result(f"{turn} {n}") for n in range(3)])
@@ -93,7 +93,7 @@ def test_a_backup_beside_a_run_is_of_one_moment(old: Path, tmp_path: Path) -> No
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        with Library.open(old) as library:
+        with Library.open(stored) as library:
             for _ in range(5):
                 library.backup(tmp_path / "backup")
                 contents(tmp_path / "backup")
@@ -104,26 +104,26 @@ def test_a_backup_beside_a_run_is_of_one_moment(old: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("place", ["library", "library/inside", "other"])
-def test_a_backup_goes_nowhere_else(old: Path, tmp_path: Path, place: str) -> None:
+def test_a_backup_goes_nowhere_else(stored: Path, tmp_path: Path, place: str) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
-    with Library.open(old) as library, pytest.raises(InvalidInputError, match="choose another folder"):
+    with Library.open(stored) as library, pytest.raises(InvalidInputError, match="choose another folder"):
         library.backup(tmp_path / place)
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
-    assert not (old / "inside").exists()
-    assert len(contents(old)["photos"]) == 4
+    assert not (stored / "inside").exists()
+    assert len(contents(stored)["photos"]) == 4
 
 
-def test_two_backups_to_one_folder_at_once_are_refused(old: Path, tmp_path: Path) -> None:
-    with Library.open(old) as library:
+def test_two_backups_to_one_folder_at_once_are_refused(stored: Path, tmp_path: Path) -> None:
+    with Library.open(stored) as library:
         library.backup(tmp_path / "backup")
         with replacement.staging(tmp_path / "backup"), pytest.raises(LockedError, match="backed up"):
             library.backup(tmp_path / "backup")
 
 
-def test_a_backup_is_restored_to_a_new_folder_or_over_a_library(old: Path, tmp_path: Path) -> None:
+def test_a_backup_is_restored_to_a_new_folder_or_over_a_library(stored: Path, tmp_path: Path) -> None:
     backup, place = tmp_path / "backup", tmp_path / "restored"
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         library.backup(backup)
     assert Library.restore(backup, place).photos == 4
     assert contents(place) == contents(backup)
@@ -145,31 +145,31 @@ def test_a_backup_is_restored_to_a_new_folder_or_over_a_library(old: Path, tmp_p
     }
 
 
-def test_a_restore_touches_no_other_folder(old: Path, tmp_path: Path) -> None:
+def test_a_restore_touches_no_other_folder(stored: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("mine")
     with pytest.raises(InvalidInputError, match="not empty"):
-        Library.restore(old, tmp_path / "other", replace=True)
+        Library.restore(stored, tmp_path / "other", replace=True)
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.txt"]
 
 
-def test_a_damaged_backup_is_not_restored(old: Path, tmp_path: Path) -> None:
-    with Library.open(old) as library:
+def test_a_damaged_backup_is_not_restored(stored: Path, tmp_path: Path) -> None:
+    with Library.open(stored) as library:
         library.backup(tmp_path / "backup")
     with sqlite3.connect(tmp_path / "backup" / "library.db") as db:
         db.create_function("row_hash", -1, lambda *_: 0)
         db.execute("UPDATE people SET name = 'Eve'")
     with pytest.raises(StorageError, match="damaged"):
-        Library.restore(tmp_path / "backup", old, replace=True)
-    assert contents(old)["people"] == ["Nobody"]
+        Library.restore(tmp_path / "backup", stored, replace=True)
+    assert contents(stored)["people"] == ["Nobody"]
 
 
 @pytest.mark.parametrize("moved", [0, 1, 2])
 def test_a_switch_that_was_cut_short_is_finished_by_whoever_opens(
-    old: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+    stored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
     backup = tmp_path / "backup"
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         library.backup(backup)
         store(library, "new")
 
@@ -187,7 +187,7 @@ def test_a_switch_that_was_cut_short_is_finished_by_whoever_opens(
     if moved > 1:
         (backup / "staging" / "index").rename(backup / "index")
     shutil.copytree(backup, tmp_path / "killed")
-    assert contents(tmp_path / "killed") == contents(old)
-    with Library.open(old) as library:
+    assert contents(tmp_path / "killed") == contents(stored)
+    with Library.open(stored) as library:
         library.backup(backup)
-    assert contents(backup) == contents(old)
+    assert contents(backup) == contents(stored)

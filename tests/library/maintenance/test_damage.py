@@ -1,4 +1,4 @@
-"""Damage to `library.db`, to its log, and libraries of the version before checksums."""
+"""Damage to `library.db` and to its log."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ from setnet.errors import SetNetError, StorageError
 from setnet.library import Example, Library
 from setnet.library.store.database import Database
 from setnet.library.store.tables import row_sums
-from setnet.library.store.tables.schema import MIGRATIONS
 
 
-def rows_of(database: Path, columns: dict[str, str] = row_sums.FIRST_COLUMNS) -> Any:
-    """Return the rows of all tables, by default the columns that every version has."""
+def rows_of(database: Path) -> Any:
+    """Return the rows of all tables."""
     db = sqlite3.connect(f"{database.as_uri()}?immutable=1", uri=True)
     try:
         return {
             table: sorted(map(repr, db.execute(f"SELECT {', '.join(names.split())} FROM {table}")))
-            for table, names in columns.items()
+            for table, names in row_sums.COLUMNS.items()
         }
     except (sqlite3.Error, UnicodeError) as error:
         return str(error)
@@ -64,67 +63,16 @@ def fill_journal(library: Library) -> None:
     assert people.split("Anna", [second or 0], "Ben").examples == 1
 
 
-def test_a_library_of_the_version_before_is_brought_up_to_date(old: Path) -> None:
-    before = rows_of(old / "library.db")
-    with Library.open(old) as library:
-        assert library.check() == []
-        assert [len(p.faces) for p in library.catalog.all_photos()] == [1, 2, 0, 3]
-        assert library.search(["Nobody"], k=1)[0].photo.id == "1"
-        library.people.rename("Nobody", "Someone")
-        library.forget(["/synthetic/photos/3.jpg"])
-        assert library.check() == []
-    with sqlite3.connect(old / "library.db") as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
-    assert len(before["photos"]) == 4
-
-
-def test_a_library_with_one_sum_per_table_is_brought_up_to_date(old: Path) -> None:
-    with sqlite3.connect(old / "library.db") as db:
-        db.execute("CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID")
-        db.execute("INSERT INTO sums VALUES ('commits', 5), ('people', 12345)")
-        db.execute(
-            "CREATE TRIGGER people_update AFTER UPDATE ON people "
-            "BEGIN UPDATE sums SET value = row_hash(NEW.id); END"
-        )
-        db.execute("PRAGMA user_version = 2")
-    db.close()
-    with Library.open(old) as library:
-        library.people.rename("Nobody", "Someone")
-        assert library.check() == []
-        assert library._database.commits.highest() == 6
-
-
-def test_bringing_it_up_to_date_survives_a_kill(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = rows_of(old / "library.db")
-    child = os.fork()
-    if child == 0:
-        monkeypatch.setattr(row_sums, "row_hash", lambda *row: os._exit(9) if len(row) == 9 else 0)
-        Library.open(old)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
-    assert problems_in(old) == []
-    assert rows_of(old / "library.db") == before
-
-
-def test_one_that_cannot_be_written_is_read_as_it_is(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    before = {path: path.read_bytes() for path in old.rglob("*") if path.is_file()}
-    with Library.open(old) as library:
-        assert library.check() == []
-        assert library.status().counts.faces == 6
-    assert {path: path.read_bytes() for path in old.rglob("*") if path.is_file()} == before
-
-
-def test_flipped_bits_that_alter_rows_are_found(old: Path, tmp_path: Path) -> None:
-    with Library.open(old) as library:
+def test_flipped_bits_that_alter_rows_are_found(stored: Path, tmp_path: Path) -> None:
+    with Library.open(stored) as library:
         fill_journal(library)
-    sound, size = rows_of(old / "library.db", row_sums.COLUMNS), (old / "library.db").stat().st_size
+    sound, size = rows_of(stored / "library.db"), (stored / "library.db").stat().st_size
     copy, altered = tmp_path / "copy", 0
     step = int(os.environ.get("SETNET_FLIP_STEP", "401"))
     for at in range(100, size, step):
-        shutil.copytree(old, copy)
+        shutil.copytree(stored, copy)
         flip(copy / "library.db", at)
-        if rows_of(copy / "library.db", row_sums.COLUMNS) != sound:
+        if rows_of(copy / "library.db") != sound:
             altered += 1
             assert problems_in(copy), f"bit 2 of byte {at}"
         shutil.rmtree(copy)
@@ -150,11 +98,11 @@ def test_flipped_bits_that_alter_rows_are_found(old: Path, tmp_path: Path) -> No
         "DROP TRIGGER people_insert",
     ],
 )
-def test_rows_changed_behind_the_back_are_found(old: Path, change: str) -> None:
-    with Library.open(old) as library:
+def test_rows_changed_behind_the_back_are_found(stored: Path, change: str) -> None:
+    with Library.open(stored) as library:
         fill_journal(library)
         assert library.check() == []
-        with sqlite3.connect(old / "library.db") as db:
+        with sqlite3.connect(stored / "library.db") as db:
             db.create_function("row_hash", -1, lambda *_: 0)
             db.execute(change)
         assert any("library.db" in problem for problem in library.check())
@@ -191,10 +139,10 @@ def killed_copy(library: Path, to: Path, change: Callable[[Library], object]) ->
         shutil.copytree(library, to)
 
 
-def test_commits_that_a_damaged_log_takes_back_are_noticed(old: Path, tmp_path: Path) -> None:
-    Library.open(old).close()
+def test_commits_that_a_damaged_log_takes_back_are_noticed(stored: Path, tmp_path: Path) -> None:
+    Library.open(stored).close()
     killed = tmp_path / "killed"
-    killed_copy(old, killed, lambda library: library.people.rename("Nobody", "Someone"))
+    killed_copy(stored, killed, lambda library: library.people.rename("Nobody", "Someone"))
     log = killed / "library.db-wal"
     assert log.stat().st_size
     assert problems_in(shutil.copytree(killed, tmp_path / "sound")) == []
@@ -246,11 +194,11 @@ def test_a_long_record_of_commits_is_shortened(tmp_path: Path) -> None:
     assert (tmp_path / "library.commits").stat().st_size < 50
 
 
-def test_an_index_that_cannot_be_opened_is_a_problem_like_others(old: Path) -> None:
-    with Library.open(old) as library, library._writing():
+def test_an_index_that_cannot_be_opened_is_a_problem_like_others(stored: Path) -> None:
+    with Library.open(stored) as library, library._writing():
         pass
-    catalog = old / "index" / "catalog.sqlite"
+    catalog = stored / "index" / "catalog.sqlite"
     catalog.write_bytes(b"no database any more")
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         (problem,) = library.check()
     assert str(catalog) in problem

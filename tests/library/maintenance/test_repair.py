@@ -24,15 +24,15 @@ PHOTO = "/synthetic/photos/{}.jpg"
 
 
 @pytest.fixture
-def path(old: Path) -> Path:
+def path(stored: Path) -> Path:
     """A library of photos 0, 1 and 2 and of one person; photo 3 and two people were forgotten."""
-    with Library.open(old) as library:
+    with Library.open(stored) as library:
         for photo, name in ((3, "Eve"), (0, "Anna")):
             example = Example(unit(photo), PHOTO.format(photo), picture=b"a picture")
             library.people.add(name, [example, Example(unit(9), "/elsewhere.jpg")])
         library.people.remove("Eve", "Nobody")
         library.forget([PHOTO.format(3)])
-    return old
+    return stored
 
 
 def unit(seed: int) -> Any:

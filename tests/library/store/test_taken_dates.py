@@ -67,8 +67,8 @@ def test_the_camera_comes_before_the_name_and_the_name_before_the_file() -> None
     assert dated(b"/p/20200101/IMG_20190704_123456.jpg", None, mtime_ns) == (number, "name")
     local = datetime.fromtimestamp(1_600_000_000).replace(tzinfo=UTC).timestamp()
     assert dated(b"/20190704/one.jpg", None, mtime_ns) == (local, "file")
-    assert dated(b"one.jpg", None, 1) == (None, "none")
-    assert dated(b"one.jpg", None, -(1 << 63)) == (None, "none")
+    assert dated(b"one.jpg", None, 1) == (None, None)
+    assert dated(b"one.jpg", None, -(1 << 63)) == (None, None)
 
 
 @pytest.fixture
@@ -113,18 +113,3 @@ def test_photos_say_where_their_time_is_from(folder: Path, tmp_path: Path) -> No
         assert found["IMG_20200101_000000"].taken == datetime(2016, 7, 14, 18, 30)
         assert found["IMG_20200101_000000"].taken_from == "exif"
         assert library.index(workers=0).unchanged == 4
-
-
-def test_photos_of_an_older_library_get_their_dates_with_the_next_run(folder: Path, tmp_path: Path) -> None:
-    with Library.create(tmp_path / "library", FaceSettings(detector="yunet")) as library:
-        library.index([folder], workers=0)
-        with library._database.writing() as db:  # as it was before version 8
-            db.execute("UPDATE photos SET taken = NULL WHERE id IN (SELECT id FROM photo_facts)")
-            db.execute("DELETE FROM photo_facts")
-        report = library.index(workers=0)
-        assert (report.unchanged, report.added, report.changed) == (4, 0, 0)
-        found = by_name(library)
-        assert [found[name].taken_from for name in ("camera", "file", "none")] == ["exif", "file", None]
-        known = {item.id: item.attributes.get("taken") for item in library.set_index.items()}
-        assert known[found["IMG-20190704-WA0001"].id] == DAY.replace(tzinfo=UTC).timestamp()
-        assert known[found["none"].id] is None

@@ -48,7 +48,7 @@ def test_status_and_metrics_read_no_large_table(
     with Library.create(tmp_path / "library") as library:
         store(library, {f"{i}.jpg": [1, 2] for i in range(12)})
     traced = Traced(monkeypatch)
-    with open_client(tmp_path / "library", tmp_path / "sets") as client:
+    with open_client(tmp_path / "library") as client:
         client.get(path)  # connections are opened
         traced.seen.clear()
         answer = client.get(path)
@@ -67,7 +67,7 @@ def test_the_numbers_are_those_of_this_moment(tmp_path: Path, open_client: Calla
         return status["photos"], status["faces"], status["people"]
 
     with Library.create(tmp_path / "library") as library:
-        with open_client(tmp_path / "library", tmp_path / "sets") as client:
+        with open_client(tmp_path / "library") as client:
             assert numbers(client) == (0, 0, 0)
             store(library, {"a.jpg": [1, 2], "b.jpg": [], "c.jpg": [3]})
             assert numbers(client) == (3, 3, 0)
@@ -76,5 +76,5 @@ def test_the_numbers_are_those_of_this_moment(tmp_path: Path, open_client: Calla
             assert numbers(client) == (3, 2, 1)
             client.post("/api/v1/forget/folder", json={"folder": "/invented"})
             assert numbers(client) == (0, 0, 1)
-        with open_client(tmp_path / "library", tmp_path / "sets") as client:
+        with open_client(tmp_path / "library") as client:
             assert numbers(client) == (0, 0, 1)

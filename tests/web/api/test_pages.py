@@ -29,7 +29,7 @@ def library(tmp_path: Path) -> Iterator[Library]:
 
 @pytest.fixture
 def client(library: Library, tmp_path: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
-    with open_client(library.path, tmp_path / "sets") as client:
+    with open_client(library.path) as client:
         yield client
 
 

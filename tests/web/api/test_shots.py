@@ -18,7 +18,7 @@ API = "/api/v1"
 def client(filmed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     from setnet.web import create_app
 
-    app = create_app(filmed, tmp_path_factory.mktemp("sets"))
+    app = create_app(filmed)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as opened:
         yield opened
 

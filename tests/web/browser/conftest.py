@@ -179,7 +179,7 @@ def served(
 ) -> Iterator[str]:
     place = tmp_path_factory.mktemp("browsed")
     shutil.copytree(made.library, place / "library")
-    with start_server(place / "library", place / "sets") as server:
+    with start_server(place / "library") as server:
         yield server.url
 
 
@@ -231,7 +231,7 @@ def people(
     tmp_path: Path,
 ) -> Iterator[Page]:
     """A window on a library of its own, in which not everything is sure and nobody is named."""
-    with server_here(doubtful(tmp_path / "library"), tmp_path / "sets") as url:
+    with server_here(doubtful(tmp_path / "library")) as url:
         page = new_page(url, device)
         yield page
         page.context.close()

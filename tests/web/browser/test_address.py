@@ -116,14 +116,14 @@ def test_uploaded_faces_survive_a_restart_of_the_server(
     portraits: dict[str, Path],
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
-    with start_server(tmp_path / "library", tmp_path / "sets") as server:
+    with start_server(tmp_path / "library") as server:
         port = server.url.rpartition(":")[2]
         surface = new_page(server.url)
         page = surface.open()
         surface.add(portraits["P003"])
         expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
         names = surface.names()
-    with start_server(tmp_path / "library", tmp_path / "sets", "--port", port):
+    with start_server(tmp_path / "library", "--port", port):
         page.reload()
         expect(page.locator(".group > h2").first).to_contain_text("With Person 1")
         assert surface.names() == names
@@ -136,7 +136,7 @@ def test_signing_out_asks_for_the_token_again(
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
     token = "a-token-for-the-browser"
-    with start_server(tmp_path / "library", tmp_path / "sets", SETNET_TOKEN=token) as server:
+    with start_server(tmp_path / "library", SETNET_TOKEN=token) as server:
         surface = new_page(server.url)
         surface.page.goto(f"{server.url}/#token={token}")
         surface.page.get_by_role("button", name="Sign out").click()

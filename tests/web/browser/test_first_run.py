@@ -25,7 +25,7 @@ def test_from_an_empty_library_to_chosen_photos_in_a_zip_file(
 ) -> None:
     shutil.copytree(made.photos, tmp_path / "home" / "Pictures" / "Album")
     (tmp_path / "home" / "Music").mkdir()
-    with start_server(tmp_path / "library", tmp_path / "sets", HOME=str(tmp_path / "home")) as server:
+    with start_server(tmp_path / "library", HOME=str(tmp_path / "home")) as server:
         surface = new_page(server.url, device)
         page = surface.open()
         expect(page.locator(".welcome h2")).to_have_text("No photos yet")

@@ -26,7 +26,7 @@ _NODES = "document.querySelectorAll('*').length"
 def endless(tmp_path_factory: pytest.TempPathFactory, start_server: Callable[..., Any]) -> Iterator[str]:
     """A server over very many photos."""
     place = tmp_path_factory.mktemp("endless")
-    with start_server(make_library(place), place / "sets") as server:
+    with start_server(make_library(place)) as server:
         yield server.url
 
 

@@ -34,7 +34,7 @@ def album(
     compose(photos / "IMG-20210704-WA0003.jpg", ("P003", "P005"), 5)
     with Library.create(tmp_path / "library") as library:
         library.index([photos], workers=0)
-    with server_here(tmp_path / "library", tmp_path / "sets") as url:
+    with server_here(tmp_path / "library") as url:
         page = new_page(url, device)
         yield page
         page.context.close()

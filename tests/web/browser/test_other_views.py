@@ -42,7 +42,7 @@ def test_many_photos_that_are_gone_are_removed_only_after_a_question(
         library.index([tmp_path / "photos"], workers=0)
     for photo in (tmp_path / "photos").rglob("t*.jpg"):
         photo.unlink()
-    with server_here(tmp_path / "library", tmp_path / "sets") as url:
+    with server_here(tmp_path / "library") as url:
         surface = new_page(url, device)
         page = surface.open("index")
         page.get_by_label("Remove photos whose files are gone").check()
@@ -82,7 +82,7 @@ def test_empty_library_token_and_forgetting(
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
     token = "a-token-for-the-browser"
-    with start_server(tmp_path / "library", tmp_path / "sets", SETNET_TOKEN=token) as server:
+    with start_server(tmp_path / "library", SETNET_TOKEN=token) as server:
         surface = new_page(server.url)
         page = surface.page
         page.goto(server.url)

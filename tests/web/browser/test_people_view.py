@@ -23,7 +23,7 @@ ANNA, BEN, CLEO = ("pair.jpg", 0, "Anna"), ("alone.jpg", 0, "Ben"), ("others.jpg
 def test_photos_of_two_people_without_a_third_and_no_portrait(
     new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:
-    with start_server(tmp_path / "library", tmp_path / "sets") as server:
+    with start_server(tmp_path / "library") as server:
         surface = new_page(server.url, device)
         page = surface.open("people")
         expect(page.locator("#view-people .empty h2")).to_have_text("Nobody here yet")

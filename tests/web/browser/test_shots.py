@@ -34,7 +34,7 @@ def test_two_people_are_found_in_a_shot_that_plays_from_its_second(
     new_page: Callable[..., Page],
     portraits: dict[str, Path],
 ) -> None:
-    with start_server(filmed, tmp_path / "sets") as server:
+    with start_server(filmed) as server:
         surface = new_page(server.url, "desktop")
         page = surface.open()
         surface.add(portraits["P001"], portraits["P003"])

@@ -29,7 +29,7 @@ def library(made: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def proxied(library: Path, tmp_path: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
-    with open_client(library, tmp_path, WebSettings(token=TOKEN, behind_proxy=True)) as client:
+    with open_client(library, WebSettings(token=TOKEN, behind_proxy=True)) as client:
         yield client
 
 
@@ -85,7 +85,7 @@ def test_the_cookie_is_secure_when_a_trusted_proxy_has_tls(
     library: Path, tmp_path: Path, open_client: Callable[..., Any], trusted: bool, scheme: str, secure: bool
 ) -> None:
     settings = WebSettings(host="0.0.0.0", token=TOKEN, behind_proxy=trusted)
-    with open_client(library, tmp_path, settings) as client:
+    with open_client(library, settings) as client:
         answer = client.post(f"{API}/session", json={"token": TOKEN}, headers={"X-Forwarded-Proto": scheme})
     assert ("Secure" in answer.headers["set-cookie"]) is secure
 

@@ -85,7 +85,7 @@ def test_an_open_host_prints_a_token_and_stops_cleanly_under_an_open_stream(
     made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:
     shutil.copytree(made.library, tmp_path / "library")
-    with start_server(tmp_path / "library", tmp_path / "sets", "--host", "0.0.0.0") as server:
+    with start_server(tmp_path / "library", "--host", "0.0.0.0") as server:
         token = re.search(r"#token=(\S+)", server.banner)
         assert token is not None
         assert len(token[1]) >= 24
@@ -109,9 +109,7 @@ def test_an_index_run_that_is_stopped_with_the_server_leaves_a_sound_library(
     (tmp_path / "many").mkdir()
     for number in range(40):
         (tmp_path / "many" / f"{number}.jpg").write_bytes(data + bytes([number]))
-    with start_server(
-        tmp_path / "library", tmp_path / "sets", SETNET_TOKEN="a-token-from-the-environment"
-    ) as server:
+    with start_server(tmp_path / "library", SETNET_TOKEN="a-token-from-the-environment") as server:
         auth = {"Authorization": "Bearer a-token-from-the-environment"}
         assert httpx.get(f"{server.url}{API}/status").status_code == 401
         answer = httpx.post(

@@ -61,5 +61,5 @@ def test_a_library_described_by_another_model_needs_a_new_server(own: TestClient
 
 
 def test_a_server_may_start_without_a_library(tmp_path: Path, open_client: Callable[..., Any]) -> None:
-    with open_client(tmp_path / "library", tmp_path / "sets") as client:
+    with open_client(tmp_path / "library") as client:
         assert client.get(f"{API}/status").json()["photos"] == 0

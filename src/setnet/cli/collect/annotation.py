@@ -33,7 +33,7 @@ def annotate(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 8422,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Answer the questions: one face at a time in the web page, or from a file.
+    """Answer the questions: one face at a time on a page in the browser, or from a file.
 
     Keys of the page: 1 to 5 for a name, 0 or u for unknown, d to drop the photo, z to undo. Every answer is
     on the disk before the next question comes.
@@ -43,17 +43,9 @@ def annotate(
 
     opened, who = CollectRun.open(run), annotator or login_name()
     if answers is None:
-        from setnet.web import serve
+        from setnet.web import serve_annotation
 
-        serve(
-            opened.path / "library",
-            port=port,
-            open_page=open_page,
-            collect=opened.path,
-            annotator=who,
-            twice=twice,
-            say=say,
-        )
+        serve_annotation(opened.path, who, twice=twice, port=port, open_page=open_page, say=say)
         return
     with opened.locked("answers"):
         queue = AnnotationQueue(opened, twice)

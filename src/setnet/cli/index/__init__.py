@@ -1,4 +1,4 @@
-"""`setnet index`: find the faces in folders of photos, once, again and again, or on a schedule."""
+"""`setnet index`: find the faces in folders of photos, once or as they change."""
 
 from setnet.cli.index.command import app as app
 

@@ -66,10 +66,6 @@ def index(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on: index what changes, until Ctrl-C (extra `watch`).")
     ] = False,
-    schedule: Annotated[
-        bool,
-        typer.Option("--schedule", help="Only print systemd units that run this command once an hour."),
-    ] = False,
     redescribe: Annotated[
         bool,
         typer.Option(
@@ -97,7 +93,6 @@ def index(
     """
     from setnet.cli.index.index_calls import IndexCalls
     from setnet.cli.index.redescription import redescribe_library, refuse_other_options
-    from setnet.cli.index.schedule import print_units
     from setnet.faces import PRESETS
     from setnet.library import default_library, existing, library_exists
 
@@ -115,23 +110,8 @@ def index(
             retry=retry,
             exclude=exclude,
             watch=watch,
-            schedule=schedule,
         )
         redescribe_library(IndexCalls(place, {}, workers, prune, yes, retry, json), descriptor)
-        return
-    if schedule:
-        print_units(
-            photos,
-            place,
-            options | {"workers": workers},
-            exclude,
-            json,
-            watch=watch,
-            quick=quick,
-            prune=prune,
-            yes=yes,
-            retry=retry,
-        )
         return
     settings = {**(PRESETS["quick"] if quick else {}), **chosen}
     run = IndexCalls(place, settings, workers, prune, yes, retry, json)

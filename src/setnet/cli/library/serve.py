@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,19 +23,9 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
     ] = 8422,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    sets: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Where the API's /sets are kept [default: next to the user's own library]."
-        ),
-    ] = None,
     cors: Annotated[
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Let pages of this origin call the API; may be repeated."),
-    ] = None,
-    collect: Annotated[
-        Path | None,
-        typer.Option(metavar="RUN", help="Also ask the questions of this run of `setnet collect`."),
     ] = None,
     behind_proxy: Annotated[
         bool,
@@ -56,9 +45,7 @@ def serve(
         host=host,
         port=port,
         open_page=open_page,
-        sets=sets,
         cors=tuple(cors or ()),
-        collect=collect,
         behind_proxy=behind_proxy,
         say=say,
     )

@@ -132,7 +132,6 @@ class StatusAnswer(Answer):
     index: IndexAnswer
     limits: LimitsAnswer
     token: Annotated[bool, Field(description="Whether requests need one")]
-    collect: Annotated[str | None, Field(description="Who answers the questions of `setnet collect`")]
 
 
 class ForgottenAnswer(Answer):

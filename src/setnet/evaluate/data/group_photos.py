@@ -76,7 +76,7 @@ def compose_album(lfw: Path, lists: Path, folder: Path, count: int, seed: int = 
         stored = {
             "plan": plan,
             "photos": {name: [asdict(p) for p in placed] for name, placed in photos.items()},
-            "asking": query_pictures,  # the key of earlier versions: albums stay readable
+            "query_pictures": query_pictures,
         }
         (folder / TRUTH).write_text(json.dumps(stored), encoding="utf-8")  # last: it says that all are there
     return album
@@ -92,7 +92,7 @@ def read_album(folder: Path) -> Album:
 def _read(folder: Path) -> tuple[Album, Mapping[str, Any]]:
     stored = json.loads((folder / TRUTH).read_text(encoding="utf-8"))
     photos = {name: tuple(Placed(**p) for p in placed) for name, placed in stored["photos"].items()}
-    query_pictures = {name: tuple(files) for name, files in stored["asking"].items()}
+    query_pictures = {name: tuple(files) for name, files in stored["query_pictures"].items()}
     return Album(folder, photos, query_pictures), stored["plan"]
 
 

@@ -28,6 +28,7 @@ from setnet.evaluate.methods.element_codes import CODE_BITS, code_name, coded_el
 from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.methods.plain_scan import PlainElements, PlainSets, one_blas_thread
+from setnet.evaluate.methods.pre_tags import PreTags
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
@@ -304,9 +305,13 @@ class _Rows:
         self.run.say(f"{name}: tagging every item")
         gallery = {str(i): change(examples) for i, examples in enumerate(self.world.gallery(10))}
         started = time.perf_counter()
-        entries = index.tag(gallery)
+        tags = PreTags(gallery, index.logistic)
+        for chunk in self.world.chunks():
+            tags.add(
+                [str(chunk.first + i) for i in range(len(chunk.counts))], change(chunk.elements), chunk.counts
+            )
         seconds = round(time.perf_counter() - started, 1)
-        self.run.note(**{f"{name} seconds": seconds, f"{name} entries": entries})
+        self.run.note(**{f"{name} seconds": seconds, f"{name} entries": tags.entries})
 
         def by_names(runner: QueryRunner, repeat: int) -> list[Any]:
             return [[str(p) for p in query] for query in runner.queries]
@@ -317,10 +322,19 @@ class _Rows:
                 for query, faces in zip(runner.queries, runner.examples(repeat), strict=True)
             ]
 
-        size = 8 * entries / self.world.size
-        self._measure(index, _Line(name, by_names, {"mode": "tags"}, size))
-        options = {"mode": "tags", "candidates": 2000}
-        self._measure(index, _Line(reranked, by_both, options, size + self.face_bytes))
+        def search_again(query: dict[str, Any]) -> list[Hit]:
+            found = [hit.id for hit in tags.search(list(query), k=2000)]
+            return index.rerank(list(query.values()), found, DEPTH) if found else []
+
+        size = 8 * tags.entries / self.world.size
+        self._measure_tags(_Line(name, by_names, {}, size), partial(tags.search, k=DEPTH))
+        self._measure_tags(_Line(reranked, by_both, {}, size + self.face_bytes), search_again)
+
+    def _measure_tags(self, line: _Line, search: Callable[[Any], list[Hit]]) -> None:
+        if not self.run.has(line.name):
+            self.run.say(line.name)
+            values = self.runner.quality(lambda queries: [search(query) for query in queries], line.prepare)
+            self._add(line, values, self.runner.timing(search, line.prepare))
 
     def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
         return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)

@@ -15,7 +15,7 @@ _CHUNK = 8192  # items copied at once
 def copy_items(source: SetIndex, to: SetIndex, is_wanted: Callable[[str], bool]) -> None:
     """Add those items of an index to another one, of the same settings, whose ids are wanted.
 
-    They keep their vectors to the last bit, set vectors too, and their attributes; tags stay behind.
+    They keep their vectors to the last bit, set vectors too, and their attributes.
     """
     editor, snapshot = to._writable(), source._reader.snapshot()
     for s, segment in enumerate(snapshot.segments):

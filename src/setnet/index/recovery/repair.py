@@ -75,7 +75,7 @@ class _Repair:
         self.lost: list[str] = []
         self.set_aside: list[str] = []
         self.log = CommitLog(root).read() or Committed(damage=f"{root} has no commit log")
-        self.old, self.tags = _read_catalog(root / "catalog.sqlite")
+        self.old = _read_catalog(root / "catalog.sqlite")
         self.generation = max(self.log.generation, self.old.generation) + 1
         if not self.log.damage and self._is_log_cut():
             self.log.damage = f"{root} has stored more than its commit log says"
@@ -172,8 +172,6 @@ class _Repair:
             catalog.set("next_seq", last + 1)
             catalog.set("next_segment", SegmentFolder(self.root).free_number(1))
             catalog.set("generation", self.generation - 1)  # leaving the block counts one up
-        if self.tags != 0:
-            self.lost.append("tags: make them again with SetIndex.tag")
 
     def _put_in_place(self, path: Path) -> None:
         """Replace the catalogue; the old one and its logs are kept in the quarantine."""
@@ -217,14 +215,13 @@ def _enter(catalog: Catalog, segment: Segment, rows: NDArray[np.int64], dead: ND
     catalog.enter_attributes((seq, json.loads(text)) for seq, _, text in chosen if text)
 
 
-def _read_catalog(path: Path) -> tuple[Committed, int | None]:
-    """Return what can still be read from a damaged catalogue, and how many tags it has, if that is known."""
-    found, tags = Committed(damage=f"{path} is damaged"), None
+def _read_catalog(path: Path) -> Committed:
+    """Return what can still be read from a damaged catalogue."""
+    found = Committed(damage=f"{path} is damaged")
     with suppress(SetNetError, OSError, sqlite3.Error), closing(Catalog(path, read_only=True)) as catalog:
         with suppress(SetNetError, sqlite3.Error):
             found.settings = catalog.get("settings")
             found.generation = catalog.get("generation")
-        tags = catalog.count("tag_names")
         if not catalog.damage():
             found = catalog.committed()
-    return found, tags
+    return found

@@ -1,1 +1,1 @@
-"""A query over a snapshot: conditions, the scan, re-ranking, modes and tags."""
+"""A query over a snapshot: conditions, the scan, re-ranking and modes."""

@@ -12,7 +12,7 @@ from setnet.index.search.known_pairs import KnownPair
 from setnet.index.search.query import EXAMPLES, VectorsLike
 from setnet.index.search.scoring import Scoring
 
-MODES = ("exact", "fast", "set", "tags")
+MODES = ("exact", "fast", "set")
 MATCHINGS = ("greedy", "optimal")
 FIRST = ("codes", "sets")
 
@@ -45,14 +45,13 @@ class SearchOptions:
         How many hits at most.
     mode
         ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a pass
-        over what ``first`` names, then the best ``candidates`` re-ranked exactly; ``"tags"``: by the tags of
-        `SetIndex.tag`.
+        over what ``first`` names, then the best ``candidates`` re-ranked exactly.
     candidates
-        How many items ``fast`` and ``tags`` re-rank.
+        How many items ``fast`` re-ranks.
     first
         What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
-        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, and in an index whose
-        elements have no such codes yet, always set vectors.
+        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
+        vectors.
     probes
         How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
         million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.

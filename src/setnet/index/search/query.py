@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.index.arguments import check_vectors
@@ -19,8 +19,7 @@ EXAMPLES = ("aggregate", "mean", "max")
 Floats = NDArray[np.float32]
 # (Q, dim) rows, or one (n, dim) array of examples per query element
 VectorsLike = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
-# vectors; or, for tags, names or a mapping from names to vectors
-QueryLike = VectorsLike | Sequence[str] | Mapping[str, ArrayLike]
+QueryLike = VectorsLike
 # ids, or numbers in the order of insertion
 ItemsLike = Sequence[str] | NDArray[np.int64]
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.index.kernels import backend
-from setnet.index.results import Hit
 from setnet.index.search.query import Query
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.storage.segments.segment import Segment
@@ -187,8 +186,3 @@ def ranked_items(snapshot: Snapshot, scored: Scored) -> RankedItems:
             ids[at] = name
     arrays = (scored.score, scored.matched, scored.element, scored.similarity, scored.similarity_sum)
     return RankedItems(ids, *arrays)
-
-
-def hits_of(snapshot: Snapshot, scored: Scored) -> list[Hit]:
-    """Return ranked entries as hits."""
-    return ranked_items(snapshot, scored).hits()

@@ -11,15 +11,12 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.index.federation.candidates import Candidates, candidates
-from setnet.index.results import Hit
 from setnet.index.search import modes
-from setnet.index.search.pre_tagging import TagQuery
 from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
 from setnet.index.search.ranked_items import RankedItems
-from setnet.index.search.ranking import Rows, hits_of, ranked_items
+from setnet.index.search.ranking import ranked_items
 from setnet.index.search.scope import Scope
 from setnet.index.settings import GIVEN, Settings
-from setnet.index.storage.catalog import Catalog
 from setnet.sets import Aggregator
 
 
@@ -69,17 +66,6 @@ class Searcher:
         elements = query_elements(query, self.settings.shape.dim)
         found = self.scope.best_of(rows, self._query(elements, self._unwanted()))
         return ranked_items(snapshot, found)
-
-    def tagged(self, catalog: Catalog, queries: Sequence[QueryLike]) -> list[list[Hit]]:
-        """Return the hits of queries by names, inside a transaction of the caller's."""
-        by_name = TagQuery(catalog, self.scope, self.reranked)
-        return [by_name.hits(query) for query in queries]
-
-    def reranked(self, query: Any, rows: Rows) -> list[Hit]:
-        """Return the hits among some rows, by the matching of their elements."""
-        elements = query_elements(query, self.settings.shape.dim)
-        wanted = self._query(elements, self._unwanted())
-        return hits_of(self.scope.snapshot, self.scope.best_of(rows, wanted))
 
     def _query(self, elements: list[NDArray[np.float32]], unwanted: list[NDArray[np.float32]]) -> Query:
         options = self.scope.options

@@ -1,4 +1,4 @@
-"""The truth about an index: one SQLite database of items, segments, deletions, attributes and tags."""
+"""The truth about an index: one SQLite database of items, segments, deletions and attributes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from setnet.index.arguments import is_unicode
 from setnet.index.storage.catalog_access import ReadAccess, connect
 from setnet.index.storage.commit_log import Committed
 
-TagEntry = tuple[int, int, int, float]  # tag, item, element, similarity
 ListedSegment = tuple[int, int, int, int, int]  # number, items, elements, bytes, crc
 
 # Numbered migrations: entry i takes a database from version i to i + 1.
@@ -36,10 +35,6 @@ MIGRATIONS = [
     CREATE TABLE attributes (name INTEGER NOT NULL, value NOT NULL, seq INTEGER NOT NULL,
                              PRIMARY KEY (name, value, seq)) WITHOUT ROWID;
     CREATE INDEX attributes_of_item ON attributes (seq);
-    CREATE TABLE tag_names (tag INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, descriptor BLOB NOT NULL);
-    CREATE TABLE tags (tag INTEGER NOT NULL, seq INTEGER NOT NULL, element INTEGER NOT NULL,
-                       similarity REAL NOT NULL, PRIMARY KEY (tag, seq)) WITHOUT ROWID;
-    CREATE INDEX tags_of_item ON tags (seq);
     """,
 ]
 VERSION = len(MIGRATIONS)
@@ -240,15 +235,14 @@ class Catalog:
         return seq, seq[seq < first]
 
     def remove(self, seqs: Iterable[int]) -> None:
-        """Remove items with their attributes and tags."""
+        """Remove items with their attributes."""
         keys = [(int(seq),) for seq in seqs]
         self.db.executemany("DELETE FROM items WHERE seq = ?", keys)
         self.clear_details(keys)
 
     def clear_details(self, keys: Sequence[tuple[int]]) -> None:
-        """Remove the attributes and tags of items that go or change."""
+        """Remove the attributes of items that go or change."""
         self.db.executemany("DELETE FROM attributes WHERE seq = ?", keys)
-        self.db.executemany("DELETE FROM tags WHERE seq = ?", keys)
 
     # -- segments ------------------------------------------------------------------------------------
 
@@ -309,25 +303,6 @@ class Catalog:
             "WHERE number = ?",
             (len(rows), elements, segment),
         )
-
-    # -- tags ----------------------------------------------------------------------------------------
-
-    def replace_tags(
-        self, names: Sequence[str], rows: NDArray[np.float32], found: Iterable[Sequence[TagEntry]]
-    ) -> int:
-        """Replace the inverted index; return how many (name, item) entries it has."""
-        self.db.execute("DELETE FROM tags")
-        self.db.execute("DELETE FROM tag_names")
-        entries = [(i, name, row.tobytes()) for i, (name, row) in enumerate(zip(names, rows, strict=True))]
-        self.db.executemany("INSERT INTO tag_names VALUES (?, ?, ?)", entries)
-        sql = (
-            "INSERT INTO tags VALUES (?, ?, ?, ?) ON CONFLICT (tag, seq) DO UPDATE "
-            "SET element = excluded.element, similarity = excluded.similarity "
-            "WHERE similarity < excluded.similarity"
-        )
-        for part in found:
-            self.db.executemany(sql, part)
-        return self.count("tags")
 
     # -- attributes ----------------------------------------------------------------------------------
 

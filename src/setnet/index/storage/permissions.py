@@ -26,7 +26,7 @@ def restrict(root: Path) -> list[Path]:
 
 
 def restrict_with_notice(root: Path) -> None:
-    """Restrict what an earlier version left readable for others, and say so."""
+    """Restrict what others can read, and say so."""
     if opened := restrict(root):
         _LOG.warning(
             "%d files and folders of the index in %s could be read by others: no longer", len(opened), root

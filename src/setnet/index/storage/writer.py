@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.durable import after_commit
 from setnet.errors import LockedError, StorageError
-from setnet.index.storage.catalog import Catalog, TagEntry
+from setnet.index.storage.catalog import Catalog
 from setnet.index.storage.commit_log import CommitLog
 from setnet.index.storage.creation import UNFINISHED, remove_database
 from setnet.index.storage.permissions import restrict_with_notice
@@ -175,11 +175,6 @@ class Writer:
             change["added"] = [self._write(parts, snapshot, lists)] if parts else []
         for segment in old:  # the commit is durable
             segment.file.path.unlink(missing_ok=True)
-
-    def tag(self, names: list[str], rows: NDArray[np.float32], found: Iterator[list[TagEntry]]) -> int:
-        """Replace the tags; return the number of entries."""
-        with self._changing():
-            return self.catalog.replace_tags(names, rows, found)
 
     def change_settings(self, meta: dict[str, Any]) -> None:
         """Replace the settings of an index that holds nothing yet."""

@@ -79,7 +79,7 @@ def _changes(
         except (OSError, RuntimeError) as error:
             raise InvalidInputError(
                 f"the folders cannot be followed ({error}): if there are too many, raise the system's limit "
-                "(fs.inotify.max_user_watches), or use `setnet index --schedule`"
+                "(fs.inotify.max_user_watches), or let a timer run `setnet index`"
             ) from error
 
 
@@ -98,8 +98,8 @@ def _watch() -> Callable[..., Iterator[set[tuple[Change, str]]]]:
         from watchfiles import watch
     except ImportError as error:
         raise InvalidInputError(
-            "--watch needs the library watchfiles: install it with `pip install 'setnet[watch]'`, or use "
-            "`setnet index --schedule`"
+            "--watch needs the library watchfiles: install it with `pip install 'setnet[watch]'`, or "
+            "let a timer run `setnet index`"
         ) from error
     return watch
 

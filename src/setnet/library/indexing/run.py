@@ -142,7 +142,6 @@ class IndexRun:
             known is not None
             and known.state in settled
             and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
-            and known.is_dated
         ):
             return None
         return PhotoTask(file.path, self._by_size.get(file.size, ()))
@@ -223,10 +222,7 @@ class IndexRun:
         here = [ids for ids, path in twins if path == result.path]
         gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
         if here:
-            if self._known[result.path].is_dated:
-                self._touched += [(i, result) for i in here[0]]
-            else:
-                self._batch += [self._writer.copied(i, result) for i in here[0]]
+            self._touched += [(i, result) for i in here[0]]
             self._counts["unchanged"] += 1
         elif gone and result.path not in self._known:
             self._moved.update(gone[0])

@@ -36,10 +36,9 @@ def damage_of(database: Database) -> list[str]:
     recorded = database.commits.highest()
     with database.reading() as db, transaction(db, "BEGIN"):
         broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-        if database.is_current:  # an older one that cannot be written has no sums
-            broken += schema_problems(db) or row_sums.problems(db) or photo_counts.problems(db)
-            broken += [] if broken else group_tables.problems(db)
-        lost = database.commits.loss(db, recorded) if database.is_current else None
+        broken += schema_problems(db) or row_sums.problems(db) or photo_counts.problems(db)
+        broken += [] if broken else group_tables.problems(db)
+        lost = database.commits.loss(db, recorded)
     return [f"{database.path}: {text}" for text in broken] + ([lost] if lost else [])
 
 

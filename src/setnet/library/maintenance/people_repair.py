@@ -34,9 +34,6 @@ def save_people(db: sqlite3.Connection, old: Salvage, dim: int) -> list[str]:
     db.executemany(
         "INSERT OR IGNORE INTO people (id, name, key, added, uid) VALUES (?, ?, ?, 0, ?)", _lost(db)
     )
-    db.execute(
-        "UPDATE examples SET content = (SELECT hash FROM photos WHERE path = source) WHERE content IS NULL"
-    )
     for table in ("aliases", "verdicts"):
         save(db, table, old.rows(table))
         db.execute(f"DELETE FROM {table} WHERE person NOT IN (SELECT id FROM people)")

@@ -25,7 +25,7 @@ def restrict(library: Path, *, group_readable: bool) -> list[Path]:
 
 
 def restrict_with_notice(library: Path, *, group_readable: bool) -> None:
-    """Restrict what an earlier version left readable for others, and say so."""
+    """Restrict what others can read, and say so."""
     opened = restrict(library, group_readable=group_readable)
     if opened:
         _LOG.warning(

@@ -16,7 +16,7 @@ from typing import Any
 from setnet.durable import copy_file_elsewhere
 from setnet.library.store.location import COMMITS, DATABASE, LOGS
 from setnet.library.store.tables import row_sums
-from setnet.library.store.tables.row_sums import COLUMNS, FIRST_COLUMNS, KEYS, row_hash
+from setnet.library.store.tables.row_sums import COLUMNS, KEYS, row_hash
 from setnet.library.store.tables.schema import migrate
 
 _MAGIC = b"SQLite format 3\0"
@@ -140,28 +140,22 @@ class Salvage:
             for key, *values in rows:
                 seen.add(key)
                 row = tuple(values)
-                if self._fits(table, row, sums.get(key)) or (is_whole and is_whole(row)):
+                if self._fits(row, sums.get(key)) or (is_whole and is_whole(row)):
                     yield row
                 else:
                     self.lost[table] += 1
             self.lost[table] += len(sums.keys() - seen)
 
     @staticmethod
-    def _fits(table: str, row: Row, value: int | None) -> bool:
-        """Return whether a row has its checksum, of this version or of the first that had any."""
-        first = FIRST_COLUMNS.get(table)
-        if value is None:  # older than checksums; other tables are not, and nothing tells what this row is
-            return first is not None
-        return value == row_hash(*row) or (
-            first is not None and value == row_hash(*row[: len(first.split())])
-        )
+    def _fits(row: Row, value: int | None) -> bool:
+        """Return whether nothing speaks against a row: its checksum fits, or is lost."""
+        return value is None or value == row_hash(*row)
 
     def _parts(self, table: str) -> Iterator[tuple[list[Row], dict[Any, int]]]:
         """Yield rows, each after its key, and checksums by key, a part of the table at a time."""
         if not self.has(table):
             return
-        there = {row[1] for row in self._attempt(f"PRAGMA table_info({table})") or ()}
-        columns = ", ".join(name if name in there else "NULL" for name in COLUMNS[table].split())
+        columns = ", ".join(COLUMNS[table].split())
         read = f"SELECT {KEYS[table].format(table)}, {columns} FROM {table}"
         sums = f"SELECT key, value FROM row_sums WHERE name = '{table}'"
         if table in _SORTED_BY:

@@ -83,7 +83,7 @@ class Conditions:
     def left_out(self, catalog: PhotoCatalog) -> set[str]:
         """Return the photos that conditions exclude and `where` cannot: items without an attribute meet none.
 
-        Photos have no attribute that says that they are photos, as libraries of earlier versions have none.
+        Only shots have an attribute that says what they are.
         """
         return catalog.shot_ids() if self.kind == "photo" else set()
 

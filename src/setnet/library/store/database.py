@@ -17,7 +17,7 @@ from setnet.index import ReadAccess
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.location import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
 from setnet.library.store.tables import row_sums
-from setnet.library.store.tables.schema import migrate, stand_in
+from setnet.library.store.tables.schema import migrate
 from setnet.system import FileLock
 
 _PATIENCE_SECONDS = 10.0
@@ -56,16 +56,12 @@ class Database:
         self._lock = threading.Lock()
         self.commits = CommitRecord(path)
         self._loss: str | None = None
-        self.is_current = True
         try:
             with self.errors():
                 if not path.exists() and self._can_write:
                     make_private(path)
-                self.is_current = migrate(self.connection, can_write=self._can_write)
-                if self.is_current:
-                    self._loss = self.commits.loss(self.connection, self.commits.highest())
-                else:
-                    stand_in(self.connection)
+                migrate(self.connection)
+                self._loss = self.commits.loss(self.connection, self.commits.highest())
                 if self._can_write and not self._loss:
                     self.commits.tidy(self.connection)
             self._identity = self._on_disk()
@@ -96,8 +92,6 @@ class Database:
         ):
             access.db.execute(f"PRAGMA {setting}")
         row_sums.register(access.db)
-        if not self.is_current:
-            stand_in(access.db)
         return access
 
     @property
@@ -136,8 +130,6 @@ class Database:
         """
         if self._loss:
             raise StorageError(self._loss)
-        if not self.is_current:
-            raise StorageError(f"{self.path} is read-only for this user: nothing was changed")
         db = self.connection
         with self.errors():
             with transaction(db):

@@ -28,8 +28,7 @@ _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 class KnownFile:
     """A file as it was last indexed: from this a run decides whether to open it again.
 
-    `ids` are those of its photos: one, or the shots of a video, which are `ready` when all of them are. One
-    that is not `is_dated` was stored when only EXIF told when a photo was taken.
+    `ids` are those of its photos: one, or the shots of a video, which are `ready` when all of them are.
     """
 
     ids: tuple[int, ...]
@@ -38,7 +37,6 @@ class KnownFile:
     hash: bytes | None
     state: str
     is_video: bool = False
-    is_dated: bool = True
 
 
 def taken_number(taken: datetime | None) -> float | None:
@@ -171,19 +169,16 @@ class PhotoCatalog:
         """Return every file the library has looked at, by path, in one read of the table."""
         found: dict[bytes, KnownFile] = {}
         with self._database.reading() as db:
-            for path, start, photo, size, mtime_ns, content, state, is_dated in db.execute(
-                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state, "
-                "coalesce(taken, taken_from) IS NOT NULL OR state <> 'ready' "
-                "FROM photos LEFT JOIN shots USING (id) LEFT JOIN photo_facts USING (id)"
+            for path, start, photo, size, mtime_ns, content, state in db.execute(
+                "SELECT path, start, photos.id, size, mtime_ns, coalesce(video, hash), state "
+                "FROM photos LEFT JOIN shots USING (id)"
             ):
                 file, ids = file_of(path, start), (photo,)
                 if start is not None and (known := found.get(file)) is not None:
                     ids = (*known.ids, photo)
                     if known.state != "ready":
                         state, mtime_ns = known.state, known.mtime_ns
-                found[file] = KnownFile(
-                    ids, size, mtime_ns, content, state, start is not None, bool(is_dated)
-                )
+                found[file] = KnownFile(ids, size, mtime_ns, content, state, start is not None)
         return found
 
     def unfinished(self) -> list[tuple[int, bytes, str]]:
@@ -237,13 +232,12 @@ class PhotoCatalog:
     def counts(self) -> Counts:
         """Return how many photos, faces, failures, people and folders there are."""
         with self._database.reading() as db:
-            # An older database that cannot be written has no numbers to read.
-            return photo_counts.kept(db) if self._database.is_current else photo_counts.counted(db)
+            return photo_counts.kept(db)
 
     def commit(self) -> int:
-        """Return the number of the last change of photos or people; 0 where changes are not numbered."""
+        """Return the number of the last change of photos or people."""
         with self._database.reading() as db:
-            return stored_commits(db) if self._database.is_current else 0
+            return stored_commits(db)
 
     def meta(self, key: str) -> str | None:
         """Return a stored setting."""

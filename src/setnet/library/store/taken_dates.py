@@ -17,8 +17,8 @@ _FIRST_YEAR = 1990  # files without a time of their own have one long before
 def dated(path: bytes, taken: float | None, mtime_ns: int) -> tuple[float | None, str | None]:
     """Return when a file's photo was taken, as a number, and where that is from.
 
-    `taken` is what the camera wrote, which nothing is better than (None); else it is `name` or `file`, and
-    `none` where nothing tells.
+    `taken` is what the camera wrote, which nothing is better than (None); else it is `name` or `file`,
+    and None where nothing tells.
     """
     if taken is not None:
         return taken, None
@@ -26,7 +26,7 @@ def dated(path: bytes, taken: float | None, mtime_ns: int) -> tuple[float | None
     for source, time in (("name", date_in_name(name)), ("file", _file_time(mtime_ns))):
         if time is not None:
             return time.replace(tzinfo=UTC).timestamp(), source
-    return None, "none"
+    return None, None
 
 
 def date_in_name(name: str) -> datetime | None:

@@ -6,7 +6,6 @@ from fastapi import APIRouter
 
 from setnet.web.api import (
     browsing,
-    collect,
     faces,
     forget,
     groups,
@@ -16,7 +15,6 @@ from setnet.web.api import (
     photos,
     search,
     session,
-    sets,
 )
 from setnet.web.api.bodies.openapi import PROBLEM_SCHEMA
 
@@ -49,6 +47,6 @@ def api() -> APIRouter:
     )
     # The first is found fastest.
     often = (search, health, session, faces, photos, browsing, groups, people)
-    for part in (*often, index, forget, sets, collect):
+    for part in (*often, index, forget):
         routes.include_router(part.routes)
     return routes

@@ -44,7 +44,6 @@ def _status(state: ServerState) -> dict[str, Any]:
                 "people": MOST_PEOPLE,
             },
             "token": state.settings.token is not None,
-            "collect": None if state.desk is None else state.desk.annotator,
         }
 
 

@@ -23,10 +23,8 @@ class BodyLimits:
 
     def limit_of(self, path: str) -> int:
         """Return the most bytes a request to `path` may bring."""
-        if path.startswith("/api/v1/sets/") and path.endswith("/items"):
-            return self._settings.max_items_body
         if path == "/api/v1/import/people":
-            return self._settings.max_items_json
+            return self._settings.max_people_file
         if path == "/api/v1/session":  # open to those without a token
             return self._settings.max_session_body
         if path in ("/api/v1/faces", "/api/v1/search", "/api/v1/people"):  # may carry images

@@ -17,11 +17,9 @@ import uvicorn
 from fastapi import FastAPI
 
 from setnet.errors import StorageError
-from setnet.system import login_name
 from setnet.web.asgi_app import create_app
 from setnet.web.server.header_timeout import HeaderTimeoutProtocol
 from setnet.web.server_settings import WebSettings, is_loopback
-from setnet.web.state.annotation_desk import AnnotationDesk
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -33,36 +31,33 @@ def serve(
     port: int = 8422,
     open_page: bool = False,
     token: str | None = None,
-    sets: str | Path | None = None,
     cors: tuple[str, ...] = (),
     behind_proxy: bool = False,
-    collect: str | Path | None = None,
-    annotator: str | None = None,
-    twice: float = 0.0,
     say: Callable[[str], None] = _LOG.warning,
 ) -> None:
     """Serve a library's page and API; returns when the server was stopped (Ctrl-C, SIGTERM).
 
     On an address that others can reach, and behind a proxy, a token is required: `token`, else
     `SETNET_TOKEN`, else one is made and shown. `say` shows the address, by default through `logging`.
-    With `collect`, the folder of a run of `setnet collect`, the page asks its questions: `annotator` answers,
-    and a share `twice` of the faces is asked of a second person too.
     """
     token = token or os.environ.get("SETNET_TOKEN") or None
     open_to_others = behind_proxy or not is_loopback(host)
     if token is None and open_to_others:
         token = secrets.token_urlsafe(24)
     settings = WebSettings(host=host, port=port, token=token, cors=cors, behind_proxy=behind_proxy)
-    listening = _bound(settings)
-    desk = None if collect is None else AnnotationDesk(Path(collect), annotator or login_name(), twice)
-    app = create_app(library, sets, settings, warm_up=True, desk=desk)
-    view = "" if desk is None else "collect"
-    address = _address(host, listening.getsockname()[1], token, view)
+    listening = bound_socket(settings)
+    app = create_app(library, settings, warm_up=True)
+    address = page_address(host, listening.getsockname()[1], token)
     say(f"setnet serves {app.state.server.library.path}\n  page  {address}\n  stop  Ctrl-C")
     if open_to_others:
         say("  Others can reach this address. The token is part of it: give it to those you trust.")
     if open_page:
-        threading.Thread(target=_open_when_up, args=(address, say), daemon=True).start()
+        open_when_up(address, say)
+    run_app(app, listening, app.state.server.stopping)
+
+
+def run_app(app: FastAPI, listening: socket.socket, stopping: threading.Event | None = None) -> None:
+    """Answer requests until the server is stopped, which sets `stopping` first."""
     config = uvicorn.Config(
         app,
         http=HeaderTimeoutProtocol,
@@ -76,22 +71,22 @@ def serve(
         timeout_graceful_shutdown=15,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    _Server(config, app).run(sockets=[listening])
+    _Server(config, stopping or threading.Event()).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
     """Ends server-sent events on shutdown, which would otherwise wait for them."""
 
-    def __init__(self, config: uvicorn.Config, app: FastAPI) -> None:
+    def __init__(self, config: uvicorn.Config, stopping: threading.Event) -> None:
         super().__init__(config)
-        self._stopping: threading.Event = app.state.server.stopping
+        self._stopping = stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         self._stopping.set()
         super().handle_exit(sig, frame)
 
 
-def _bound(settings: WebSettings) -> socket.socket:
+def bound_socket(settings: WebSettings) -> socket.socket:
     """Return a listening socket, first of all: a port in use is reported before the library is opened."""
     try:
         family, kind, proto, _, where = socket.getaddrinfo(
@@ -109,18 +104,22 @@ def _bound(settings: WebSettings) -> socket.socket:
     return listening
 
 
-def _address(host: str, port: int, token: str | None, view: str = "") -> str:
+def page_address(host: str, port: int, token: str | None) -> str:
+    """Return the address of the page."""
     name = "localhost" if host in ("127.0.0.1", "0.0.0.0", "::", "::1") else host  # noqa: S104
     name = f"[{name}]" if ":" in name else name
     # After the #, the token stays in the browser: it reaches no log and no other site.
-    parts = ([f"token={token}"] if token else []) + ([f"view={view}"] if view else [])
-    shown = f"#{'&'.join(parts)}" if parts else ""
-    return f"http://{name}:{port}/{shown}"
+    return f"http://{name}:{port}/" + (f"#token={token}" if token else "")
 
 
-def _open_when_up(address: str, say: Callable[[str], None]) -> None:
-    time.sleep(1.0)
-    try:
-        webbrowser.open(address)
-    except webbrowser.Error:
-        say("no browser could be opened: visit the address above")
+def open_when_up(address: str, say: Callable[[str], None]) -> None:
+    """Open the page in the browser, in a moment."""
+
+    def open_page() -> None:
+        time.sleep(1.0)
+        try:
+            webbrowser.open(address)
+        except webbrowser.Error:
+            say("no browser could be opened: visit the address above")
+
+    threading.Thread(target=open_page, daemon=True).start()

@@ -17,14 +17,12 @@ from setnet.web.server.metrics import Metrics
 from setnet.web.server.problems import Problem
 from setnet.web.server.wrong_tokens import WrongTokens
 from setnet.web.server_settings import WebSettings
-from setnet.web.state.annotation_desk import AnnotationDesk
 from setnet.web.state.cursors import Cursors
 from setnet.web.state.folder_browser import FolderBrowser
 from setnet.web.state.image_pool import ImagePool
 from setnet.web.state.index_job import IndexJob
 from setnet.web.state.kept_rankings import KeptRankings
 from setnet.web.state.open_library import OpenLibrary
-from setnet.web.state.set_store import SetStore
 from setnet.web.state.timeline import KeptTimeline
 from setnet.web.state.uploaded_faces import UploadedFaces
 
@@ -34,10 +32,7 @@ T = TypeVar("T")
 class ServerState:
     """The library, the pools, the running index and the counters."""
 
-    def __init__(
-        self, library: Path, sets: Path, settings: WebSettings, desk: AnnotationDesk | None = None
-    ) -> None:
-        self.desk = desk
+    def __init__(self, library: Path, settings: WebSettings) -> None:
         self.settings = settings
         self.library = OpenLibrary(library)
         with self.library.reading() as opened:
@@ -56,7 +51,6 @@ class ServerState:
         self.cursors = Cursors()
         self.rankings = KeptRankings(settings.answer_lifetime, settings.max_answers)
         self.index_job = IndexJob(self.library)
-        self.sets = SetStore(sets)
         self.metrics = Metrics()
         self.wrong_tokens = WrongTokens(settings.wrong_tokens)
         self.searching = BoundedThreads("searching", settings.search_threads, settings.search_queue)
@@ -130,7 +124,4 @@ class ServerState:
         self.index_job.close()
         for threads in users:
             threads.close()
-        self.sets.close()
         self.library.close()
-        if self.desk is not None:
-            self.desk.close()

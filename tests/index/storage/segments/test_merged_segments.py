@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from setnet.index.storage.segments.ahead import Ahead
 from setnet.index.storage.segments.segment import Segment
 from setnet.sets import BitCodec
 
-FIXTURE = Path(__file__).parents[2] / "fixtures" / "index_v1.zip"
 DIM = 20
 
 
@@ -89,22 +87,6 @@ def test_estimates_from_merged_codes_are_as_good_as_new_ones(tmp_path: Path) -> 
         estimates = codec.estimates(codes, segment.array("bit_factors").reshape(-1), rows[::50])
         truth = rows[segment.lane_rows] @ rows[::50].T
         assert np.abs(estimates - truth).std() < 0.08
-
-
-def test_segments_of_an_earlier_version_gain_codes_when_compacted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(segment_writer, "SMALLEST_CODED", 1)
-    shutil.unpack_archive(FIXTURE, tmp_path)
-    with SetIndex.open(tmp_path / "index") as index:
-        dim = index._reader.settings.shape.dim
-        query = np.random.default_rng(0).normal(size=(2, dim)).astype(np.float32)
-        assert not index._reader.snapshot().bit_coded
-        exact = index.search(query, k=5)
-        index.compact()
-        assert only_segment(index).bit_coded
-        assert index.search(query, k=5) == exact
-        assert index.check().ok
 
 
 @pytest.fixture

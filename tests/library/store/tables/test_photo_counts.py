@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 import tempfile
@@ -93,32 +92,6 @@ def test_counts_follow_indexing_failing_forgetting_and_people(
         last = assert_kept(again)
     assert last.photos < 5
     assert last.people == 1
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """A library of four photos as version 3 of the database had it."""
-    shutil.unpack_archive(Path(__file__).parents[2] / "fixtures" / "library_v4.zip", tmp_path)
-    with sqlite3.connect(tmp_path / "library" / "library.db") as db:
-        for name in ("in", "out", "again"):
-            db.execute(f"DROP TRIGGER photos_counted_{name}")
-        db.execute("DROP TABLE photo_counts")
-        db.execute("PRAGMA user_version = 3")
-    return tmp_path / "library"
-
-
-def test_a_database_of_an_earlier_version_is_counted_once(earlier: Path) -> None:
-    with Library.open(earlier) as library:
-        assert assert_kept(library).photos == 4
-        assert library.check() == []
-
-
-def test_one_that_cannot_be_written_is_counted_each_time(
-    earlier: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with Library.open(earlier) as library:
-        assert library.catalog.counts().photos == 4
 
 
 def test_a_wrong_number_is_found_by_the_check_and_repaired(made: Any, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def references(part: Any) -> Iterator[str]:
 def test_every_reference_leads_to_a_schema(shared: TestClient) -> None:
     document = shared.get("/api/v1/openapi.json").json()
     found = set(references(document))
-    assert {"#/components/schemas/NewItem", "#/components/schemas/PersonQuery"} <= found
+    assert "#/components/schemas/PersonQuery" in found
     for reference in found:
         target = document
         for step in reference.removeprefix("#/").split("/"):

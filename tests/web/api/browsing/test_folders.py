@@ -32,7 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def client(home: Path, tmp_path: Path, open_client: Callable[..., Any]) -> Iterator[TestClient]:
-    with open_client(tmp_path / "library", tmp_path / "sets") as client:
+    with open_client(tmp_path / "library") as client:
         yield client
 
 
@@ -80,6 +80,6 @@ def test_other_machines_see_no_folders(
 ) -> None:
     monkeypatch.setattr(route, "address_of", lambda scope: address)
     settings = WebSettings(token="a-long-enough-token", behind_proxy=behind_proxy)
-    with open_client(tmp_path / "library", tmp_path / "sets", settings) as client:
+    with open_client(tmp_path / "library", settings) as client:
         answer = client.get(f"{API}/folders", headers={"Authorization": "Bearer a-long-enough-token"})
         assert answer.status_code == 403

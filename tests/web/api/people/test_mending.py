@@ -227,6 +227,6 @@ def test_a_file_of_people_has_a_largest_size(made: Any, tmp_path: Any, open_clie
     from setnet.web import WebSettings
 
     shutil.copytree(made.library, tmp_path / "library")
-    settings = WebSettings(max_items_json=1000)
-    with open_client(tmp_path / "library", tmp_path / "sets", settings) as client:
+    settings = WebSettings(max_people_file=1000)
+    with open_client(tmp_path / "library", settings) as client:
         assert client.post(f"{API}/import/people", json={"format": "x" * 1000}).status_code == 413

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import StorageError, VersionError
+from setnet.errors import StorageError
 from setnet.index.kernels.lanes import LANES
 from setnet.index.storage.segments.segment_file import SegmentFile
 from setnet.index.storage.segments.segment_layout import (
@@ -204,8 +204,4 @@ class Segment:
         """The set vectors as stored, one row each; at one bit the scan reads these very rows."""
         if self.shape.sets is not None and self.shape.sets.bits == 1:
             return self.array("set_codes")
-        if "set_rows" not in self.file:
-            raise VersionError(
-                f"{self.file.path} keeps its set vectors as an earlier setnet did: create the index again"
-            )
         return self.array("set_rows")

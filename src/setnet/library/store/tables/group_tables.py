@@ -1,4 +1,4 @@
-"""The tables of groups as of version 6 of the database: which faces are probably one person's.
+"""The tables of groups in a library's database: which faces are probably one person's.
 
 A face is in one group at most: the row of `group_members` with its number (`face_number`). What is listed of
 a group, such as how many faces it has, stands in its row: triggers mark it as `stale` when a member comes or
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from setnet.faces import Box
 from setnet.library.store.face_references import is_same_face
-from setnet.library.store.tables import row_sums
 
-TABLES = ("face_groups", "group_members")
 FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`
 
-_TABLES = f"""
+TABLES = ("face_groups", "group_members")
+SCHEMA = f"""
     CREATE TABLE face_groups (
         id INTEGER PRIMARY KEY,
         person INTEGER REFERENCES people ON DELETE SET NULL,
@@ -46,12 +45,7 @@ _TABLES = f"""
         UPDATE face_groups SET stale = 1 WHERE id IN (OLD.grp, NEW.grp) AND NOT stale; END;
     CREATE TRIGGER faces_leave_group AFTER DELETE ON faces BEGIN
         DELETE FROM group_members WHERE id = OLD.photo * {FACES} + OLD.ordinal; END;
-    INSERT INTO sums VALUES ('face_groups', 0);
 """
-MIGRATION = _TABLES + "".join(row_sums.triggers(table, row_sums.COLUMNS[table]) for table in TABLES)
-
-# An older database has no groups.
-STAND_INS = row_sums.empty_views(TABLES)
 
 # Of what is known of a face without looking at it: large, surely a face, seen from the front.
 _GOOD = (

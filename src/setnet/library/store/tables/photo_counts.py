@@ -49,12 +49,11 @@ _ADDED_UP = "SELECT photos.state, " + ", ".join(
 )
 _ADDED_UP += " FROM photos GROUP BY photos.state"
 
-MIGRATION = (
+SCHEMA = (
     "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
     + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
     + ") WITHOUT ROWID;\n"
-    f"INSERT INTO photo_counts {_ADDED_UP};\n"
-    "INSERT OR IGNORE INTO photo_counts (state) VALUES ('ready'), ('adding'), ('removing'), ('failed');\n"
+    "INSERT INTO photo_counts (state) VALUES ('ready'), ('adding'), ('removing'), ('failed');\n"
     "CREATE TRIGGER photos_counted_in AFTER INSERT ON photos BEGIN "
     f"{_changed('+', 'NEW')} END;\n"
     "CREATE TRIGGER photos_counted_out AFTER DELETE ON photos BEGIN "
@@ -70,7 +69,7 @@ def kept(db: sqlite3.Connection) -> Counts:
 
 
 def counted(db: sqlite3.Connection) -> Counts:
-    """Return the numbers by adding up all rows: for a database without the triggers, and to compare with."""
+    """Return the numbers by adding up all rows: to compare with what the triggers keep."""
     return _counts(db, _ADDED_UP)
 
 

@@ -9,30 +9,24 @@ from __future__ import annotations
 import marshal
 import sqlite3
 import threading
-from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
-_EXAMPLE = "id person descriptor source x0 y0 x1 y1 picture added"
+_EXAMPLE = "id person descriptor source x0 y0 x1 y1 picture added origin content"
 _VERDICT = "id person content x0 y0 x1 y1 descriptor says added"
-# As of version 3 of the database: a migration that adds a column replaces the triggers of its table.
-FIRST_COLUMNS = {
+# A migration that adds a column puts it last and replaces the triggers of its table.
+COLUMNS = {
     "meta": "key value",
     "folders": "path added scanned",
     "photos": "id path size mtime_ns hash taken width height faces state reason stored",
     "faces": "photo ordinal x0 y0 x1 y1 landmarks score quality",
-    "people": "id name key added",
+    "people": "id name key added uid note cover",
     "examples": _EXAMPLE,
-}
-# As of now. What a migration adds to a table comes last: hashes of earlier versions are those of the rest.
-COLUMNS = FIRST_COLUMNS | {
-    "people": f"{FIRST_COLUMNS['people']} uid note cover",
-    "examples": f"{_EXAMPLE} origin content",
     "aliases": "id person name key",
     "verdicts": _VERDICT,
     "changes": "id at kind summary people undoes",
     "changed_rows": "id change tbl row did before after",
-    "removed_examples": f"{_EXAMPLE} origin content",
+    "removed_examples": _EXAMPLE,
     "removed_verdicts": _VERDICT,
     "face_groups": "id person hidden faces photos first last cover stale",
     "group_members": "id grp",
@@ -74,18 +68,8 @@ def _listed(columns: str, row: str) -> str:
     return ", ".join(f"{row}.{column}" for column in columns.split())
 
 
-def empty_views(tables: Iterable[str]) -> str:
-    """Return the statements that let an older database be read as if it had these tables, without rows."""
-    return "".join(
-        f"CREATE TEMP VIEW {table} AS SELECT "
-        + ", ".join(f"NULL AS {column}" for column in COLUMNS[table].split())
-        + " WHERE 0;\n"
-        for table in tables
-    )
-
-
-def triggers(table: str, columns: str) -> str:
-    """Return the statements that keep the hashes of a table with these columns from now on."""
+def _triggers(table: str, columns: str) -> str:
+    """Return the statements that keep the hashes of a table with these columns."""
     new, old = KEYS[table].format("NEW"), KEYS[table].format("OLD")
     store = (
         f"INSERT INTO row_sums VALUES ('{table}', {new}, row_hash({_listed(columns, 'NEW')})) "
@@ -97,34 +81,16 @@ def triggers(table: str, columns: str) -> str:
         "delete": f"DELETE FROM row_sums WHERE name = '{table}' AND key = {old} "
         f"AND value = row_hash({_listed(columns, 'OLD')})",
     }
-    return without_triggers(table) + "".join(
+    return "".join(
         f"CREATE TRIGGER {table}_{event} AFTER {event.upper()} ON {table} BEGIN {action}; END;\n"
         for event, action in actions.items()
     )
 
 
-def without_triggers(table: str) -> str:
-    """Return the statements after which changes of a table leave its hashes as they are."""
-    return "".join(f"DROP TRIGGER IF EXISTS {table}_{event};\n" for event in ("insert", "update", "delete"))
-
-
-def hashed_anew(table: str, before: str, after: str) -> str:
-    """Return the statement that hashes rows with the columns `after` that fitted their hash of `before`.
-
-    Damage that was there stays to be seen.
-    """
-
-    def value(columns: str) -> str:
-        key = KEYS[table].format(table).removeprefix("+")
-        return f"(SELECT row_hash({_listed(columns, table)}) FROM {table} WHERE {key} = row_sums.key)"
-
-    return f"UPDATE row_sums SET value = {value(after)} WHERE name = '{table}' AND value = {value(before)};\n"
-
-
-MIGRATION = (
+SCHEMA = (
     "CREATE TABLE row_sums (name TEXT NOT NULL, key NOT NULL, value INTEGER NOT NULL, "
     "PRIMARY KEY (name, key)) WITHOUT ROWID;\n"
-    + "".join(triggers(table, columns) for table, columns in FIRST_COLUMNS.items())
+    + "".join(_triggers(table, columns) for table, columns in COLUMNS.items())
 )
 
 
@@ -132,13 +98,6 @@ def register(db: sqlite3.Connection) -> None:
     """Give a connection what the triggers call; without it, it can read and not write."""
     db.create_function("row_hash", -1, row_hash, deterministic=True)
     db.execute("PRAGMA recursive_triggers = ON")  # else rows that are replaced go without a trigger
-
-
-def add_up(db: sqlite3.Connection) -> None:
-    """Store the hashes of the rows that are there, in a database that had none so far."""
-    for table, key in KEYS.items():
-        values = f"'{table}', {key.format(table)}, row_hash({_listed(COLUMNS[table], table)})"
-        db.execute(f"INSERT INTO row_sums SELECT {values} FROM {table}")
 
 
 def problems(db: sqlite3.Connection) -> list[str]:

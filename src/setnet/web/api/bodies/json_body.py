@@ -35,7 +35,7 @@ def json_body(model: type[M]) -> Any:
             raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
         body = await request.body()
         if len(body) <= _SMALL:
-            return parsed(model, body)
+            return _parsed(model, body)
         state = request.app.state.server
         found: M = await state.parsing.run(_parsed_large, model, body, state.settings.max_body)
         return found
@@ -51,10 +51,10 @@ def _parsed_large(model: type[M], body: bytes, most: int) -> M:
         raise Problem(413, f"apart from images, {too_large(most)}")
     if any(True for _ in islice(_FIELD.finditer(body), _MOST_FIELDS, None)):
         raise Problem(422, f"the body has more than {_MOST_FIELDS} fields: /docs says what fits")
-    return parsed(model, body)
+    return _parsed(model, body)
 
 
-def parsed(model: type[M], body: bytes) -> M:
+def _parsed(model: type[M], body: bytes) -> M:
     """Return the body as a `model`; raise what is answered with 400 or 422."""
     try:
         return model.model_validate_json(body)
@@ -65,12 +65,10 @@ def parsed(model: type[M], body: bytes) -> M:
         raise RequestValidationError([{**f, "loc": ("body", *f["loc"])} for f in faults]) from None
 
 
-def json_schema(model: type[BaseModel], *others: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a body: a `model` as JSON, or bytes of the `others` media types.
+def json_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the OpenAPI description of a body: a `model` as JSON.
 
     The description is complete, with `$defs`; `openapi.described` moves these to the document's components.
     """
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    binary = {"schema": {"type": "string", "format": "binary"}}
-    content = {"application/json": {"schema": schema}, **dict.fromkeys(others, binary)}
-    return {"requestBody": {"required": True, "content": content}}
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}

@@ -1,6 +1,6 @@
 // Calls of the REST API; errors carry the server's sentence, and whose a taken name is.
 
-const ROOT = "/api/v1";
+export const ROOT = "/api/v1";
 
 export class ApiError extends Error {
   constructor(status, detail, person = null) {
@@ -22,7 +22,7 @@ async function call(method, path, { json, body, type, signal, keepalive } = {}) 
     response = await fetch(ROOT + path, { method, headers, body, signal, keepalive });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError(0, "The server does not answer. Is “setnet serve” still running?");
+    throw new ApiError(0, "The server does not answer. Is setnet still running?");
   }
   if (response.status === 401 && promptForToken && path !== "/session") {
     await promptForToken();
@@ -35,11 +35,11 @@ async function call(method, path, { json, body, type, signal, keepalive } = {}) 
   throw new ApiError(response.status, problem.detail || `The server answered with ${response.status}.`, problem.person);
 }
 
-const get = (path, values = {}) => {
+export const get = (path, values = {}) => {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
   return call("GET", given.length ? `${path}?${new URLSearchParams(given)}` : path);
 };
-const post = (path, json, signal) => call("POST", path, { json, signal });
+export const post = (path, json, signal) => call("POST", path, { json, signal });
 const person = (id) => `/people/${encodeURIComponent(id)}`;
 
 export const api = {
@@ -84,10 +84,6 @@ export const api = {
   begin: (token) => post("/session", { token }),
   end: () => call("DELETE", "/session"),
 
-  nextQuestion: (annotator) => get("/collect/next", { annotator }),
-  storeAnswer: (answer) => post("/collect/answers", answer),
-  undoAnswer: (annotator) => post("/collect/undo", { annotator }),
-
   indexEvents: () => new EventSource(`${ROOT}/index/events`),
 };
 
@@ -101,6 +97,4 @@ export const urls = {
   face: ({ photo, face }, size = 160) => `${ROOT}/photos/${photo}/faces/${face}/picture?size=${size}`,
   person: (saved) => `${ROOT}${person(saved.id)}/picture?v=${saved.examples}-${saved.cover ?? 0}`,
   example: (id, number) => `${ROOT}${person(id)}/examples/${number}/picture`,
-  questionPhoto: (question) => `${ROOT}/collect/questions/${question.id}/photo`,
-  questionFace: (question) => `${ROOT}/collect/questions/${question.id}/face`,
 };

@@ -2,7 +2,6 @@
 
 import { go, photoInAddress, read } from "./address.js";
 import { api, onTokenNeeded } from "./api.js";
-import { CollectView } from "./collect_view.js";
 import { answered } from "./dialogs.js";
 import { icon, plural } from "./dom.js";
 import { selection } from "./gallery/selection.js";
@@ -18,7 +17,7 @@ import { toast } from "./toasts.js";
 import { forgetUploads } from "./uploads.js";
 import { viewPhoto, Viewer } from "./viewer/viewer.js";
 
-const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet", collect: "Annotate · setnet" };
+const TITLES = { search: "setnet", people: "People · setnet", person: "Person · setnet", index: "Index · setnet" };
 const REFRESH = 3000; // milliseconds between two looks at what an index run has stored
 const section = (name) => document.getElementById(`view-${name}`);
 
@@ -45,17 +44,14 @@ const views = {
   people: (now) => people.show(now),
   person: () => person.show(),
   index: (now) => index.show(now),
-  collect: (now) => collect.show(now),
 };
 const people = new PeopleView(section("people"), { find, changed: () => search.forget(), forgotten: async () => { clearQuery(); await forgetUploads(); return refresh(); } });
 const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
-const collect = new CollectView(section("collect"));
 
 async function status() {
   const now = await api.status();
   document.getElementById("library-size").textContent = plural(now.photos, "photo");
-  document.querySelector("nav [data-view=collect]").hidden = now.collect === null;
   document.getElementById("sign-out").hidden = !now.token;
   return now;
 }

@@ -8,10 +8,9 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from invented_collect import invented_run, name_of
-from setnet.collect import CollectRun
+from setnet.collect import AnnotationQueue, CollectRun
 from setnet.errors import LockedError
-from setnet.web import create_app
-from setnet.web.state.annotation_desk import AnnotationDesk
+from setnet.web.annotation import AnnotationDesk, annotation_app
 
 API = "/api/v1/collect"
 
@@ -25,28 +24,29 @@ def run(tmp_path: Path) -> CollectRun:
 
 
 @pytest.fixture
-def client(run: CollectRun, tmp_path: Path) -> Iterator[TestClient]:
-    desk = AnnotationDesk(run.path, "ann")
-    app = create_app(tmp_path / "library", tmp_path / "sets", desk=desk)
+def client(run: CollectRun) -> Iterator[TestClient]:
+    app = annotation_app(AnnotationDesk(run.path, "ann"))
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as opened:
         yield opened
 
 
 def test_faces_are_asked_one_by_one_and_answers_are_kept(client: TestClient, run: CollectRun) -> None:
-    assert client.get("/api/v1/status").json()["collect"] == "ann"
+    assert "annotate.js" in client.get("/").text
     first = client.get(f"{API}/next").json()
     question = first["question"]
     assert (question["id"], question["number"], question["query"]) == (0, 3, [name_of(0), name_of(1)])
     assert len(question["best"]) == 3
+    assert first["annotator"] == "ann"
     assert first["state"] == {"questions": 2, "answered": 0, "own": 0}
     answer = {"question": 0, "answer": "name", "name": name_of(2)}
     second = client.post(f"{API}/answers", json=answer).json()
     assert second["question"]["id"] == 1
     last = client.post(f"{API}/answers", json={"question": 1, "answer": "unknown"}).json()
-    assert last == {"question": None, "state": {"questions": 2, "answered": 2, "own": 2}}
+    assert last["question"] is None
+    assert last["state"] == {"questions": 2, "answered": 2, "own": 2}
     back = client.post(f"{API}/undo", json={}).json()
     assert (back["question"]["id"], back["state"]["answered"]) == (1, 1)
-    stored = client.get(f"{API}/answers").json()["answers"]
+    stored = [decision.to_dict() for decision in AnnotationQueue(run).log.decisions]
     assert [(s["annotator"], s["answer"], s["undone"]) for s in stored] == [
         ("ann", "name", False),
         ("ann", "unknown", True),
@@ -88,16 +88,15 @@ def test_a_photo_outside_the_archive_is_not_shown(
     assert client.get(f"{API}/questions/0/photo").status_code == 403
 
 
-def test_without_a_run_there_is_nothing_to_answer(shared: TestClient) -> None:
-    assert shared.get("/api/v1/status").json()["collect"] is None
-    found = shared.get(f"{API}/next")
-    assert found.status_code == 404
-    assert "--collect RUN" in found.json()["detail"]
-
-
 def test_one_process_at_a_time_takes_answers(run: CollectRun) -> None:
     desk = AnnotationDesk(run.path, "ann")
     with pytest.raises(LockedError, match="another process"):
         AnnotationDesk(run.path, "ben")
     desk.close()
     AnnotationDesk(run.path, "ben").close()
+
+
+def test_other_sites_and_host_names_are_refused(client: TestClient) -> None:
+    assert client.get(f"{API}/next", headers={"Host": "evil.example"}).status_code == 421
+    away = {"Origin": "http://evil.example"}
+    assert client.post(f"{API}/undo", json={}, headers=away).status_code == 403

@@ -1,14 +1,14 @@
 // The questions of `setnet collect`: one face at a time with its photo, caption and best names, answered by keys.
 
-import { api, urls } from "./api.js";
+import { get, post, ROOT } from "./api.js";
 import { h, plural } from "./dom.js";
 import { toast } from "./toasts.js";
 
 const UNKNOWN_KEYS = new Set(["0", "u"]);
+const picture = (question, part) => `${ROOT}/collect/questions/${question.id}/${part}`;
 
-export class CollectView {
+class Questions {
   constructor(section) {
-    this.section = section;
     this.busy = false;
     this.question = null;
     this.progress = h("progress", { "aria-label": "Faces answered", max: 1, value: 0 });
@@ -20,21 +20,12 @@ export class CollectView {
     addEventListener("keydown", (event) => this.pressed(event));
   }
 
-  async show(now) {
-    if (now.collect === null) {
-      this.desk.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "Nothing to annotate"),
-        h("p", {}, "Start the server with a run: setnet collect annotate RUN")));
-      return;
-    }
-    this.annotator ??= now.collect;
-    await this.change(() => api.nextQuestion(this.annotator));
-  }
-
   async change(call) {
     if (this.busy) return;
     this.busy = true;
     try {
       const answer = await call();
+      this.annotator = answer.annotator;
       this.question = answer.question;
       this.draw(answer.state);
     } catch (error) { toast(error.message, "error"); } finally { this.busy = false; }
@@ -51,7 +42,7 @@ export class CollectView {
       return;
     }
     this.desk.replaceChildren(this.photo(question), h("div", { class: "collect-side" },
-      h("img", { class: "collect-face", src: urls.questionFace(question), alt: "The face in question", width: 160, height: 160 }),
+      h("img", { class: "collect-face", src: picture(question, "face"), alt: "The face in question", width: 160, height: 160 }),
       h("blockquote", { class: "collect-text" }, question.text),
       h("ol", { class: "collect-names" }, question.best.map((best, place) => this.name(best, place, question))),
       h("div", { class: "collect-acts" },
@@ -64,7 +55,7 @@ export class CollectView {
     const [x0, y0, x1, y1] = question.box;
     const share = (part, whole) => `${(100 * part) / whole}%`;
     return h("figure", { class: "collect-photo" },
-      h("img", { src: urls.questionPhoto(question), alt: "The photo", style: { aspectRatio: `${question.width} / ${question.height}` } }),
+      h("img", { src: picture(question, "photo"), alt: "The photo", style: { aspectRatio: `${question.width} / ${question.height}` } }),
       h("div", { class: "collect-box", style: { left: share(x0, question.width), top: share(y0, question.height), width: share(x1 - x0, question.width), height: share(y1 - y0, question.height) } }));
   }
 
@@ -81,13 +72,13 @@ export class CollectView {
   }
 
   answer(answer, name = null) {
-    if (this.question) this.change(() => api.storeAnswer({ annotator: this.annotator, question: this.question.id, answer, name }));
+    if (this.question) this.change(() => post("/collect/answers", { question: this.question.id, answer, name }));
   }
 
-  undo() { this.change(() => api.undoAnswer(this.annotator)); }
+  undo() { this.change(() => post("/collect/undo", {})); }
 
   pressed(event) {
-    if (this.section.hidden || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
     if (event.target.closest?.("input, select, textarea, dialog")) return;
     const key = event.key.toLowerCase();
     const best = this.question?.best[Number(key) - 1];
@@ -99,3 +90,7 @@ export class CollectView {
     event.preventDefault();
   }
 }
+
+const questions = new Questions(document.getElementById("questions"));
+await questions.change(() => get("/collect/next"));
+document.documentElement.dataset.ready = "";

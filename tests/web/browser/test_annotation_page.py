@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from PIL import Image
 
 from invented_collect import invented_run, name_of
+from live_server import server_of
 from setnet.collect import AnnotationQueue, CollectRun
 
 if TYPE_CHECKING:
@@ -34,13 +34,9 @@ def run(tmp_path: Path) -> CollectRun:
 def surface(
     request: pytest.FixtureRequest,
     run: CollectRun,
-    made: Any,
-    tmp_path: Path,
-    start_server: Callable[..., Any],
     new_page: Callable[..., Page],
 ) -> Iterator[Page]:
-    shutil.copytree(made.library, tmp_path / "library")
-    with start_server(tmp_path / "library", tmp_path / "sets", "--collect", str(run.path)) as server:
+    with server_of("collect", "annotate", str(run.path), "--port", "0") as server:
         page = new_page(server.url, request.param)
         yield page
         page.context.close()
@@ -48,7 +44,7 @@ def surface(
 
 
 def test_keys_name_skip_drop_and_undo(surface: Page, run: CollectRun) -> None:
-    page = surface.open("collect")
+    page = surface.open()
     count = page.locator("#collect-count")
     expect(count).to_contain_text("0 of 3 faces")
     expect(page.locator(".collect-text")).to_have_text(f"{name_of(0)} and {name_of(1)}")

@@ -1,9 +1,8 @@
-"""Libraries of version 6, without shots: brought up to date in one transaction, or read as they are."""
+"""Shots of videos are stored beside photos, checked, repaired and backed up."""
 
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from pathlib import Path
 
@@ -11,21 +10,20 @@ import numpy as np
 import pytest
 
 from invented_photos import face_of
-from old_library import rows, unpacked
+from invented_photos import store as store_photos
 from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
 from setnet.library.store.shot_paths import shot_path
-from setnet.library.store.tables import row_sums, schema
-from setnet.library.store.tables.shot_tables import TABLES
+from setnet.library.store.tables import row_sums
 
-NEW = (*TABLES, "photo_facts")
 VIDEO = b"/invented/party.mp4"
 
 
 @pytest.fixture
-def last(tmp_path: Path) -> Path:
-    """A library of version 6 of the database."""
-    library: Path = unpacked(6, tmp_path)
-    return library
+def path(tmp_path: Path) -> Path:
+    """A library of four photos."""
+    with Library.create(tmp_path / "library") as library:
+        store_photos(library, {"a": [1], "b": [1, 2], "c": [], "d": [1, 2, 3]})
+    return tmp_path / "library"
 
 
 def shot(start: float, stop: float, *people: int) -> PhotoResult:
@@ -57,54 +55,36 @@ def store(library: Library, *shots: PhotoResult) -> None:
         PhotoWriter(library._database, index).store(shots)
 
 
-def test_everything_is_kept_and_shots_can_follow(last: Path) -> None:
-    before = rows(last, without=NEW)
-    assert before["group_members"]
-    with Library.open(last) as library:
-        assert library.check() == []
+def test_shots_are_stored_beside_photos(path: Path) -> None:
+    with Library.open(path) as library:
         assert library.catalog.counts().shots == 0
         assert {photo.kind for photo in library.catalog.all_photos()} == {"photo"}
-    assert rows(last, without=NEW) == before
-    with Library.open(last) as library:
         store(library, shot(0, 2, 1, 2), shot(2, 4, 3))
         assert [s.start for s in library.catalog.shots_of(VIDEO)] == [0, 2]
         assert library.catalog.known_files()[VIDEO].hash == b"v" * 16
         library.discover()
         assert library.check() == []
-        version = library._database.connection.execute("PRAGMA user_version").fetchone()[0]
-        assert version == len(schema.MIGRATIONS)
 
 
-def test_one_that_cannot_be_written_has_no_shots(last: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    before = {path: path.read_bytes() for path in last.rglob("*") if path.is_file()}
-    with Library.open(last) as library:
-        assert library.check() == []
-        assert library.catalog.counts().shots == 0
-        assert len(list(library.catalog.all_photos())) == 4
-        assert library.catalog.shots_of(VIDEO) == []
-    assert {path: path.read_bytes() for path in last.rglob("*") if path.is_file()} == before
-
-
-def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_repair(last: Path) -> None:
-    with Library.open(last) as library:
+def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_repair(path: Path) -> None:
+    with Library.open(path) as library:
         store(library, shot(0, 2, 1), shot(2, 4, 3))
-    with sqlite3.connect(last / "library.db") as db:
+    with sqlite3.connect(path / "library.db") as db:
         row_sums.register(db)
         db.execute("DROP TRIGGER shots_delete")
         db.execute("DELETE FROM shots WHERE start = 2")
-    with Library.open(last) as library:
+    with Library.open(path) as library:
         assert library.check() != []
-    Library.repair(last)
-    with Library.open(last) as library:
+    Library.repair(path)
+    with Library.open(path) as library:
         assert library.check() == []
         assert library.catalog.shots_of(VIDEO) == []  # until a run reads the video again
         assert library.catalog.known_files()[VIDEO].state == "adding"
         assert len(list(library.catalog.all_photos())) == 4
 
 
-def test_a_backup_has_the_shots(last: Path, tmp_path: Path) -> None:
-    with Library.open(last) as library:
+def test_a_backup_has_the_shots(path: Path, tmp_path: Path) -> None:
+    with Library.open(path) as library:
         store(library, shot(0, 2, 1), shot(2, 4, 3))
         library.backup(tmp_path / "backup")
     with Library.open(tmp_path / "backup") as copy:
