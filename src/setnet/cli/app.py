@@ -36,7 +36,6 @@ COMMANDS: dict[str, str] = {
     "models": "List the detector and descriptor models and check their hashes; add others.",
     "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
     "immich": "Search the photos of an Immich server by several of its people at once.",
-    "cluster": "Keep and search a library's faces on many machines.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
@@ -52,7 +51,7 @@ _WITHOUT_WINDOWS = (
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich", "tags")
-_ROOMS = ("cluster", "collect", "demo", "index", "people", "search")  # folders of their own
+_ROOMS = ("collect", "demo", "index", "people", "search")  # folders of their own
 
 
 def command(name: str) -> Any:

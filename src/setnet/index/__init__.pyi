@@ -1,9 +1,6 @@
 from .conditions import Condition as Condition
 from .conditions import Value as Value
 from .conditions import conditions_of as conditions_of
-from .federation.candidates import Candidates as Candidates
-from .federation.copied_items import copy_items as copy_items
-from .federation.given_items import rank_given as rank_given
 from .graph.cells import cells_of as cells_of
 from .graph.linkage import Apart as Apart
 from .graph.linkage import Clusters as Clusters
@@ -22,12 +19,12 @@ from .results import Item as Item
 from .results import Match as Match
 from .results import Report as Report
 from .results import Stats as Stats
+from .search.given_items import rank_given as rank_given
 from .search.known_pairs import KnownPair as KnownPair
 from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
 from .search.options import MoreOptions as MoreOptions
 from .search.options import SearchOptions as SearchOptions
-from .search.query import ItemsLike as ItemsLike
 from .search.query import QueryLike as QueryLike
 from .search.query import VectorsLike as VectorsLike
 from .search.query import merged as merged_examples
@@ -43,7 +40,6 @@ from .storage.catalog_access import ReadAccess as ReadAccess
 from .storage.ingest import check_ids as check_ids
 from .storage.ingest import checked_batch as checked_batch
 from .storage.segments.batch import Batch as Batch
-from .storage.segments.segment_codes import mean_of as mean_of
 from .storage.shape import Shape as Shape
 
 __all__ = ["kernel_level", "merged_examples"]

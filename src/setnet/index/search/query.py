@@ -21,8 +21,6 @@ Floats = NDArray[np.float32]
 VectorsLike = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
 # vectors; or, for tags, names or a mapping from names to vectors
 QueryLike = VectorsLike | Sequence[str] | Mapping[str, ArrayLike]
-# ids, or numbers in the order of insertion
-ItemsLike = Sequence[str] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
