@@ -34,7 +34,7 @@ COMMANDS: dict[str, str] = {
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
     "collect": "Make a labelled data set of people together out of photos with captions.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
-    "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
+    "pg": "Search the faces in a table of your own PostgreSQL.",
     "immich": "Search the photos of an Immich server by several of its people at once.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
