@@ -97,11 +97,15 @@ def test_any_table_or_view_with_one_row_per_face_will_do(filled: str) -> None:
         assert len(sets.search(QUERY, k=60, where={"taken": 2003})) == 3
 
 
-def test_exact_search_looks_further_than_its_first_candidates(filled: str) -> None:
+def test_exact_search_looks_at_as_many_items_as_it_must(filled: str, tmp_path: Path) -> None:
     sets = PostgresSets(filled)
-    everything = sets.search(QUERY, k=30, mode="exact", candidates=60)
-    few = sets.search(QUERY, k=30, mode="exact", candidates=1)
-    assert [hit.id for hit in few] == [hit.id for hit in everything]
+    with SetIndex.create(tmp_path / "index", dim=128) as index:
+        index.add(*WORLD.part(0, 60))
+        for person in range(0, 18, 3):
+            query = WORLD.people[person : person + 3]
+            for k, options in ((1, {}), (3, {}), (2, {"only": True}), (2, {"without": WORLD.people[19:]})):
+                found = sets.search(query, k=k, mode="exact", candidates=1, **options)
+                assert [hit.id for hit in found] == [hit.id for hit in index.search(query, k=k, **options)]
 
 
 def test_several_examples_of_a_person_are_taken_together(filled: str) -> None:

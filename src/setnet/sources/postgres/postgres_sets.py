@@ -205,7 +205,7 @@ class PostgresSets:
         # exp() of more than 700 is an error in PostgreSQL
         each = self._sql(
             "1 / (1 + exp(greatest(-700, least(700, "
-            "{w} * max(l2_normalize({vector}::vector) <#> %s::real[]::vector) - {b}))))",
+            "{w} * min(l2_normalize({vector}::vector) <#> %s::real[]::vector) - {b}))))",
             w=Literal(self.logistic.w),
             b=Literal(self.logistic.b),
         )
