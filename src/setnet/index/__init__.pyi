@@ -1,5 +1,3 @@
-from .conditions import Condition as Condition
-from .conditions import Value as Value
 from .conditions import conditions_of as conditions_of
 from .graph.cells import cells_of as cells_of
 from .graph.linkage import Apart as Apart
@@ -8,7 +6,6 @@ from .graph.linkage import LinkageRule as LinkageRule
 from .graph.linkage import link as link
 from .graph.neighbours import Neighbours as Neighbours
 from .graph.neighbours import nearest_neighbours as nearest_neighbours
-from .k_means import nearest_centres as nearest_centres
 from .kernels.backend import level as kernel_level
 from .kernels.greedy import greedy_matches as greedy_matches
 from .recovery.backup import BackupReport as BackupReport
@@ -33,13 +30,7 @@ from .search.ranked_items import RankedItems as RankedItems
 from .search.scoring import Scoring as Scoring
 from .setindex import SetIndex as SetIndex
 from .settings import PRECISIONS as PRECISIONS
-from .settings import Settings as Settings
-from .settings import chosen_head as chosen_head
-from .settings import spec_of as spec_of
 from .storage.catalog_access import ReadAccess as ReadAccess
-from .storage.ingest import check_ids as check_ids
-from .storage.ingest import checked_batch as checked_batch
-from .storage.segments.batch import Batch as Batch
 from .storage.shape import Shape as Shape
 
 __all__ = ["kernel_level", "merged_examples"]
