@@ -78,7 +78,7 @@ def search(
     ] = "fast",
     candidates: Annotated[
         int, typer.Option(min=1, metavar="N", help="How many faces near each person are looked at first.")
-    ] = 100,
+    ] = 200,
     where: Annotated[
         str, typer.Option(metavar="JSON", help='Conditions on columns: \'{"year": {">=": 2019}}\'.')
     ] = "",

@@ -96,7 +96,8 @@ def read_descriptors_of(
     found: dict[str, list[bytes]] = {}
     for name, sent in connection.execute(select, [list(photos)], binary=True):
         found.setdefault(str(name), []).append(sent)
-    return {name: unit_vectors(rows, tables.dim) for name, rows in found.items()}
+    # 20 bytes about the array, then the size and the value of each number
+    return {name: unit_vectors(rows, start=20, step=2) for name, rows in found.items()}
 
 
 def read_people(connection: Connection, tables: ImmichTables) -> list[ImmichPerson]:

@@ -132,10 +132,12 @@ def _line(error: psycopg.Error) -> str:
     return said.strip().rstrip(".:")
 
 
-def unit_vectors(sent: Sequence[bytes], dim: int) -> NDArray[np.float32]:
-    """Return the vectors behind values of ``array_send(vector::real[])``, at unit length or zero."""
-    number = np.dtype([("size", ">i4"), ("value", ">f4")])
-    row = np.dtype([("about", "V20"), ("numbers", number, (dim,))])
-    rows = np.frombuffer(b"".join(sent), row)["numbers"]["value"].astype(np.float32)
+def unit_vectors(sent: Sequence[bytes], start: int, step: int) -> NDArray[np.float32]:
+    """Return the vectors in values that the server sent, at unit length or zero.
+
+    After ``start`` bytes about the whole, each number has ``step`` groups of four bytes, the last its value.
+    """
+    numbers = np.frombuffer(b"".join(value[start:] for value in sent), ">f4")
+    rows = numbers.reshape(len(sent), -1)[:, step - 1 :: step].astype(np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)

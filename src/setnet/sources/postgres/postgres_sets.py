@@ -120,7 +120,7 @@ class PostgresSets:
         k: int = 100,
         mode: str = "fast",
         *,
-        candidates: int = 100,
+        candidates: int = 200,
         where: Mapping[str, Any] | None = None,
         **options: Unpack[ElementOptions],
     ) -> list[Hit]:
@@ -233,7 +233,7 @@ class PostgresSets:
         """Return items ranked by the matching of their vectors; of equal ones the lower id comes first."""
         where, values = clause
         select = self._sql(
-            "SELECT {item}::text, array_send({vector}::vector::real[]) FROM {table} "
+            "SELECT {item}::text, vector_send({vector}::vector) FROM {table} "
             'WHERE {item} = ANY(%s::{type}[]) AND {where} ORDER BY {item}::text COLLATE "C", {face}',
             type=SQL(self._item),
             where=where,
@@ -244,7 +244,7 @@ class PostgresSets:
         ids = list(dict.fromkeys(str(name) for name, _ in rows))
         number = {name: i for i, name in enumerate(ids)}
         counts = np.bincount([number[str(name)] for name, _ in rows]).astype(np.int64)
-        elements = unit_vectors([sent for _, sent in rows], self.dim)
+        elements = unit_vectors([sent for _, sent in rows], start=4, step=1)
         return rank_given(ids, elements, counts, query, options, self.logistic)
 
     def _sql(self, statement: str, **parts: Composable) -> Composed:
