@@ -73,7 +73,7 @@ bench: install
 
 .venv/.test: .venv/.made $(SETUP)
 	@echo "setting up .venv for the tests (once; a few minutes)"
-	$(PIP) --editable '.[train,serve,client,demo,evaluate,postgres,watch,raw,cluster,dev]'
+	$(PIP) --editable '.[train,serve,client,demo,evaluate,postgres,watch,raw,collection,dev]'
 	touch $@ .venv/.demo
 
 clean:

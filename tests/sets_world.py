@@ -45,3 +45,23 @@ def sets_world(items: int = 60, people: int = 20, dim: int = 128, seed: int = 0)
     ids = [f"photo-{i:04d}" for i in range(items)]
     faces = unit(centres[who] + noise)
     return SetsWorld(ids, faces, counts, attributes, centres, who[first : first + 2].tolist())
+
+
+def fill_table(uri: str, world: SetsWorld) -> None:
+    """Store a world in PostgreSQL as a user may: in a table of one row per face."""
+    import psycopg
+
+    owners = np.repeat(np.arange(len(world.ids)), world.counts)
+    with psycopg.connect(uri) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        schema = "SELECT extnamespace::regnamespace::text FROM pg_extension WHERE extname = 'vector'"
+        place = (cursor.execute(schema).fetchone() or ("",))[0]
+        cursor.execute(f"SELECT set_config('search_path', 'public, {place}', true)")
+        cursor.execute(
+            "CREATE TABLE faces "
+            "(item text, face serial PRIMARY KEY, vector vector(128), year int, place text)"
+        )
+        with cursor.copy("COPY faces (item, vector, year, place) FROM STDIN") as copy:
+            for i, row in zip(owners.tolist(), world.elements, strict=True):
+                details = world.attributes[i]
+                copy.write_row([world.ids[i], str(row.tolist()), details["year"], details["place"]])

@@ -17,7 +17,7 @@ from s3_server import s3_server
 from setnet.addresses import AddressedFile, address_of, file_at, files_below, read_address, require_address
 from setnet.errors import InvalidInputError, SetNetError, StorageError
 
-fsspec = pytest.importorskip("fsspec", reason="addresses need the extra `cluster`")
+fsspec = pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
 
 FILES = {"a.jpg": b"one", "2019/b.jpg": b"two", "2019/deep/c.jpg": b"three", "2019/notes.txt": b"no photo"}
 

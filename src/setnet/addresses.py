@@ -191,7 +191,7 @@ def _opened(address: str) -> tuple[Any, str]:
         from fsspec.registry import available_protocols, get_filesystem_class
     except ModuleNotFoundError:
         raise InvalidInputError(
-            f"{address} needs fsspec: install it with `pip install 'setnet[cluster]'`"
+            f"{address} needs fsspec: install it with `pip install 'setnet[collection]'`"
         ) from None
     where, _, inner = address.partition("::")
     for scheme in filter(None, (_scheme(where), _scheme(inner))):

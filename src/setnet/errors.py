@@ -46,22 +46,6 @@ class LockedError(SetNetError):
     """Another process is writing to this index."""
 
 
-class FencedError(LockedError):
-    """Another writer has taken over: the change may be stored or not, and can be repeated."""
-
-
-class ClusterError(SetNetError):
-    """A cluster cannot be reached, or this machine does not fit it."""
-
-
-class MissingShardsError(ClusterError):
-    """Some shards of a cluster do not answer, so that an exact answer cannot be given."""
-
-    def __init__(self, message: str, shards: Iterable[int] = ()) -> None:
-        super().__init__(message)
-        self.shards = tuple(shards)
-
-
 class ModelError(SetNetError):
     """A model file is missing, damaged, or does not fit the data."""
 

@@ -34,9 +34,8 @@ COMMANDS: dict[str, str] = {
     "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
     "collect": "Make a labelled data set of people together out of photos with captions.",
     "models": "List the detector and descriptor models and check their hashes; add others.",
-    "pg": "Keep set vectors in your own PostgreSQL, and search them there.",
+    "pg": "Search the faces in a table of your own PostgreSQL.",
     "immich": "Search the photos of an Immich server by several of its people at once.",
-    "cluster": "Keep and search a library's faces on many machines.",
     "train": "Train descriptors and set heads.",
     "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
     "evaluate": "Run the experiments of the paper on your own descriptors.",
@@ -52,7 +51,7 @@ _WITHOUT_WINDOWS = (
 _COMPUTING = ("train", "calibrate", "evaluate")
 _RESEARCH = (*_COMPUTING, "describe")
 _SOURCES = ("pg", "immich", "tags")
-_ROOMS = ("cluster", "collect", "demo", "index", "people", "search")  # folders of their own
+_ROOMS = ("collect", "demo", "index", "people", "search")  # folders of their own
 
 
 def command(name: str) -> Any:

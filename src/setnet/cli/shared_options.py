@@ -19,15 +19,6 @@ LibraryOption = Annotated[
         show_default=False,
     ),
 ]
-ClusterOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--cluster",
-        metavar="DIR",
-        help="In place of --library: the folder of a cluster that runs.",
-        show_default=False,
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 WithoutOption = Annotated[
     list[str] | None,
@@ -43,19 +34,6 @@ BeforeOption = Annotated[str | None, typer.Option(metavar="DATE", help="Taken be
 def make_app() -> typer.Typer:
     """Return an app with plain help: it shows in the time that styled help takes to be imported."""
     return typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-
-
-def library_or_cluster(library: Path | None, cluster: Path | None) -> Path | None:
-    """Return the library's folder, which `--cluster` names too when that cluster runs."""
-    if cluster is None:
-        return library
-    from setnet.cluster import cluster_folder, require_running
-    from setnet.errors import InvalidInputError
-
-    if library is not None:
-        raise InvalidInputError("give --library or --cluster, not both")
-    require_running(cluster_folder(cluster))
-    return cluster
 
 
 def open_library(path: Path | None) -> Library:

@@ -1,9 +1,4 @@
-from .conditions import Condition as Condition
-from .conditions import Value as Value
 from .conditions import conditions_of as conditions_of
-from .federation.candidates import Candidates as Candidates
-from .federation.copied_items import copy_items as copy_items
-from .federation.given_items import rank_given as rank_given
 from .graph.cells import cells_of as cells_of
 from .graph.linkage import Apart as Apart
 from .graph.linkage import Clusters as Clusters
@@ -11,7 +6,6 @@ from .graph.linkage import LinkageRule as LinkageRule
 from .graph.linkage import link as link
 from .graph.neighbours import Neighbours as Neighbours
 from .graph.neighbours import nearest_neighbours as nearest_neighbours
-from .k_means import nearest_centres as nearest_centres
 from .kernels.backend import level as kernel_level
 from .kernels.greedy import greedy_matches as greedy_matches
 from .recovery.backup import BackupReport as BackupReport
@@ -22,12 +16,12 @@ from .results import Item as Item
 from .results import Match as Match
 from .results import Report as Report
 from .results import Stats as Stats
+from .search.given_items import rank_given as rank_given
 from .search.known_pairs import KnownPair as KnownPair
 from .search.options import MATCHINGS as MATCHINGS
 from .search.options import MODES as MODES
 from .search.options import MoreOptions as MoreOptions
 from .search.options import SearchOptions as SearchOptions
-from .search.query import ItemsLike as ItemsLike
 from .search.query import QueryLike as QueryLike
 from .search.query import VectorsLike as VectorsLike
 from .search.query import merged as merged_examples
@@ -36,14 +30,7 @@ from .search.ranked_items import RankedItems as RankedItems
 from .search.scoring import Scoring as Scoring
 from .setindex import SetIndex as SetIndex
 from .settings import PRECISIONS as PRECISIONS
-from .settings import Settings as Settings
-from .settings import chosen_head as chosen_head
-from .settings import spec_of as spec_of
 from .storage.catalog_access import ReadAccess as ReadAccess
-from .storage.ingest import check_ids as check_ids
-from .storage.ingest import checked_batch as checked_batch
-from .storage.segments.batch import Batch as Batch
-from .storage.segments.segment_codes import mean_of as mean_of
 from .storage.shape import Shape as Shape
 
 __all__ = ["kernel_level", "merged_examples"]

@@ -15,7 +15,6 @@ from setnet.errors import InvalidInputError, StorageError
 from setnet.index.reader import IndexReader
 from setnet.index.settings import GIVEN
 from setnet.index.storage.ingest import check_ids, checked_batch
-from setnet.index.storage.segments.batch import Batch
 from setnet.index.storage.writer import Writer
 
 logger = logging.getLogger(__name__)
@@ -57,12 +56,6 @@ class IndexEditor:
             if batch.ids:
                 self.writer.add(batch, details, snapshot)
                 self._merge_small()
-
-    def take(self, batch: Batch, details: list[dict[str, Any]]) -> None:
-        """Add items of another index as they are stored there."""
-        with self._one_at_a_time:
-            self.writer.add(batch, details, self._reader.snapshot())
-            self._merge_small()
 
     def _merge_small(self) -> None:
         """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.search.known_pairs import KnownPair
-from setnet.index.search.query import ItemsLike
 from setnet.index.search.scope import Allowed
 from setnet.index.settings import GIVEN, Settings, head_named, spec_of
 from setnet.index.storage.catalog import Catalog
@@ -135,10 +134,8 @@ class IndexReader:
         with self.catalog() as catalog:
             return {seq: known[name] for name, seq in catalog.seqs_of(list(known)).items()}
 
-    def seqs_of(self, ids: ItemsLike, consequence: str = "") -> NDArray[np.int64]:
+    def seqs_of(self, ids: Sequence[str], consequence: str = "") -> NDArray[np.int64]:
         """Return the sequence numbers of items in ascending order; an id that is not stored is an error."""
-        if isinstance(ids, np.ndarray):
-            return np.sort(ids)
         with self.catalog() as catalog:
             known = catalog.seqs_of(ids)
         unknown = next((name for name in ids if name not in known), None)

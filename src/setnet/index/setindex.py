@@ -15,14 +15,13 @@ from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.index.arguments import whole
 from setnet.index.editor import IndexEditor
-from setnet.index.federation.candidates import Candidates
 from setnet.index.reader import IndexReader
 from setnet.index.recovery.backup import BackupReport, back_up
 from setnet.index.recovery.check import check_index
 from setnet.index.recovery.repair import RepairReport, repair_index
 from setnet.index.results import Contents, Hit, Item, Report, Stats
 from setnet.index.search.options import MoreOptions, SearchOptions
-from setnet.index.search.query import ItemsLike, QueryLike
+from setnet.index.search.query import QueryLike
 from setnet.index.search.ranked_items import RankedItems
 from setnet.index.search.scope import Scope
 from setnet.index.search.searcher import Searcher
@@ -78,7 +77,6 @@ class SetIndex:
         set_dim: int | None = None,
         set_bits: int = 32,
         set_logistic: tuple[float, float] | Logistic | None = None,
-        code_centre: ArrayLike | None = None,
     ) -> SetIndex:
         """Make a new, empty index in the folder ``path`` and open it for writing.
 
@@ -100,13 +98,10 @@ class SetIndex:
             passes to `add`; ``set_bits`` also applies to ``"mean"``.
         set_logistic
             (w, b) for set vectors; the head's own by default.
-        code_centre
-            (dim,): what ``fast`` takes one bit per dimension around; by default the mean of each segment.
-            Indexes with the same one estimate scores alike.
         """
         root = Path(path)
         made = chosen_head(head, dim, set_dim, set_bits)
-        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic, code_centre)
+        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
         with storage_errors(root, "cannot create an index: "):
             create_files(root, settings.meta())
             return cls(root, read_only=False, head=made)
@@ -152,15 +147,14 @@ class SetIndex:
         with storage_errors(Path(path), "cannot repair: "):
             return repair_index(Path(path), revive)
 
-    def backup(self, to: str | Path, *, link: bool = False) -> BackupReport:
+    def backup(self, to: str | Path) -> BackupReport:
         """Copy the index, as of the latest commit, into another folder while it is searched and written.
 
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is an
-        index: open it where it is, or bring it back with `restore`. With ``link``, segments become further
-        names of the same files: quick and without more disk, and no help when those are damaged.
+        index: open it where it is, or bring it back with `restore`.
         """
         with storage_errors(Path(to), "cannot back up: "), self._reader.consistent() as (catalog, snapshot):
-            return back_up(catalog, snapshot, Path(to), link)
+            return back_up(catalog, snapshot, Path(to))
 
     @staticmethod
     def restore(backup: str | Path, path: str | Path) -> BackupReport:
@@ -321,17 +315,8 @@ class SetIndex:
         What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
         elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
         """
-        return self.ranked_among(query, ids, SearchOptions(k, **options)).hits()
-
-    @own_errors
-    def ranked_among(self, query: QueryLike, items: ItemsLike, options: SearchOptions) -> RankedItems:
-        """Return what `rerank` does, as arrays; of items named by ids, or by the numbers of `candidates`."""
-        return self._searcher(replace(options, where=None)).among(query, self._reader.seqs_of(items))
-
-    @own_errors
-    def candidates(self, query: QueryLike, options: SearchOptions) -> Candidates:
-        """Return the items that ``fast`` would re-rank, for whoever searches several indexes as one."""
-        return self._searcher(options).candidates(query)
+        searcher = self._searcher(replace(SearchOptions(k, **options), where=None))
+        return searcher.among(query, self._reader.seqs_of(ids)).hits()
 
     # -- reading -------------------------------------------------------------------------------------
 

@@ -7,9 +7,6 @@ import zlib
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from setnet.errors import InvalidInputError, StorageError, one_of
 from setnet.index.arguments import whole
 from setnet.index.storage.shape import SetSpec, Shape
@@ -39,15 +36,13 @@ class Settings:
         set_dim: int | None,
         set_bits: int,
         set_logistic: tuple[float, float] | Logistic | None,
-        code_centre: ArrayLike | None = None,
     ) -> Settings:
         """Return checked settings; `setnet.index.SetIndex.create` says what each means."""
         sets = spec_of(head) if head else None
         if head is None and set_dim is not None:
             sets = SetSpec(GIVEN, whole("set_dim", set_dim, 1, MAX_DIM), set_bits)
         of_sets = _as_logistic(set_logistic or (head.logistic if head else SET_LOGISTIC))
-        shape = Shape(dim, precision, sets, _as_centre(code_centre))
-        return cls(_checked(shape), _as_logistic(logistic), of_sets)
+        return cls(_checked(Shape(dim, precision, sets)), _as_logistic(logistic), of_sets)
 
     def with_given_sets(self, dim: int) -> Settings:
         """Return the same settings for set vectors of dimension ``dim`` that the caller makes."""
@@ -57,14 +52,13 @@ class Settings:
 
     def as_json(self) -> dict[str, Any]:
         """Return the settings as the catalogue keeps them."""
-        sets, centre = self.shape.sets, self.shape.code_centre
+        sets = self.shape.sets
         return {
             "dim": self.shape.dim,
             "precision": self.shape.precision,
             "logistic": [self.logistic.w, self.logistic.b],
             "sets": asdict(sets) if sets else None,
             "set_logistic": [self.set_logistic.w, self.set_logistic.b],
-            **({} if centre is None else {"code_centre": list(centre)}),
         }
 
     @classmethod
@@ -72,8 +66,7 @@ class Settings:
         """Return settings read from the catalogue or the commit log, trusting nothing in them."""
         try:
             sets = None if stored["sets"] is None else SetSpec(**stored["sets"])
-            centre = _as_centre(stored.get("code_centre"))
-            shape = _checked(Shape(stored["dim"], stored["precision"], sets, centre))
+            shape = _checked(Shape(stored["dim"], stored["precision"], sets))
             return cls(shape, Logistic(*stored["logistic"]), Logistic(*stored["set_logistic"]))
         except (AttributeError, KeyError, TypeError, OverflowError, InvalidInputError) as error:
             raise StorageError(f"the index's settings are damaged: {error!r}") from None
@@ -97,23 +90,8 @@ def _checked(shape: Shape) -> Shape:
         codec.row_bytes(sets.dim, whole("set_bits", sets.bits, 1, 32))
         if not (isinstance(sets.name, str) and isinstance(sets.fingerprint, str)):
             raise InvalidInputError(f"{sets.name!r} and {sets.fingerprint!r} are no name and fingerprint")
-    dim, centre = whole("dim", shape.dim, 1, MAX_DIM), shape.code_centre
-    if centre is not None and len(centre) != dim:
-        raise InvalidInputError(f"code_centre has {len(centre)} numbers, the elements have {dim}")
+    dim = whole("dim", shape.dim, 1, MAX_DIM)
     return replace(shape, dim=dim)
-
-
-def _as_centre(value: ArrayLike | None) -> tuple[float, ...] | None:
-    """Return a vector as the numbers that settings keep."""
-    if value is None:
-        return None
-    try:
-        centre = np.asarray(value, np.float32)
-    except (TypeError, ValueError):
-        centre = np.empty(0, np.float32)
-    if centre.ndim != 1 or not centre.size or not np.isfinite(centre).all():
-        raise InvalidInputError("code_centre must be one vector of finite numbers")
-    return tuple(centre.tolist())
 
 
 def _as_logistic(value: tuple[float, float] | Logistic) -> Logistic:

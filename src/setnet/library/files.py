@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, Self
 
-from setnet.cluster import ClusterIndex, is_cluster, open_cluster
 from setnet.durable import storage_errors
 from setnet.errors import LockedError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
@@ -96,24 +95,11 @@ class LibraryFiles:
     def _writing(self) -> Iterator[SetIndex]:
         with storage_errors(self.path):
             restrict_with_notice(self.path, group_readable=self.group_readable)
-        # an index is locked by whoever has it open for writing, a cluster by nobody
-        alone = self.locked() if is_cluster(self.path / INDEX) else nullcontext()
-        with alone, open_index(self.path) as index:
+        with open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
-            publish(index)
         with storage_errors(self.path):
             restrict(self.path, group_readable=self.group_readable)
-
-    @contextmanager
-    def _copied_index(self) -> Iterator[SetIndex]:
-        """Yield the index for a copy of the library; a cluster all published, and not written meanwhile."""
-        if not is_cluster(self.path / INDEX):
-            yield self.set_index
-            return
-        with self._writing() as index:
-            publish(index)
-            yield index
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -133,13 +119,6 @@ class LibraryFiles:
         return self.catalog.meta("group_readable") == "yes"
 
 
-def publish(index: SetIndex) -> None:
-    """Let searches see what was stored, where the index is a cluster; others see it at once."""
-    store: object = index
-    if isinstance(store, ClusterIndex):
-        store.publish()
-
-
 def _being_written(library: Path) -> LockedError:
     return LockedError(
         f"the library in {shown(library)} is being written by another program (`setnet index`, or the "
@@ -149,8 +128,6 @@ def _being_written(library: Path) -> LockedError:
 
 def open_index(library: Path, *, read_only: bool = False) -> SetIndex:
     """Return the index of the library in this folder; for writing unless `read_only`."""
-    if is_cluster(library / INDEX):  # it has all the calls that a library makes
-        return cast(SetIndex, open_cluster(library / INDEX, unpublished=not read_only))
     try:
         return SetIndex.open(library / INDEX, read_only=read_only)
     except NotAnIndexError as error:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
 from setnet.library.calibration.stored import own_calibration, store_calibration
-from setnet.library.files import publish
 from setnet.library.library_items import LibraryItems
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict
@@ -66,12 +65,11 @@ class Library(LibraryItems):
         settings: FaceSettings | None = None,
         *,
         beside_others: bool = False,
-        shards: int | None = None,
     ) -> Library:
-        """Create an empty library in a new or empty folder; `beside_others`: any; `shards`: as a cluster."""
+        """Create an empty library in a new or empty folder; with `beside_others` in any."""
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
-            creation.create_files(place, settings, beside_others=beside_others, shards=shards)
+            creation.create_files(place, settings, beside_others=beside_others)
             return cls(place)
 
     @classmethod
@@ -125,12 +123,11 @@ class Library(LibraryItems):
         """Copy the library, as of one moment, to another folder while it is searched and written.
 
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is a
-        library: open it, or `restore` it. One on a cluster is not written meanwhile, and copied whole.
+        library: open it, or `restore` it.
         """
         from setnet.library.maintenance.backup import back_up
 
-        with self._copied_index() as index:
-            return back_up(self._database, index, library_place(to))
+        return back_up(self._database, self.set_index, library_place(to))
 
     @staticmethod
     def restore(backup: str | Path, to: str | Path, replace: bool = False) -> LibraryBackup:
@@ -149,8 +146,6 @@ class Library(LibraryItems):
     @own_errors
     def set_group_readable(self, value: bool) -> None:
         """Let the files' group read the library, or nobody but their owner; all files follow at once."""
-        if value:  # a cluster's key is its owner's alone
-            creation.refuse_cluster(self.path, "shared with a group")
         with self._database.writing() as db:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
@@ -212,7 +207,6 @@ class Library(LibraryItems):
                 excluded=self.excluded,
             )
             report = run.over(roots, [absolute(self.path)])
-            publish(index)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
                 report = replace(report, interrupted=grouped.interrupted)
@@ -237,7 +231,6 @@ class Library(LibraryItems):
         from setnet.library.redescription.redescribe import redescribe
 
         with Library.open(path) as library:
-            creation.refuse_cluster(library.path, "described anew")
             return redescribe(library, descriptor, **options)
 
     @own_errors

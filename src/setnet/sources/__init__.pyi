@@ -2,13 +2,8 @@ from .immich.faces_index import ImmichIndex as ImmichIndex
 from .immich.known_people import ImmichPerson as ImmichPerson
 from .immich.photo_hit import ImmichHit as ImmichHit
 from .immich.sync import SyncReport as SyncReport
-from .postgres.bulk_load import LoadReport as LoadReport
-from .postgres.bulk_load import load as load
 from .postgres.connection import shown_uri as shown_uri
 from .postgres.postgres_sets import PostgresSets as PostgresSets
-from .postgres.query_text import conditions_from as conditions_from
-from .postgres.query_text import query_from as query_from
-from .postgres.searching import SEARCH_MODES as SEARCH_MODES
 from .tags.sidecar_writing import TagsWritten as TagsWritten
 from .tags.sidecar_writing import write_tags as write_tags
 from .tags.tag_import import TagConflict as TagConflict

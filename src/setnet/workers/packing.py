@@ -37,36 +37,6 @@ def parts_of(message: Message) -> list[bytes | memoryview]:
     return [json.dumps(header, allow_nan=False).encode(), *map(bytes_of, arrays.values())]
 
 
-def packed(message: Message) -> bytes:
-    """Return a message, which has no open files, as bytes.
-
-    >>> sent = Message("search", {"k": 3}, {"query": np.eye(2, dtype=np.float32)})
-    >>> unpacked(packed(sent), 1 << 20).arrays["query"].tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    header, *arrays = parts_of(message)
-    return b"".join([LENGTH.pack(len(header)), header, *arrays])
-
-
-def unpacked(data: bytes, largest: int, largest_header: int = LARGEST_HEADER) -> Message:
-    """Return the message in some bytes, or raise `WorkerError` when they are none or more than allowed."""
-    if len(data) < LENGTH.size:
-        raise invalid_reply(f"{len(data)} bytes")
-    (length,) = LENGTH.unpack_from(data)
-    start = LENGTH.size + length
-    if length > largest_header or start > len(data):
-        raise invalid_reply(f"a header of {length} bytes")
-    name, fields, layouts = header_in(data[LENGTH.size : start])
-    arrays: dict[str, NDArray[Any]] = {}
-    for key, (dtype, shape) in checked_sizes(layouts, largest).items():
-        count = math.prod(shape)
-        if start + count * dtype.itemsize > len(data):
-            raise invalid_reply(f"array {key!r:.40} is cut short")
-        arrays[key] = np.frombuffer(data, dtype, count, start).reshape(shape)
-        start += count * dtype.itemsize
-    return Message(name, fields, arrays)
-
-
 def checked_sizes(layouts: Layouts, largest: int) -> Layouts:
     """Return the layouts of arrays, or raise `WorkerError` when these have more bytes than allowed."""
     # An empty side must not hide a huge one, which NumPy refuses in its own way.

@@ -103,15 +103,3 @@ def test_bad_folders_and_damaged_backups_are_refused(tmp_path: Path) -> None:
         SetIndex.restore(tmp_path / "b", tmp_path / "r")
     with SetIndex.open(tmp_path / "i") as index:
         assert index.backup(tmp_path / "b").copied_segments == 1, "a damaged copy is made again"
-
-
-def test_a_linked_backup_shares_its_files_and_stays_as_it_was(tmp_path: Path) -> None:
-    with SetIndex.create(tmp_path / "i", DIM) as index:
-        for n in range(3):
-            index.add([f"i{n}"], rows(n), [2])
-        report = index.backup(tmp_path / "b", link=True)
-        assert (report.items, report.copied_bytes) == (3, 0)
-        before = held(tmp_path / "i")
-        index.delete(["i0"])
-        index.compact()
-        assert held(tmp_path / "b") == before

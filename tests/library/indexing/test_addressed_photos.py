@@ -15,7 +15,7 @@ from setnet.library import Conditions, Library
 from setnet.web.server.problems import Problem
 from setnet.web.state.photo_files import open_inside
 
-pytest.importorskip("fsspec", reason="addresses need the extra `cluster`")
+pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
 
 
 def archive(place: Path, photos: dict[str, Path]) -> None:

@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from postgres_server import CAREFUL, PostgresServer
-from setnet.errors import InvalidInputError, SetNetError, StorageError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.sources import PostgresSets, shown_uri
-from sets_world import sets_world
+from sets_world import fill_table, sets_world
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_an_unreadable_uri_is_not_repeated() -> None:
 
 def refused(uri: str) -> str:
     with pytest.raises(StorageError) as error:
-        PostgresSets.create(uri)
+        PostgresSets(uri)
     text = str(error.value)
     assert "s3cret" not in text
     assert "\n" not in text
@@ -62,14 +62,15 @@ def test_a_wrong_password_user_or_database(server: PostgresServer) -> None:
 
 def test_a_missing_extension_and_missing_rights(server: PostgresServer, uri: str) -> None:
     name = psycopg.conninfo.conninfo_to_dict(uri)["dbname"]
-    server.execute(f"ALTER DATABASE \"{name}\" SET extension_control_path = '/nowhere'")
-    assert "the extension pgvector is missing: install its package on the database server" in refused(uri)
-    server.execute(f'ALTER DATABASE "{name}" RESET extension_control_path')
-    PostgresSets.create(uri).close()
+    with pytest.raises(
+        NotAnIndexError, match=r"no extension pgvector: install its package .* `CREATE EXTENSION"
+    ):
+        PostgresSets(uri)
+    fill_table(uri, sets_world(5))
     server.execute("DROP ROLE IF EXISTS guest")
     server.execute("CREATE ROLE guest LOGIN")
-    with pytest.raises(SetNetError, match=r"permission denied .*: ask the database's owner to grant it"):
-        PostgresSets(server.uri(str(name), "guest"))
+    with pytest.raises(StorageError, match=r"permission denied .*: ask the database's owner to grant it"):
+        PostgresSets(server.uri(str(name), "guest")).search(sets_world(5).people[:1])
 
 
 def test_the_extension_may_be_in_any_schema_and_nobody_can_shadow_what_is_called(
@@ -79,11 +80,10 @@ def test_the_extension_may_be_in_any_schema_and_nobody_can_shadow_what_is_called
     server.execute('CREATE SCHEMA "Odd place"', name)
     server.execute('CREATE EXTENSION vector SCHEMA "Odd place"', name)
     server.execute(
-        "CREATE FUNCTION public.tanh(float8) RETURNS float8 LANGUAGE sql AS 'SELECT 1 / 0.0::float8'", name
+        "CREATE FUNCTION public.exp(float8) RETURNS float8 LANGUAGE sql AS 'SELECT 1 / 0.0::float8'", name
     )
     world = sets_world(20)
-    sets = PostgresSets.create(uri)
-    sets.add(*world.part(0, 20))
-    sets.make_cells(4)
-    for mode in ("scan", "cells", "exact"):
-        assert len(sets.search(world.people[:1], k=20, mode=mode, probes=4)) == 20
+    fill_table(uri, world)
+    sets = PostgresSets(uri)
+    for mode in ("fast", "exact"):
+        assert len(sets.search(world.people[:1], k=20, mode=mode)) == 20

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,23 +8,28 @@ import numpy as np
 import psycopg
 import pytest
 
-from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, VersionError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.sources import PostgresSets
-from setnet.sources.postgres.inverted_lists import good_number
-from sets_world import SetsWorld, sets_world
+from sets_world import fill_table, sets_world
 
 WORLD = sets_world()
 QUERY = WORLD.people[WORLD.together]
 
 
-def filled(uri: str, world: SetsWorld = WORLD, **options: Any) -> PostgresSets:
-    sets = PostgresSets.create(uri, **options)
-    sets.add(*world.part(0, len(world.ids)))
-    return sets
+@pytest.fixture
+def filled(uri: str) -> str:
+    fill_table(uri, WORLD)
+    return uri
 
 
-def test_it_answers_like_an_index(uri: str, tmp_path: Path) -> None:
+def run(uri: str, *statements: str) -> None:
+    with psycopg.connect(uri) as connection:
+        for statement in statements:
+            connection.execute(statement.encode())
+
+
+def test_it_answers_like_an_index(filled: str, tmp_path: Path) -> None:
     conditions: list[dict[str, Any]] = [
         {},
         {"at_least": 1},
@@ -32,155 +38,141 @@ def test_it_answers_like_an_index(uri: str, tmp_path: Path) -> None:
         {"where": {"year": {">=": 2010, "<": 2015}}},
         {"where": {"place": ["p0", "p1", "p2"]}, "at_least": 2},
     ]
-    sets = filled(uri, partitions=3)
-    sets.make_cells(8)
+    sets = PostgresSets(filled)
     with SetIndex.create(tmp_path / "index", dim=128) as index:
         index.add(*WORLD.part(0, 60))
         for options in conditions:
             wanted = index.search(QUERY, k=10, **options)
             assert wanted
-            for mode in ("scan", "exact", "cells"):
-                found = sets.search(QUERY, k=10, mode=mode, probes=8, candidates=60, **options)
+            for mode in ("fast", "exact"):
+                found = sets.search(QUERY, k=10, mode=mode, candidates=200, **options)
                 assert [hit.id for hit in found] == [hit.id for hit in wanted], (mode, options)
                 assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=1e-6)
                 assert [hit.matches[0].element for hit in found] == [h.matches[0].element for h in wanted]
 
 
-def test_exact_search_looks_further_than_its_first_candidates(uri: str) -> None:
-    sets = filled(uri)
-    everything = sets.search(QUERY, k=30, mode="exact", candidates=60)
-    few = sets.search(QUERY, k=30, mode="exact", candidates=1)
-    assert [hit.id for hit in few] == [hit.id for hit in everything]
+@pytest.mark.parametrize("distance", ["cosine", "ip", "l2"])
+def test_candidates_come_from_an_hnsw_index(filled: str, distance: str) -> None:
+    exact = PostgresSets(filled).search(QUERY, k=5, mode="exact", at_least=2)
+    assert exact
+    database = psycopg.conninfo.conninfo_to_dict(filled)["dbname"]
+    run(
+        filled,
+        f"CREATE INDEX ON faces USING hnsw (vector vector_{distance}_ops)",
+        f'ALTER DATABASE "{database}" SET enable_seqscan = off',  # few rows: it would rather read them all
+        f'ALTER DATABASE "{database}" SET enable_sort = off',
+    )
+    sets = PostgresSets(filled, distance=distance)
+    assert sets.search(QUERY, k=5, candidates=20, at_least=2) == exact
+    with sets._database.reading() as connection:
+        connection.execute("SELECT pg_stat_force_next_flush()")
+    with psycopg.connect(filled) as plain:
+        used = plain.execute(
+            "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelname LIKE 'faces_vector%'"
+        ).fetchone()
+    assert used is not None
+    assert used[0] > 0
+    where = {"year": 2000 + int(exact[0].id[-4:]) % 20}  # true of one item in twenty: the index is read on
+    assert sets.search(QUERY, k=1, candidates=20, where=where)[0] == exact[0]
 
 
-def test_several_examples_of_a_person_are_taken_together(uri: str) -> None:
-    sets = filled(uri)
+def test_any_table_or_view_with_one_row_per_face_will_do(filled: str) -> None:
+    wanted = PostgresSets(filled).search(QUERY, k=60, candidates=200)
+    run(
+        filled,
+        'CREATE SCHEMA "my photos"',
+        'CREATE TABLE "my photos".photo AS SELECT row_number() OVER (ORDER BY item) AS id, item, '
+        "min(year) AS taken FROM faces GROUP BY item",
+        'CREATE TABLE "my photos".face AS SELECT face, id AS photo, '
+        '(array_fill(3, ARRAY[128])::vector * vector)::halfvec(128) AS "the ""vector" '
+        'FROM faces JOIN "my photos".photo USING (item)',
+        'CREATE VIEW "my photos".seen AS SELECT face, photo, "the ""vector", taken '
+        'FROM "my photos".face JOIN "my photos".photo ON photo = id',
+    )
+    with PostgresSets(filled, "my photos.seen", item="photo", vector='the "vector') as sets:
+        for mode in ("fast", "exact"):
+            found = sets.search(QUERY, k=60, mode=mode, candidates=200)
+            assert [f"photo-{int(hit.id) - 1:04d}" for hit in found[:5]] == [hit.id for hit in wanted[:5]]
+            # vectors are taken at unit length; half precision rounds them
+            assert [h.score for h in found] == pytest.approx([h.score for h in wanted], abs=5e-3)
+        assert len(sets.search(QUERY, k=60, where={"taken": 2003})) == 3
+
+
+def test_exact_search_looks_at_as_many_items_as_it_must(filled: str, tmp_path: Path) -> None:
+    sets = PostgresSets(filled)
+    with SetIndex.create(tmp_path / "index", dim=128) as index:
+        index.add(*WORLD.part(0, 60))
+        for person in range(0, 18, 3):
+            query = WORLD.people[person : person + 3]
+            for k, options in ((1, {}), (3, {}), (2, {"only": True}), (2, {"without": WORLD.people[19:]})):
+                found = sets.search(query, k=k, mode="exact", candidates=1, **options)
+                assert [hit.id for hit in found] == [hit.id for hit in index.search(query, k=k, **options)]
+
+
+def test_several_examples_of_a_person_are_taken_together(filled: str) -> None:
+    sets = PostgresSets(filled)
     twice = [np.stack([row, row]) for row in QUERY]
-    for mode in ("scan", "exact"):
+    for mode in ("fast", "exact"):
         assert sets.search(twice, k=5, mode=mode) == sets.search(QUERY, k=5, mode=mode)
+    assert sets.search(twice, k=5, examples="max") == sets.search(QUERY, k=5)
+    with pytest.raises(InvalidInputError, match="takes examples='aggregate' only"):
+        sets.search(twice, mode="exact", examples="max")
 
 
-def test_adding_again_replaces_and_repeating_changes_nothing(uri: str) -> None:
-    sets = filled(uri)
-    before = sets.search(QUERY, k=60)
-    sets.add(*WORLD.part(10, 30))
-    assert sets.search(QUERY, k=60) == before
-    sets.add([WORLD.ids[0]], QUERY, [2], [{"year": 1999}])
-    assert len(sets) == 60
-    assert sets.search(QUERY, k=1)[0].id == WORLD.ids[0]
-    assert [hit.id for hit in sets.search(QUERY, k=9, where={"year": 1999})] == [WORLD.ids[0]]
-    sets.add([WORLD.ids[0]], np.empty((0, 128), np.float32), [0])
-    assert WORLD.ids[0] not in {hit.id for hit in sets.search(QUERY, k=60)}
-    assert len(sets) == 60
+def test_what_is_stored_or_deleted_meanwhile_counts_at_the_next_search(filled: str) -> None:
+    sets = PostgresSets(filled)
+    best = sets.search(QUERY, k=1)[0].id
+    run(filled, f"DELETE FROM faces WHERE item = '{best}'")
+    assert sets.search(QUERY, k=1)[0].id != best
+    run(filled, "DELETE FROM faces")
+    for mode in ("fast", "exact"):
+        assert sets.search(QUERY, mode=mode) == []
 
 
-def test_deleting(uri: str) -> None:
-    sets = filled(uri, partitions=2)
-    with pytest.raises(InvalidInputError, match="'gone' is not stored: nothing was deleted"):
-        sets.delete([WORLD.ids[0], "gone"])
-    assert len(sets) == 60
-    assert sets.delete([WORLD.ids[0], "gone"], missing_ok=True) == 1
-    assert sets.delete(WORLD.ids[:3], missing_ok=True) == 2
-    with psycopg.connect(uri) as plain:  # anybody may delete in plain SQL
-        plain.execute("DELETE FROM setnet.items WHERE attributes ->> 'place' = 'p1'")
-        left = plain.execute("SELECT count(DISTINCT item), count(*) FROM setnet.elements").fetchone()
-    assert left is not None
-    assert left[0] == len(sets) == 60 - 3 - 19
-    assert not sets.search(QUERY, k=60, mode="exact", where={"year": 2001, "place": "p1"})
+def test_it_never_writes(filled: str) -> None:
+    sets = PostgresSets(filled)
+    with pytest.raises(StorageError, match="read-only transaction"), sets._database.reading() as connection:
+        connection.execute("DELETE FROM public.faces")
 
 
-def test_cells_hold_what_is_added_before_and_after(uri: str) -> None:
-    sets = PostgresSets.create(uri)
-    with pytest.raises(InvalidInputError, match="has no cells: `setnet pg cells` makes them"):
-        sets.search(QUERY, mode="cells")
-    with pytest.raises(InvalidInputError, match="0 elements cannot fill 4 cells"):
-        sets.make_cells(4)
-    sets.add(*WORLD.part(0, 30))
-    other = PostgresSets(uri)
-    other.make_cells(16)
-    sets.add(*WORLD.part(30, 60))  # learns of the cells that somebody else made
-    with psycopg.connect(uri) as plain:
-        odd = plain.execute("SELECT count(*) FROM setnet.items WHERE cells && '{-1}'").fetchone()
-    assert odd == (0,)
-    for person in range(5):
-        query = WORLD.people[person : person + 1]
-        assert sets.search(query, k=3, mode="cells", probes=3, at_least=1) == other.search(
-            query, k=3, at_least=1
-        )
-    assert sets.make_cells() == good_number(int(WORLD.counts.sum())) > 1
-    everywhere = sets.search(QUERY, k=9, mode="cells", probes=4096)
-    assert everywhere == sets.search(QUERY, k=9)
+def test_a_lost_connection_is_opened_again(filled: str) -> None:
+    sets = PostgresSets(filled)
+    hits = sets.search(QUERY, k=3)
+    end = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'setnet'"
+    run(filled, f"{end} AND datname = current_database()")
+    with pytest.raises(StorageError):
+        sets.search(QUERY, k=3)
+    assert sets.search(QUERY, k=3) == hits
 
 
-def test_several_schemas_with_odd_names_live_side_by_side(uri: str) -> None:
-    names = ['x"; DROP TABLE setnet.items; --', "two words", "Ünïcode{items}"]
-    for number, name in enumerate(names):
-        sets = PostgresSets.create(uri, name, head="mean", dim=8)
-        sets.add([f"{number}"], np.eye(8)[:1], [1])
-    for number, name in enumerate(names):
-        assert [h.id for h in PostgresSets(uri, name).search(np.eye(8)[:1])] == [f"{number}"]
-    for bad in ("", "x" * 64, "pg_mine", "a\0b", "%s"):
-        with pytest.raises(InvalidInputError, match="a name of 1 to 63 bytes is expected"):
-            PostgresSets(uri, bad)
+def test_what_does_not_fit_is_named(filled: str) -> None:
+    def refused(message: str, **options: Any) -> None:
+        with pytest.raises(InvalidInputError, match=message):
+            PostgresSets(filled, **options)
 
-
-def test_wrong_vectors_and_names_are_refused_before_anything_is_stored(uri: str) -> None:
-    sets = filled(uri)
-    nan = np.full((1, 128), np.nan, np.float32)
+    refused(
+        "unknown column of faces 'photo': valid are 'item', 'face', 'vector', 'year', 'place'", item="photo"
+    )
+    refused(r"column 'year' of faces is integer: expected vector\(n\)", vector="year")
+    refused("unknown distance 'l3': valid are 'cosine', 'ip', 'l2'", distance="l3")
+    for table in ("other", "no.faces", 'x"; DROP TABLE faces; --', "%s", "x" * 99):
+        with pytest.raises(NotAnIndexError, match="has no table"):
+            PostgresSets(filled, table)
+    sets = PostgresSets(filled)
     with pytest.raises(InvalidInputError, match="NaN"):
-        sets.add(["a"], nan, [1])
-    with pytest.raises(InvalidInputError, match="NaN"):
-        sets.search(nan)
-    with pytest.raises(InvalidInputError, match=r"expects \(n, 128\)"):
-        sets.add(["a"], np.eye(64)[:1], [1])
+        sets.search(np.full((1, 128), np.nan, np.float32))
     with pytest.raises(InvalidInputError, match=r"expected \(n, 128\)"):
         sets.search(np.eye(64)[:1])
-    with pytest.raises(InvalidInputError, match="item 'a': an attribute holds a NUL character"):
-        sets.add(["a"], WORLD.people[:1], [1], [{"note": "x\0y"}])
-    with pytest.raises(InvalidInputError, match="given twice"):
-        sets.add(["a", "a"], WORLD.people[:2], [1, 1])
-    with pytest.raises(InvalidInputError, match="unknown mode 'fast': valid are 'scan', 'cells', 'exact'"):
-        sets.search(QUERY, mode="fast")
-    assert len(sets) == 60
-    sets.add(["b"], WORLD.people[:1], [1], [{"note": r"a backslash \u0000 as text"}])
-    sets.add([], np.empty((0, 128)), [])
+    with pytest.raises(InvalidInputError, match="unknown mode 'scan': valid are 'fast', 'exact'"):
+        sets.search(QUERY, mode="scan")
 
 
-def test_tables_are_made_once_and_opened_with_the_head_that_made_them(uri: str) -> None:
-    with pytest.raises(NotAnIndexError, match="no setnet tables: `setnet pg init` makes them"):
-        PostgresSets(uri)
-    with pytest.raises(InvalidInputError, match="unknown head 'sface-9000': valid are 'sface-128'"):
-        PostgresSets.create(uri, head="sface-9000")
-    with pytest.raises(InvalidInputError, match="'sface-128d' makes no set vectors of one bit per dimension"):
-        PostgresSets.create(uri, head="sface-128d")
-    with pytest.raises(InvalidInputError, match="takes 128-D elements"):
-        PostgresSets.create(uri, head="sface-512", dim=64)
-    with pytest.raises(InvalidInputError, match="say which with dim"):
-        PostgresSets.create(uri, head="mean")
-    filled(uri)
-    with pytest.raises(NotAnIndexError, match="no setnet tables in schema 'other': `setnet pg init` makes"):
-        PostgresSets(uri, "other")
-    assert len(PostgresSets.create(uri)) == 60
-    with pytest.raises(InvalidInputError, match="tables with other settings"):
-        PostgresSets.create(uri, head="sface-128")
-    with pytest.raises(ModelError, match="'sface-128' did not make the set vectors"):
-        PostgresSets(uri, head="sface-128")
-
-
-def test_tables_of_other_versions(uri: str) -> None:
-    filled(uri)
-    with psycopg.connect(uri) as plain:
-        plain.execute("DROP INDEX setnet.items_cells")
-        plain.execute("ALTER TABLE setnet.items DROP COLUMN cells")
-        plain.execute("DROP TABLE setnet.cells")
-        plain.execute("DELETE FROM setnet.meta WHERE key = 'cells'")
-        plain.execute("UPDATE setnet.meta SET value = '1' WHERE key = 'version'")
-    with pytest.raises(VersionError, match="version 1, this setnet uses 2: `setnet pg init`"):
-        PostgresSets(uri)
-    sets = PostgresSets.create(uri)
-    assert len(sets.search(QUERY, k=60)) == 60
-    sets.make_cells(4)
-    with psycopg.connect(uri) as plain:
-        plain.execute("UPDATE setnet.meta SET value = '3' WHERE key = 'version'")
-    with pytest.raises(VersionError, match="version 3, this setnet knows up to 2: update setnet"):
-        PostgresSets(uri)
+def test_the_docs_way_from_an_export_to_a_table(uri: str, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "postgres.md").read_text(encoding="utf-8")
+    (snippet,) = (part for part in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "np.load" in part)
+    export = tmp_path / "faces.npz"
+    np.savez(export, ids=WORLD.ids, descriptors=WORLD.elements, counts=WORLD.counts)
+    snippet = snippet.replace('"faces.npz"', repr(str(export)))
+    exec(snippet.replace("postgresql://me@localhost/photos", uri), {})
+    found = PostgresSets(uri).search(QUERY, k=1, at_least=2)
+    assert [len(hit.matches) for hit in found] == [2]

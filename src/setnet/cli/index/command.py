@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.shared_options import ClusterOption, JsonOption, LibraryOption, library_or_cluster, make_app
+from setnet.cli.shared_options import JsonOption, LibraryOption, make_app
 
 app = make_app()
 
@@ -23,7 +23,6 @@ def index(
         ),
     ] = None,
     library: LibraryOption = None,
-    cluster: ClusterOption = None,
     detector: Annotated[
         str | None,
         typer.Option(
@@ -96,7 +95,7 @@ def index(
     from setnet.faces import PRESETS
     from setnet.library import default_library, existing, library_exists
 
-    place = (library_or_cluster(library, cluster) or default_library()).expanduser()
+    place = (library or default_library()).expanduser()
     if not library_exists(place):
         existing(photos or ())  # a mistyped folder must not leave an empty library behind
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}

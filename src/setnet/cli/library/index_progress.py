@@ -8,7 +8,6 @@ from typing import Any
 
 from setnet.cli.output import say
 from setnet.library import IndexProgress
-from setnet.wording import counted
 
 _LINE_SECONDS = 15.0
 
@@ -71,8 +70,6 @@ def _details(now: IndexProgress) -> str:
     parts = [f"{now.rate:.1f} photos/s", f"{now.faces:,} faces"]
     if now.minutes:
         parts.append(f"{now.minutes:.1f} minutes of video")
-    if now.machines:
-        parts.append(f"on {counted(now.machines, 'worker')}")
     if now.failed:
         parts.append(f"{now.failed:,} failed")
     if now.seconds_left is not None:

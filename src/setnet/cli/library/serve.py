@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from setnet.cli.output import say
-from setnet.cli.shared_options import ClusterOption, LibraryOption, library_or_cluster, make_app
+from setnet.cli.shared_options import LibraryOption, make_app
 
 app = make_app()
 
@@ -15,7 +15,6 @@ app = make_app()
 @app.command()
 def serve(
     library: LibraryOption = None,
-    cluster: ClusterOption = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; any but a loopback address needs a token.")
     ] = "127.0.0.1",
@@ -41,7 +40,7 @@ def serve(
     from setnet.web import serve as run
 
     run(
-        library_or_cluster(library, cluster),
+        library,
         host=host,
         port=port,
         open_page=open_page,

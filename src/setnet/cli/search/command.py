@@ -12,11 +12,9 @@ from setnet.cli.search.result_files import copy_photos, link_photos, make_folder
 from setnet.cli.shared_options import (
     AfterOption,
     BeforeOption,
-    ClusterOption,
     JsonOption,
     LibraryOption,
     WithoutOption,
-    library_or_cluster,
     make_app,
     open_library,
 )
@@ -106,7 +104,6 @@ def search(
         Path | None, typer.Option(metavar="DIR", help="Also make symbolic links to the photos there.")
     ] = None,
     library: LibraryOption = None,
-    cluster: ClusterOption = None,
     json: JsonOption = False,
 ) -> None:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
@@ -134,12 +131,11 @@ def search(
         totals=True,
         conditions=Conditions.parse(after, before, folder, faces, kind),
     )
-    place = library_or_cluster(library, cluster)
     if in_video:
         _refuse_with_videos(kind, sheet, paths, null, csv, copy_to, link_to)
-        _print_videos(query, place, json)
+        _print_videos(query, library, json)
         return
-    with open_library(place) as opened:
+    with open_library(library) as opened:
         answer = opened.find(query)
     shown_answer = answer if collapse is False else answer.collapsed()
     answer = shown_answer if collapse else answer

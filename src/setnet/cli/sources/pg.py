@@ -1,16 +1,20 @@
-"""`setnet pg`: set vectors in your own PostgreSQL."""
+"""`setnet pg`: search the faces in your own PostgreSQL."""
 
 from __future__ import annotations
 
+import json as json_format
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.cli.output import print_json, print_table, say
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from setnet.index import Hit
 
 app = make_app()
@@ -23,101 +27,17 @@ UriArgument = Annotated[
         show_default=False,
     ),
 ]
-SchemaOption = Annotated[str, typer.Option(metavar="NAME", help="The schema that the tables are in.")]
-HeadOption = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="The head that made the set vectors, if it is one of your own."),
+TableOption = Annotated[
+    str, typer.Option(metavar="NAME", help="The table with one row per face, or SCHEMA.NAME.")
 ]
 
 
 @app.callback()
 def pg() -> None:
-    """Keep items with their set vectors in your own PostgreSQL, and search them there (extra `postgres`).
+    """Search a table of your own PostgreSQL that has one row per face (extra `postgres`).
 
-    The server needs the extension pgvector 0.7 or newer.
+    The server needs the extension pgvector 0.8 or newer.
     """
-
-
-@app.command()
-def init(
-    uri: UriArgument,
-    head: Annotated[
-        str, typer.Option(metavar="NAME", help="sface-512, sface-128, mean, or the file of a head of yours.")
-    ] = "sface-512",
-    dim: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Dimension of the elements [default: the head's]."),
-    ] = None,
-    partitions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Divide the items among this many tables.")
-    ] = 1,
-    schema: SchemaOption = "setnet",
-    json: JsonOption = False,
-) -> None:
-    """Make the tables, or bring those of an earlier version up to date."""
-    from setnet.sources import PostgresSets
-
-    with PostgresSets.create(uri, schema, head=head, dim=dim, partitions=partitions) as sets:
-        facts = {"database": sets.name, "schema": schema} | sets.layout.as_json()
-        text = (
-            f"{sets.name}: tables in schema {schema!r} for {sets.layout.dim}-D elements, {head} set vectors"
-        )
-    print_either(facts, text, json)
-
-
-@app.command()
-def load(
-    uri: UriArgument,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SOURCE",
-            help="An .npz file with ids, elements (or descriptors, as `setnet export` writes them), counts "
-            "and attributes; or the folder of an index.",
-            show_default=False,
-        ),
-    ],
-    batch: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many items are stored in one transaction.")
-    ] = 1000,
-    schema: SchemaOption = "setnet",
-    head: HeadOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Store items, replacing those with the same ids; a load that was interrupted can be repeated."""
-    from setnet.sources import PostgresSets
-    from setnet.sources import load as load_items
-
-    def progress(done: int, items: int) -> None:
-        if not json:
-            say(f"{done:,} of {items:,} items stored")
-
-    with PostgresSets(uri, schema, head=head) as sets:
-        done = load_items(sets, source, batch, progress)
-        text = f"{sets.name}: {done.items:,} items with {done.elements:,} elements stored"
-    print_either(done.to_dict(), text, json)
-
-
-@app.command()
-def cells(
-    uri: UriArgument,
-    count: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Into how many cells [default: by the number of elements]."),
-    ] = None,
-    schema: SchemaOption = "setnet",
-    head: HeadOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Divide the elements into cells, so that `setnet pg search --mode cells` reads a part of the items.
-
-    Searches and loads go on meanwhile. A run that was interrupted is repeated from the start.
-    """
-    from setnet.sources import PostgresSets
-
-    with PostgresSets(uri, schema, head=head) as sets:
-        made = sets.make_cells(count)
-        print_either({"cells": made}, f"{sets.name}: {made:,} cells", json)
 
 
 @app.command()
@@ -135,22 +55,32 @@ def search(
         Path | None,
         typer.Option(metavar="FILE.npz", help="Search for the vectors in its array `query`, one per row."),
     ] = None,
+    table: TableOption = "faces",
+    item: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column that says which photo a face is in.")
+    ] = "item",
+    face: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column that orders the faces of a photo.")
+    ] = "face",
+    vector: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column with the descriptors.")
+    ] = "vector",
+    distance: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="What the table's HNSW index was made for: cosine, ip or l2."),
+    ] = "cosine",
     k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many items to show.")] = 20,
     mode: Annotated[
         str,
         typer.Option(
-            metavar="MODE",
-            help="scan (all set vectors); cells (those near the query); exact (every element, in SQL).",
+            metavar="MODE", help="fast (the faces nearest to each person); exact (every face is read)."
         ),
-    ] = "scan",
+    ] = "fast",
     candidates: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many items are ranked by their elements.")
-    ] = 500,
-    probes: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many cells are read for each query element.")
-    ] = 8,
+        int, typer.Option(min=1, metavar="N", help="How many faces near each person are looked at first.")
+    ] = 200,
     where: Annotated[
-        str, typer.Option(metavar="JSON", help='Conditions on attributes: \'{"year": {">=": 2019}}\'.')
+        str, typer.Option(metavar="JSON", help='Conditions on columns: \'{"year": {">=": 2019}}\'.')
     ] = "",
     at_least: Annotated[
         int, typer.Option(min=0, metavar="N", help="Only items with at least this many matches.")
@@ -160,8 +90,6 @@ def search(
         list[str] | None,
         typer.Option(metavar="PERSON", help="Only items without this person; may be repeated."),
     ] = None,
-    schema: SchemaOption = "setnet",
-    head: HeadOption = None,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -169,23 +97,25 @@ def search(
 
     The exit status is 1 when none fits.
     """
-    from setnet.sources import PostgresSets, conditions_from, query_from
+    from setnet.sources import PostgresSets
 
+    wanted: Any = None
     unwanted: Any = None
     if people or without:
         with open_library(library) as opened:
-            wanted: Any = [opened.person(text).descriptors for text in people or ()]
+            wanted = [opened.person(text).descriptors for text in people or ()]
             unwanted = [opened.person(text).descriptors for text in without or ()] or None
-    if query is not None or not people:
-        wanted = query_from(query)
-    with PostgresSets(uri, schema, head=head) as sets:
+    if query is not None:
+        wanted = _vectors(query)
+    elif not people:
+        raise InvalidInputError("nothing is asked for: name people, or give vectors with --query FILE.npz")
+    with PostgresSets(uri, table, item=item, face=face, vector=vector, distance=distance) as sets:
         hits = sets.search(
             wanted,
             k,
             mode,
             candidates=candidates,
-            probes=probes,
-            where=conditions_from(where),
+            where=_conditions(where),
             at_least=at_least,
             only=only,
             without=unwanted,
@@ -193,6 +123,30 @@ def search(
     _print(hits, json)
     if not hits:
         raise typer.Exit(1)
+
+
+def _vectors(file: Path) -> NDArray[Any]:
+    """Return the rows of the array ``query`` of an ``.npz`` file."""
+    from setnet.library import read_arrays
+
+    if not file.is_file():
+        raise InvalidInputError(f"{file}: no such file; expected an .npz with an array 'query'")
+    (rows,) = read_arrays(file, ("query",))
+    if rows.ndim != 2 or rows.dtype.kind not in "fiu":
+        raise InvalidInputError(
+            f"{file}: 'query' must be one row of numbers per query element, not {rows.shape}"
+        )
+    return rows
+
+
+def _conditions(text: str) -> dict[str, Any] | None:
+    try:
+        found = json_format.loads(text) if text else None
+    except ValueError:
+        found = text
+    if found is not None and not isinstance(found, dict):
+        raise InvalidInputError(f"--where takes a JSON object such as '{{\"year\": 2019}}', not {text!r:.80}")
+    return found
 
 
 def _print(hits: list[Hit], json: bool) -> None:
@@ -203,21 +157,3 @@ def _print(hits: list[Hit], json: bool) -> None:
         print_table(["", "score", "item"], rows, right=["", "score"])
     else:
         say("no item fits")
-
-
-@app.command()
-def delete(
-    uri: UriArgument,
-    ids: Annotated[list[str], typer.Argument(metavar="ID", show_default=False)],
-    missing_ok: Annotated[
-        bool, typer.Option("--missing-ok", help="Ids that are not stored are no error.")
-    ] = False,
-    schema: SchemaOption = "setnet",
-    json: JsonOption = False,
-) -> None:
-    """Delete items with their elements and set vectors."""
-    from setnet.sources import PostgresSets
-
-    with PostgresSets(uri, schema) as sets:
-        deleted = sets.delete(ids, missing_ok=missing_ok)
-        print_either({"deleted": deleted}, f"{sets.name}: {deleted:,} items deleted", json)

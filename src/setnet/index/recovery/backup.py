@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -38,7 +37,7 @@ class BackupReport:
         return asdict(self)
 
 
-def back_up(catalog: Catalog, snapshot: Snapshot, to: Path, link: bool = False) -> BackupReport:
+def back_up(catalog: Catalog, snapshot: Snapshot, to: Path) -> BackupReport:
     """Copy a snapshot and its catalogue into a folder that is new, empty, or an earlier backup.
 
     Call it inside the transaction in which the snapshot was read. The copy's catalogue is replaced in one
@@ -47,8 +46,7 @@ def back_up(catalog: Catalog, snapshot: Snapshot, to: Path, link: bool = False) 
     _refuse_others(to)
     (to / "segments").mkdir(mode=0o700, parents=True, exist_ok=True)
     replace_file(to / MARK, json.dumps({"format": 1}).encode())
-    copied_or_linked = _linked if link else _copied
-    sizes = [copied_or_linked(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
+    sizes = [_copied(segment, segment_path(to, segment.number)) for segment in snapshot.segments]
     sync_folder(to / "segments")
     _copy_catalog(catalog, to / "catalog.sqlite")
     CommitLog(to).rewrite(catalog.committed())
@@ -76,15 +74,6 @@ def _copied(segment: Segment, to: Path) -> int:
     source.verify()
     replace_file(to, source.content)  # from the map: a merge may have removed the file by now
     return source.bytes
-
-
-def _linked(segment: Segment, to: Path) -> int:
-    """Give a segment's file another name, or copy it where that cannot be; return the bytes copied."""
-    try:
-        os.link(segment.file.path, to)
-        return 0
-    except OSError:  # there already, another file system, or a merge has removed it by now
-        return _copied(segment, to)
 
 
 def _copy_catalog(catalog: Catalog, to: Path) -> None:

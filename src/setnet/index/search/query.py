@@ -20,8 +20,6 @@ Floats = NDArray[np.float32]
 # (Q, dim) rows, or one (n, dim) array of examples per query element
 VectorsLike = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
 QueryLike = VectorsLike
-# ids, or numbers in the order of insertion
-ItemsLike = Sequence[str] | NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

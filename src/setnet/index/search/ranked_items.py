@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,13 +66,8 @@ class RankedItems:
         """Return these items and then those of `others` that are not among them."""
         known = set(self.ids)
         new = others.take(np.array([i for i, name in enumerate(others.ids) if name not in known], np.int64))
-        return RankedItems.chained([self, new])
-
-    @classmethod
-    def chained(cls, parts: Sequence[RankedItems]) -> RankedItems:
-        """Return the items of several answers to one query, one answer after another."""
-        arrays = zip(*(part._arrays for part in parts), strict=True)
-        return cls([name for part in parts for name in part.ids], *map(np.concatenate, arrays))
+        pairs = zip(self._arrays, new._arrays, strict=True)
+        return RankedItems(self.ids + new.ids, *map(np.concatenate, pairs))
 
     def hits(self, start: int = 0, stop: int | None = None) -> list[Hit]:
         """Return the items from `start` to before `stop` as hits."""

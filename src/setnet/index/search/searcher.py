@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.index.federation.candidates import Candidates, candidates
 from setnet.index.search import modes
 from setnet.index.search.query import Query, QueryLike, aggregated, query_elements
 from setnet.index.search.ranked_items import RankedItems
@@ -53,11 +52,6 @@ class Searcher:
         else:
             found = modes.fast_by_sets(self.scope, [self._set_query(query) for query in given], exact)
         return [ranked_items(self.scope.snapshot, scored) for scored in found]
-
-    def candidates(self, query: QueryLike) -> Candidates:
-        """Return the items that ``fast`` would re-rank for a query, by codes of one bit."""
-        elements = query_elements(query, self.settings.shape.dim)
-        return candidates(self.scope, self._query(elements, self._unwanted()))
 
     def among(self, query: QueryLike, seqs: NDArray[np.int64]) -> RankedItems:
         """Return the best of some items that have elements, by the matching of these."""

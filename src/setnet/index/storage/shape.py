@@ -27,13 +27,8 @@ class SetSpec:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Dimension and precision of the elements, and the set vectors beside them if any.
-
-    ``code_centre`` is what the one-bit codes of all elements are taken around; None where each segment takes
-    the mean of its own.
-    """
+    """Dimension and precision of the elements, and the set vectors beside them if any."""
 
     dim: int
     precision: str
     sets: SetSpec | None
-    code_centre: tuple[float, ...] | None = None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import chain
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from setnet.addresses import file_at, is_address
-from setnet.cluster import ClusterIndex
 from setnet.errors import SetNetError, WorkerError
 from setnet.library.indexing.face_arrays import faces_from
 from setnet.library.indexing.folder_scan import is_video_name
@@ -23,7 +21,6 @@ from setnet.library.store.records import stored_face
 from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
-    from setnet.cluster import TaskPool
     from setnet.faces import FaceSettings
 
 _INT64 = 1 << 63
@@ -42,8 +39,6 @@ class PhotoReader:
         Number of processes; 0 works in this process (no protection against a crash).
     limits
         Time and memory that one photo may take.
-    index
-        Where the photos' faces go: if it is a cluster that runs, its machines read the photos.
     """
 
     def __init__(
@@ -51,15 +46,12 @@ class PhotoReader:
         settings: FaceSettings,
         workers: int,
         limits: Limits | None = None,
-        index: object = None,
     ) -> None:
         from setnet.faces import model_entry
 
         self._dim = model_entry(settings.descriptor, "descriptor").dim or 0
         service = Service(f"{__package__}.photo_service", settings.to_dict())
-        self._shared = index.task_pool(service, limits) if isinstance(index, ClusterIndex) else None
-        # a pool of a cluster has the same calls
-        self._pool = cast(WorkerPool, self._shared or WorkerPool(service, workers, limits, ahead=1))
+        self._pool = WorkerPool(service, workers, limits, ahead=1)
         self.videos = VideoReader(self._pool, self._dim, limits or Limits())
 
     def __enter__(self) -> PhotoReader:
@@ -72,38 +64,13 @@ class PhotoReader:
         self, tasks: Iterable[PhotoTask], should_stop: Callable[[], bool] | None = None
     ) -> Iterator[PhotoResult]:
         """Yield one result per task; end early when `should_stop` is true while none comes."""
-        if self._shared is None:
-            return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
-        batches = _batches(tasks, self._shared)
-        found = unordered_map(self._batch_results, batches, self._pool.capacity, should_stop)
-        return chain.from_iterable(found)
-
-    @property
-    def machines(self) -> int:
-        """How many workers of a cluster read photos now; 0 where this machine does."""
-        return 0 if self._shared is None else self._shared.workers
-
-    def _batch_results(self, batch: Sequence[PhotoTask]) -> list[PhotoResult]:
-        """Return the results of photos that one machine of a cluster reads."""
-        if self._shared is not None and len(batch) > 1:
-            with suppress(WorkerError):  # one of them may be at fault: then each by itself
-                replies = self._shared.replies([_message(task) for task in batch])
-                return [
-                    self._tried(task, partial(self._shared.taken, reply, partial(self._parsed, task)))
-                    for task, reply in zip(batch, replies, strict=True)
-                ]
-        return [self._result(task) for task in batch]
+        return unordered_map(self._result, tasks, self._pool.capacity, should_stop)
 
     def _result(self, task: PhotoTask) -> PhotoResult:
         if _is_video(task):
             return self.videos.result(task)
-        return self._tried(task, lambda: self._pool.call(_message(task), partial(self._parsed, task)))
-
-    @staticmethod
-    def _tried(task: PhotoTask, read: Callable[[], PhotoResult]) -> PhotoResult:
-        """Return what reading a photo gives, or why it failed."""
         try:
-            return read()
+            return self._pool.call(_message(task), partial(self._parsed, task))
         except WorkerError as error:
             size = mtime_ns = 0
             with suppress(OSError, SetNetError):
@@ -152,12 +119,3 @@ def _is_video(task: PhotoTask) -> bool:
 def _message(task: PhotoTask) -> Message:
     known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
     return Message("read", {"path": os.fsdecode(task.path)}, {"known": known})
-
-
-def _batches(tasks: Iterable[PhotoTask], pool: TaskPool) -> list[list[PhotoTask]]:
-    """Share photos out in batches; a video, which is read in parts, is one by itself."""
-    given = list(tasks)
-    photos = [task for task in given if not _is_video(task)]
-    size = pool.batch_size(len(photos))
-    batches = [photos[at : at + size] for at in range(0, len(photos), size)]
-    return [[task] for task in given if _is_video(task)] + batches

@@ -12,10 +12,7 @@ from setnet.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos.
-
-    `machines` is the number of a cluster's workers that read the files; 0 where this machine does.
-    """
+    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos."""
 
     stage: str
     done: int
@@ -25,7 +22,6 @@ class IndexProgress:
     failed: int
     seconds: float
     minutes: float = 0.0
-    machines: int = 0
 
     @property
     def rate(self) -> float:

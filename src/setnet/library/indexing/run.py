@@ -152,7 +152,7 @@ class IndexRun:
         since = monotonic()
         redo: list[PhotoTask] = []
         workers = min(self._workers, len(work))
-        with PhotoReader(self._settings, workers, self._limits, self._index) as reader:
+        with PhotoReader(self._settings, workers, self._limits) as reader:
             self._reader = reader
 
             def poll() -> bool:  # also while a long video is being watched
@@ -265,7 +265,6 @@ class IndexRun:
                     failed=len(self._failed),
                     seconds=perf_counter() - self._start - self._scan_seconds,
                     minutes=self._minutes,
-                    machines=0 if self._reader is None else self._reader.machines,
                 )
             )
 

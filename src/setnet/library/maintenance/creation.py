@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from setnet.addresses import is_address
-from setnet.cluster import is_cluster
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.index import SetIndex
 from setnet.library.indexing.exclusion import checked_patterns
@@ -26,13 +25,8 @@ if TYPE_CHECKING:
     from setnet.sets import Aggregator, Logistic
 
 
-def create_files(
-    path: Path, settings: FaceSettings | None, *, beside_others: bool = False, shards: int | None = None
-) -> None:
-    """Create the files of an empty library; with `beside_others` also in a folder that has other files.
-
-    With `shards` its index is a cluster of so many.
-    """
+def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
+    """Create the files of an empty library; with `beside_others` also in a folder that has other files."""
     from setnet.faces import FaceSettings, model_entry, model_paths
 
     settings = settings or FaceSettings()
@@ -46,20 +40,14 @@ def create_files(
         )
     assert entry.dim is not None
     _clear_unfinished(path)
-    create_index(path / INDEX, settings, entry.dim, shards)
+    create_index(path / INDEX, settings, entry.dim)
     with closing(Database(path / DATABASE)) as database, database.writing() as db:
         facts = facts_about(settings, entry.dim)
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
 
 
-def create_index(path: Path, settings: FaceSettings, dim: int, shards: int | None = None) -> None:
-    """Create the empty index of a library with these settings, or with `shards` a cluster."""
-    if shards is not None:
-        from setnet.cluster import ClusterIndex
-
-        head = _head(settings, dim).name
-        ClusterIndex.create(path, shards, dim, head=head, logistic=_logistic(settings)).close()
-        return
+def create_index(path: Path, settings: FaceSettings, dim: int) -> None:
+    """Create the empty index of a library with these settings."""
     SetIndex.create(path, dim=dim, head=_head(settings, dim), logistic=_logistic(settings)).close()
 
 
@@ -79,14 +67,6 @@ def library_exists(path: Path) -> bool:
         database.close()
 
 
-def refuse_cluster(path: Path, what: str) -> None:
-    """Raise where the index of a library is a cluster, with which the work in hand cannot be done."""
-    if is_cluster(path / INDEX):
-        raise InvalidInputError(
-            f"the index of {shown(path)} is a cluster, and the library cannot be {what}: see docs/cluster.md"
-        )
-
-
 def _clear_unfinished(path: Path) -> None:
     """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
     if library_exists(path):
@@ -95,7 +75,6 @@ def _clear_unfinished(path: Path) -> None:
         for name in FILES:
             (path / name).unlink(missing_ok=True)
     if (path / INDEX).exists():
-        refuse_cluster(path, "made")
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
             if len(index):
                 raise InvalidInputError(

@@ -10,16 +10,15 @@ import hashlib
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from setnet.cluster import is_cluster, open_cluster
 from setnet.durable import transaction
 from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
 from setnet.index import Item, SetIndex
-from setnet.library.files import open_index, publish
+from setnet.library.files import open_index
 from setnet.library.maintenance import creation, replacement
 from setnet.library.maintenance.check import damage_of, disagreements
 from setnet.library.maintenance.group_repair import save_groups
@@ -87,12 +86,9 @@ def repair(library: Path, *, revive: bool = False) -> LibraryRepair:
     """Repair the library in a folder; `setnet.library.Library.repair` says what it means."""
     if not (library / DATABASE).exists() and not (library / INDEX).is_dir():
         raise NotAnIndexError(f"{shown(library)} holds nothing of a library: there is nothing to repair")
-    lock = library / INDEX / "lock"
     with suppress(FileNotFoundError):
-        FileLock(lock).close()  # nobody may be writing
-    # the repair of an index locks it, that of a cluster does not
-    alone = closing(FileLock(lock)) if is_cluster(library / INDEX) else nullcontext()
-    with alone, replacement.staging(library):
+        FileLock(library / INDEX / "lock").close()  # nobody may be writing
+    with replacement.staging(library):
         return _Repair(library, revive).run()
 
 
@@ -114,7 +110,6 @@ class _Repair:
         with closing(Database(self.library / DATABASE)) as database:
             with open_index(self.library) as index:
                 unknown = _reconcile(database, index)
-                publish(index)
             counts = PhotoCatalog(database).counts()
         return LibraryRepair(
             photos=counts.photos,
@@ -140,11 +135,6 @@ class _Repair:
     def _repair_index(self) -> int | None:
         """Return the dimension of the index, repaired where it must be; None when it is lost."""
         index = self.library / INDEX
-        if is_cluster(index):
-            with open_cluster(index) as shards:
-                lost = shards.repair(revive=True).lost
-                self.lost += [f"index of faces, {text}" for text in lost if ": tags: " not in text]
-                return shards.shape.dim
         with suppress(SetNetError), SetIndex.open(index, read_only=True) as opened:
             if opened.check().ok:
                 return opened.shape.dim

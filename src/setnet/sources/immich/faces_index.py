@@ -71,7 +71,7 @@ class ImmichIndex:
             Called with the number of photos fetched so far, and of all to fetch.
         """
         root = Path(path)
-        database = Database(uri, read_only=True)
+        database = Database(uri)
         try:
             with database.reading() as connection:
                 tables = ImmichTables.of(connection, database.name, schema)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from setnet.library import taken_number
 from setnet.sources.immich.immich_tables import ImmichTables
 from setnet.sources.immich.known_people import ImmichPerson
-from setnet.sources.postgres.connection import Connection
+from setnet.sources.postgres.connection import Connection, unit_vectors
 
 NOBODY = "-"
 
@@ -93,18 +93,11 @@ def read_descriptors_of(
         'FROM {face} f JOIN {search} s ON s."faceId" = f.id JOIN {asset} a ON a.id = f."assetId" '
         "WHERE {visible} AND a.id = ANY(%s::uuid[]) ORDER BY a.id, f.id"
     )
-    found: dict[str, list[NDArray[np.float32]]] = {}
+    found: dict[str, list[bytes]] = {}
     for name, sent in connection.execute(select, [list(photos)], binary=True):
-        found.setdefault(str(name), []).append(_row(sent))
-    return {name: np.stack(rows) for name, rows in found.items()}
-
-
-def _row(sent: bytes) -> NDArray[np.float32]:
-    """Return the vector behind ``array_send``: 20 bytes about it, then size and value of each number."""
-    numbers = np.frombuffer(sent, np.dtype([("size", ">i4"), ("value", ">f4")]), offset=20)["value"]
-    row = numbers.astype(np.float32)
-    length = np.linalg.norm(row)
-    return np.asarray(row / length if length > 0 else row, np.float32)
+        found.setdefault(str(name), []).append(sent)
+    # 20 bytes about the array, then the size and the value of each number
+    return {name: unit_vectors(rows, start=20, step=2) for name, rows in found.items()}
 
 
 def read_people(connection: Connection, tables: ImmichTables) -> list[ImmichPerson]:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import quote
 
+import numpy as np
 import psycopg
+from numpy.typing import NDArray
 from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from setnet.errors import InvalidInputError, NotAnIndexError, OutcomeUnknownError, StorageError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 
 Row = tuple[Any, ...]
 Connection = psycopg.Connection[Row]
@@ -45,16 +47,14 @@ def _parts(uri: str) -> dict[str, Any]:
 
 
 class Database:
-    """One connection to a server, opened when it is needed and again after it was lost.
+    """One connection to a server that is only read, opened when it is needed and again after it was lost.
 
     It may be shared by threads, which take turns. ``prepare`` is called on each new connection.
     """
 
-    def __init__(
-        self, uri: str, prepare: Callable[[Connection], None] = lambda _: None, *, read_only: bool = False
-    ) -> None:
+    def __init__(self, uri: str, prepare: Callable[[Connection], None] = lambda _: None) -> None:
         self.name = shown_uri(uri)
-        self._uri, self._prepare, self._read_only = uri, prepare, read_only
+        self._uri, self._prepare = uri, prepare
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._connection: Connection | None = None
@@ -69,41 +69,14 @@ class Database:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Yield a connection on which several statements see one state of the database."""
-        with self._transaction("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
-            yield connection
-
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Yield a connection whose changes are stored together when the block ends, or not at all.
-
-        Raises `OutcomeUnknownError` when the connection was lost while they were being committed.
-        """
-        with self._transaction("SET TRANSACTION ISOLATION LEVEL READ COMMITTED") as connection:
-            yield connection
-
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Connection]:
         with self._lock, self._own_errors():
             connection = self._open()
             try:
-                connection.execute(begin.encode())
+                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
                 yield connection
-            except BaseException:
+            finally:
                 if not connection.closed:
                     connection.rollback()
-                raise
-            self._commit(connection)
-
-    def _commit(self, connection: Connection) -> None:
-        try:
-            connection.commit()
-        except psycopg.OperationalError as error:
-            if not connection.broken:
-                raise
-            raise OutcomeUnknownError(
-                f"{self.name}: the connection was lost while a change was being stored ({_line(error)}): it "
-                "may be there or not, and repeating it does no harm"
-            ) from error
 
     def _open(self) -> Connection:
         if self._process != os.getpid():  # after a fork the connection is the parent's; closing it ends that
@@ -114,10 +87,7 @@ class Database:
             given |= _parts(self._uri)
             opened = psycopg.connect(make_conninfo("", **given))
             try:
-                # what is acknowledged has reached the disk, whatever the server's default
-                opened.execute("SET synchronous_commit = on")
-                if self._read_only:
-                    opened.execute("SET default_transaction_read_only = on")
+                opened.execute("SET default_transaction_read_only = on")
                 self._prepare(opened)
                 opened.commit()
             except BaseException:
@@ -140,10 +110,8 @@ class Database:
             return NotAnIndexError(f"{self.name}: {said}: the tables expected are not there")
         if isinstance(error, errors.InsufficientPrivilege):
             return StorageError(f"{self.name}: {said}: ask the database's owner to grant it")
-        if isinstance(error, errors.ReadOnlySqlTransaction):
-            return StorageError(f"{self.name}: {said}: use a role and a server that may write")
-        if isinstance(error, errors.IntegrityError):
-            return StorageError(f"{self.name}: {said}: somebody else changed it meanwhile; repeat the call")
+        if isinstance(error, (errors.DataError, errors.UndefinedFunction)):  # a value of another type
+            return InvalidInputError(f"{self.name}: {said}")
         if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
             return self._unreachable(said)
         return StorageError(f"{self.name}: {said}")
@@ -162,3 +130,14 @@ def _line(error: psycopg.Error) -> str:
     """Return the server's own message on one line."""
     said = error.diag.message_primary or next(iter(str(error).strip().splitlines()), type(error).__name__)
     return said.strip().rstrip(".:")
+
+
+def unit_vectors(sent: Sequence[bytes], start: int, step: int) -> NDArray[np.float32]:
+    """Return the vectors in values that the server sent, at unit length or zero.
+
+    After ``start`` bytes about the whole, each number has ``step`` groups of four bytes, the last its value.
+    """
+    numbers = np.frombuffer(b"".join(value[start:] for value in sent), ">f4")
+    rows = numbers.reshape(len(sent), -1)[:, step - 1 :: step].astype(np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -22,17 +22,15 @@ class ElementCodes:
     """The codes of all elements in lane order, computed by other threads while a file is written.
 
     Fast search reads one bit per dimension; exact search the high four bits of each byte, and the low ones
-    where those leave too many items. The bits are taken around ``centre``, by default the elements' mean.
+    where those leave too many items. The bits are taken around the elements' mean.
     """
 
-    def __init__(
-        self, elements: NDArray[Any], offsets: NDArray[np.int64], centre: Sequence[float] | None = None
-    ) -> None:
+    def __init__(self, elements: NDArray[Any], offsets: NDArray[np.int64]) -> None:
         self._elements, self._offsets = elements, offsets
         self.layout = lanes.layout_of(np.diff(offsets))
         self._high = _Packed(elements, self._slots(), lanes.Part.HIGH)
         self._low = _Packed(elements, self._slots(), lanes.Part.LOW)
-        self._centre = mean_of(elements) if centre is None else np.array(centre, np.float32)
+        self._centre = _mean_of(elements)
         self._factors: list[NDArray[np.uint16]] = []
         self._bits = Ahead(self._signs())
 
@@ -65,7 +63,7 @@ class ElementCodes:
             yield out
 
 
-def mean_of(elements: NDArray[Any]) -> NDArray[np.float32]:
+def _mean_of(elements: NDArray[Any]) -> NDArray[np.float32]:
     """Return the mean of a sample of elements: a centre for codes of one bit."""
     sample = elements[:: max(1, -(-len(elements) // CENTRE_ROWS))].astype(np.float32)
     mean: NDArray[np.float32] = sample.sum(axis=0) / np.float32(max(1, len(sample)))

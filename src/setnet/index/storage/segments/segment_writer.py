@@ -38,14 +38,13 @@ def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool |
         writer.array("offsets", np.int64, (), [rows.offsets])
         rows.write_texts(writer, "id")
         rows.write_texts(writer, "attribute")
-        # around a centre of the index's all items are estimated alike, however they are stored
-        coded = len(rows.seq) >= SMALLEST_CODED or (shape.code_centre is not None and rows.offsets[-1] > 0)
+        coded = len(rows.seq) >= SMALLEST_CODED
         given = rows.in_memory if coded else None
-        codes = None if given is None else ElementCodes(given, rows.offsets, shape.code_centre)
+        codes = None if given is None else ElementCodes(given, rows.offsets)
         writer.array("elements", shape.precision, (shape.dim,), rows.elements())
         if coded:
             stored = writer.read_back("elements")
-            codes = codes or ElementCodes(stored, rows.offsets, shape.code_centre)
+            codes = codes or ElementCodes(stored, rows.offsets)
             info.update(codes.write(writer))
             if lists or (lists is None and len(rows.seq) >= SMALLEST_LISTED):
                 write_lists(writer, codes.layout, rows.offsets)

@@ -1,23 +1,16 @@
-"""Photos on S3 are read by the workers of a cluster, followed and shown; a failing storage loses nothing."""
+"""Photos on S3 are indexed, followed and shown; a failing storage loses nothing."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from running_cluster import RunningCluster
 from s3_server import S3Server, s3_server
 from setnet.errors import InvalidInputError
 from setnet.library import Library
 from setnet.web.state.photo_files import open_inside
-
-pytestmark = [
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="as for other clusters of processes"),
-    pytest.mark.xdist_group("cluster"),
-]
 
 ALBUM = "s3://album/photos"
 
@@ -34,34 +27,25 @@ def server(tmp_path: Path, compose: Callable[..., None]) -> Iterator[S3Server]:
         yield server
 
 
-def test_a_cluster_follows_photos_on_s3(
-    server: S3Server, tmp_path: Path, compose: Callable[..., None]
-) -> None:
-    place = tmp_path / "library"
-    Library.create(place, shards=2).close()
-    running = RunningCluster(place / "index")
-    try:
-        running.start(1)
-        with Library.open(place) as library:
-            report = library.index([ALBUM])
-            assert (report.added, report.faces, len(report.failed)) == (2, 3, 1)
-            assert library.index().unchanged == 3
-            photos = {photo.shown: photo for photo in library.catalog.all_photos()}
-            pair = photos[f"{ALBUM}/2019/one.jpg"]
-            assert len(photos[f"{ALBUM}/two #2?.jpg"].faces) == 1
-            assert library.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
-            with open_inside(library, pair).file as file:
-                assert file.read() == (tmp_path / "made/2019/one.jpg").read_bytes()
-            hits = library.search([library.descriptors(pair.id)[0]], k=1)
-            assert [hit.photo.id for hit in hits] == [pair.id]
-            compose(tmp_path / "made/2019/one.jpg", ("P003",), tile=2)
-            server.put("photos/2019/one.jpg", (tmp_path / "made/2019/one.jpg").read_bytes())
-            server.delete("photos/two #2?.jpg")
-            report = library.index(prune=True)
-            assert (report.changed, report.removed, len(library.set_index)) == (1, 1, 1)
-            assert library.check() == []
-    finally:
-        running.stop()
+def test_photos_on_s3_are_followed(server: S3Server, tmp_path: Path, compose: Callable[..., None]) -> None:
+    with Library.create(tmp_path / "library") as library:
+        report = library.index([ALBUM], workers=1)
+        assert (report.added, report.faces, len(report.failed)) == (2, 3, 1)
+        assert library.index(workers=0).unchanged == 3
+        photos = {photo.shown: photo for photo in library.catalog.all_photos()}
+        pair = photos[f"{ALBUM}/2019/one.jpg"]
+        assert len(photos[f"{ALBUM}/two #2?.jpg"].faces) == 1
+        assert library.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
+        with open_inside(library, pair).file as file:
+            assert file.read() == (tmp_path / "made/2019/one.jpg").read_bytes()
+        hits = library.search([library.descriptors(pair.id)[0]], k=1)
+        assert [hit.photo.id for hit in hits] == [pair.id]
+        compose(tmp_path / "made/2019/one.jpg", ("P003",), tile=2)
+        server.put("photos/2019/one.jpg", (tmp_path / "made/2019/one.jpg").read_bytes())
+        server.delete("photos/two #2?.jpg")
+        report = library.index(workers=0, prune=True)
+        assert (report.changed, report.removed, len(library.set_index)) == (1, 1, 1)
+        assert library.check() == []
 
 
 def test_a_storage_that_fails_is_named_and_loses_nothing(server: S3Server, tmp_path: Path) -> None:

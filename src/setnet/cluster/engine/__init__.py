@@ -1,1 +1,0 @@
-"""Where shards are served: in this process, or by the workers of a Dask cluster."""

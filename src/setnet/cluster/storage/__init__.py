@@ -1,1 +1,0 @@
-"""What a cluster keeps on shared storage: its file, fenced writers, published versions."""
