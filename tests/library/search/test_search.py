@@ -54,7 +54,9 @@ def test_conditions_on_time_folder_and_number_of_faces(
     shared: Library, album: Path, portrait: Portrait
 ) -> None:
     def found(**limits: object) -> set[str]:
-        return set(names(shared.search([portrait("P003")], k=10, conditions=Conditions(**limits))))  # type: ignore[arg-type]
+        return set(
+            names(shared.search([portrait("P003")], k=10, at_least=0, conditions=Conditions(**limits)))
+        )  # type: ignore[arg-type]
 
     assert found(before=datetime(2017, 1, 1)) == {"pair", "alone"}
     assert found(after=datetime(2019, 1, 2, 3, 4, 5)) == {"three", "others"}

@@ -21,13 +21,13 @@ routes = APIRouter()
 
 @routes.get("/people", response_model=PeopleAnswer)
 async def list_people(state: State) -> Response:
-    """List the saved people, with the number of photos that their groups are in."""
+    """List the saved people, with the number of photos that `GET /people/{name}/photos` lists of each."""
 
     def read(library: Library) -> list[dict[str, Any]]:
-        photos = library.groups.photo_counts()
-        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in library.people]
+        people, photos = list(library.people), library.photo_counts()
+        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in people]
 
-    return JSONResponse({"people": await state.read(read)})
+    return JSONResponse({"people": await state.searching.run(state.with_library, read)})
 
 
 @routes.post(
