@@ -15,7 +15,10 @@ SOURCES = REPOSITORY / "src" / "setnet"
 # Who has one of these talks to another machine, or listens.
 PARAMETERS = {"host", "port", "uri", "download"}
 # What they are given decides: a model by name, photos by an address such as s3://bucket.
-BY_ARGUMENT = {"setnet models add", "setnet index"}
+BY_ARGUMENT = {
+    "setnet models add",
+    *(f"setnet {name}" for name in ("index", "describe", "faces", "search", "people add")),
+}
 
 _LIBRARIES = (
     "httpx|urllib.request|http.client|psycopg|fsspec|uvicorn|distributed|socket|boto3|requests|aiohttp"
