@@ -104,7 +104,7 @@ class Surfaces:
     def python(self, question: Question) -> Given:
         q = question
         conditions = Conditions.parse(q.after, q.before, q.folder, q.faces, q.kind)
-        given = {} if q.at_least is None else {"at_least": q.at_least}
+        given: dict[str, Any] = {} if q.at_least is None else {"at_least": q.at_least}
         try:
             query = PhotoQuery(
                 q.people, q.without, mode=q.mode, only=q.only, sure=q.sure, conditions=conditions, **given
@@ -160,7 +160,13 @@ class Surfaces:
         to = q.before and str(date.fromisoformat(q.before) - timedelta(days=1))  # its whole day counts there
         least, most = q.faces or (None, None)
         some = {"need": "some", "atLeast": q.at_least} if q.at_least is not None else {}
-        filters = {"only": q.only, "sure": q.sure, "after": q.after, "before": to, "folder": q.folder}
+        filters: dict[str, Any] = {
+            "only": q.only,
+            "sure": q.sure,
+            "after": q.after,
+            "before": to,
+            "folder": q.folder,
+        }
         filters |= {"minFaces": least, "maxFaces": most, "kind": q.kind, "mode": q.mode, **some}
         values += [(name, str(v).lower() if v is True else str(v)) for name, v in filters.items() if v]
         page = window.page
