@@ -334,7 +334,10 @@ def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -
     assert Path(by_name["hits"][0]["photo"]).name == "both.jpg"
     assert answered("people", "rename", "bea", "Cleo", library=library)["name"] == "Cleo"
     assert answered("people", "merge", "ann", "cleo", library=library)["examples"] == 2
-    assert answered("people", "remove", "ann", library=library) == {"removed": ["ann"]}
+    refused = inside("people", "remove", "ann", library=library)
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True)
+    removed = answered("people", "remove", "ann", "--yes", library=library)
+    assert (removed["removed"], removed["for_good"]) == (["ann"], False)
     assert inside("people", "list", library=library).stdout == ""
 
 

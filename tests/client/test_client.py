@@ -61,7 +61,8 @@ def test_people_are_saved_changed_undone_and_removed(
     found = client.photos_of("Cleo / Cléo").photos
     assert found
     assert {hit.id for hit in client.hits(["Cleo / Cléo"], sure=True)} <= {photo.id for photo in found}
-    client.remove_person("Cleo / Cléo")
+    client.undo(client.remove_person("Cleo / Cléo").id)
+    client.remove_person("Cleo / Cléo", for_good=True)
     with pytest.raises(ServerError, match="Cleo") as refused:
         client.photos_of("Cleo / Cléo")
     assert refused.value.status == 404

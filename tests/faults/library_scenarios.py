@@ -141,7 +141,7 @@ def rename_anna(library: Library, photos: Path) -> None:
 
 def remove_anna(library: Library, photos: Path) -> None:
     if "Anna" in library.people:
-        library.people.remove("Anna")
+        library.people.remove("Anna", for_good=True)
 
 
 def make_merged(root: Path) -> None:

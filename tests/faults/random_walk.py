@@ -160,7 +160,7 @@ class LibraryStore:
         elif kind == "rename" and more[0] in opened.people:
             opened.people.rename(*more)
         elif kind == "remove" and more[0] in opened.people:
-            opened.people.remove(more[0])
+            opened.people.remove(more[0], for_good=True)
 
     def expected(self, state: State) -> Any:
         return state["photos"], {name: len(photos) for name, photos in state["people"].items()}

@@ -149,9 +149,9 @@ class Client(Connection):
         """Change the ``name``, ``aliases``, ``note`` or ``cover`` of a person, given by name or id."""
         return self.call(PersonAnswer, "PATCH", f"/people/{_word(person)}", changes)
 
-    def remove_person(self, person: str) -> None:
-        """Delete a person for good."""
-        self.send("DELETE", f"/people/{_word(person)}")
+    def remove_person(self, person: str, *, for_good: bool = False) -> ChangeAnswer:
+        """Remove a person, which `undo` takes back; ``for_good`` deletes them without a trace."""
+        return self.call(ChangeAnswer, "DELETE", f"/people/{_word(person)}", params={"for_good": for_good})
 
     def photos_of(self, person: str) -> PersonPhotosAnswer:
         """Return the photos of a saved person, the latest first."""

@@ -302,14 +302,6 @@ class Library(LibraryItems):
         store_calibration(self._database, self.settings, model)
 
     @own_errors
-    def photos_of(self, name: str) -> int:
-        """Return in how many photos a saved person surely is."""
-        if not self.people.get(name).examples:  # all forgotten with the photos they came from
-            return 0
-        query = PhotoQuery([name], k=1, at_least=1, sure=True, totals=True)
-        return sum(total.photos for total in self.rank(query, most=1).totals or ())
-
-    @own_errors
     def person_details(self, name: str) -> PersonDetails:
         """Return a saved person with their example faces and number of photos."""
         person = self.people.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import own_errors
+from setnet.errors import InvalidInputError
 from setnet.index import SetIndex
 from setnet.library.grouping.groups import naming
 from setnet.library.grouping.groups.group import Group
@@ -44,6 +46,7 @@ class LibraryGroups(LibraryPeople):
         super().__init__(path)
         self.groups = Groups(self._database)
         self._means: GroupMeans | None = None
+        self._photo_counts: tuple[int, dict[str, int]] = (0, {})  # as of a commit
 
     @own_errors
     def discover(
@@ -184,6 +187,23 @@ class LibraryGroups(LibraryPeople):
             for face in self.groups.members(group.id)
         )
         return photos_of_person(cast("Library", self), person.name, members, offset, limit)
+
+    @own_errors
+    def photos_of(self, name: str) -> int:
+        """Return how many photos `photos_with` finds of a saved person."""
+        return self.photos_with(name, limit=0).total
+
+    @own_errors
+    def photo_counts(self) -> dict[str, int]:
+        """Return `photos_of` each saved person by their id; counted once until photos or people change."""
+        commit = self.catalog.commit()
+        if not commit or self._photo_counts[0] != commit:
+            counts = {}
+            for person in self.people:
+                with suppress(InvalidInputError):  # removed a moment ago
+                    counts[person.id] = self.photos_of(person.id)
+            self._photo_counts = commit, counts
+        return self._photo_counts[1]
 
     @own_errors
     def suggestions(self, name: str | None = None, limit: int = 20) -> list[Suggestion]:

@@ -144,13 +144,35 @@ def test_people_start_over_from_a_file(library: Path, pair: Path, made: Any, tmp
     assert answered(tmp_path / "other", "import", file)["change"] is None
 
 
-def test_removing_for_good_asks_at_a_terminal_alone(library: Path) -> None:
+def test_nobody_is_lost_by_a_pipe(library: Path, pair: Path) -> None:
+    answered(library, "add", "Ben", f"{pair}#2")
+    before = answered(library, "list"), answered(library, "history")
+    for words in (["Anna"], ["Anna", "--for-good"]):
+        refused = setnet(library, "people", "remove", *words)
+        assert refused.returncode == 2
+        assert "nobody was removed: without a terminal to ask, --yes says that you mean it" in refused.stderr
+    assert (answered(library, "list"), answered(library, "history")) == before
+    removed = answered(library, "remove", "Anna", "--yes")
+    assert [person["name"] for person in answered(library, "list")["people"]] == ["Ben"]
+    assert answered(library, "undo")["undoes"] == removed["changes"][0]
+    assert answered(library, "list") == before[0]
+
+
+def test_removing_asks_at_a_terminal_and_is_undone_until_it_is_for_good(library: Path) -> None:
     kept = setnet(library, "people", "remove", "Anna", typed="n\n")
     assert kept.returncode == 1
-    assert "Delete Anna (1 example face) for good? [y/N]" in kept.stderr
+    assert "Remove Anna (1 example face)? [y/N]" in kept.stderr
     assert setnet(library, "people", "remove", "Anna", typed="y\n").stdout.strip() == "removed Anna"
-    assert answered(library, "history")["changes"] == []
-    assert setnet(library, "people", "undo").returncode == 2
+    assert setnet(library, "people", "undo").stdout.startswith("undid: removed Anna")
+    asked = setnet(library, "people", "remove", "Anna", "--for-good", typed="n\n")
+    assert "Delete Anna (1 example face) for good? [y/N]" in asked.stderr
+    answered(library, "remove", "Anna", "--yes")
+    done = setnet(library, "people", "remove", "anna", "--for-good", typed="y\n")  # who was removed before
+    assert done.stdout.strip() == "removed anna for good"
+    assert [c["summary"] for c in answered(library, "history")["changes"]] == ["deleted 1 person for good"]
+    stopped = setnet(library, "people", "undo")
+    assert stopped.returncode == 2
+    assert "the last change (deleted 1 person for good) cannot be undone" in stopped.stderr
 
 
 def test_the_journal_is_erased_when_that_is_confirmed(library: Path) -> None:

@@ -68,5 +68,5 @@ def _use(choices: Choices, root: Path, pictures: Path) -> None:
             attempt(use)
         if choices.once_in(8):
             attempt(lambda: library.people.rename("Ben", "Cleo"))
-            attempt(lambda: library.people.remove("Anna"))
+            attempt(lambda: library.people.remove("Anna", for_good=True))
             attempt(lambda: library.forget([pictures / "1.jpg"]))

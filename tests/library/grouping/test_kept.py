@@ -92,7 +92,7 @@ def test_groups_of_forgotten_photos_are_gone_from_every_file(grouped: Library, g
     found = groups_in(grouped)
     assert "g4" not in found
     assert found["g3"] == ("Carl", {f"b{n} 3" for n in range(1, 4)})
-    assert [change.kind for change in grouped.people.history()] == ["name group"]
+    assert [change.kind for change in grouped.people.history()] == ["erase", "name group"]
     assert grouped.check() == []
     with grouped._database.reading() as db:
         assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl = 'face_groups'").fetchone() == (1,)
@@ -102,10 +102,15 @@ def test_the_groups_of_a_removed_person_have_no_name_and_no_history(grouped: Lib
     grouped.name_group("g1", "Anna", [(grouped.groups.members("g1")[0].photo_id, 0)])
     grouped.people.remove("Anna")
     assert grouped.groups.get("g1").name is None
-    assert grouped.people.history() == []
+    grouped.people.undo()
+    assert grouped.groups.get("g1").name == "Anna"
+    grouped.people.remove("Anna", for_good=True)
+    assert grouped.groups.get("g1").name is None
+    assert [change.kind for change in grouped.people.history()] == ["erase"]
     with grouped._database.reading() as db:
-        for table in ("examples", "removed_examples", "verdicts", "removed_verdicts", "changed_rows"):
+        for table in ("examples", "removed_examples", "verdicts", "removed_verdicts"):
             assert db.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
+        assert db.execute("SELECT count(*) FROM changed_rows WHERE tbl <> ''").fetchone() == (0,)
     assert grouped.check() == []
 
 

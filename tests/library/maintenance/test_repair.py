@@ -30,7 +30,7 @@ def path(stored: Path) -> Path:
         for photo, name in ((3, "Eve"), (0, "Anna")):
             example = Example(unit(photo), PHOTO.format(photo), picture=b"a picture")
             library.people.add(name, [example, Example(unit(9), "/elsewhere.jpg")])
-        library.people.remove("Eve", "Nobody")
+        library.people.remove("Eve", "Nobody", for_good=True)
         library.forget([PHOTO.format(3)])
     return stored
 
@@ -211,7 +211,7 @@ def test_what_a_repair_put_aside_goes_with_what_is_forgotten(path: Path) -> None
     assert (path / "quarantine" / "library.db").exists()
     with Library.open(path) as library:
         assert library.check() == []
-        library.people.remove("Anna")
+        library.people.remove("Anna", for_good=True)
     assert not (path / "quarantine").exists()
 
 

@@ -74,6 +74,7 @@ CHANGES: dict[str, Perform] = {
     "split": lambda p, a, b, n: p.split(a, numbers(p, a, n), b),
     "move": lambda p, a, b, n: p.move(a, numbers(p, a, n), b),
     "remove": lambda p, a, b, n: p.remove_examples(a, numbers(p, a, n)),
+    "remove person": lambda p, a, b, n: p.remove(a),
     "confirm": lambda p, a, b, n: p.confirm(a, str(1 + n % 3), n % 2),
     "refuse": lambda p, a, b, n: p.refuse(a, str(1 + n % 3), n % 2),
     "undo one": lambda p, a, b, n: p.undo(p.history()[n % len(p.history())].id if p.history() else None),
@@ -153,7 +154,7 @@ def test_whoever_is_removed_for_good_is_in_no_table(
                 for table in ("examples", "verdicts", "aliases")
             }
         called = people.get(name).name
-        people.remove(name)
+        people.remove(name, for_good=True)
         with people._database.reading() as db:
             for table in ("examples", "removed_examples", "verdicts", "removed_verdicts", "aliases"):
                 assert not db.execute(f"SELECT 1 FROM {table} WHERE person = ?", (row,)).fetchall()
@@ -239,10 +240,51 @@ def test_whoever_was_merged_into_somebody_is_removed_with_them(people: People, t
     people.merge("Yolanda", ["Zebulon"])
     people.merge("Xavier", ["Yolanda"])
     people.add("Anna", [example(0, 0, 0, 1)])
-    people.remove("Xavier")
+    people.remove("Xavier", for_good=True)
     for trace in (b"Zacharias", b"Zebulon", b"Yolanda", b"Xavier"):
         assert not anywhere(tmp_path, trace)
-    assert [change.summary for change in people.history()] == ["saved Anna with 1 example face"]
+    assert [change.summary for change in people.history()] == [
+        "deleted 1 person for good",
+        "saved Anna with 1 example face",
+    ]
+
+
+def test_who_was_removed_comes_back_and_is_deleted_for_good_by_name(people: People, tmp_path: Path) -> None:
+    secret = example(0.5, 0.25, 0.125, 0.0625, picture=b"a picture of Anna" * 200)
+    for name in ("Anna", "Ben", "Cleo"):
+        people.add(name, [secret if name == "Anna" else example(0, 1, 0, 0), example(1, 0, 0, 0)])
+    people.move("Ben", [4], "Cleo")
+    people.remove("Anna", "Ben")
+    assert [person.name for person in people] == ["Cleo"]
+    people.remove("Cleo", for_good=True)  # who shares a change with Ben
+    with pytest.raises(InvalidInputError, match="deleted 1 person for good"):
+        people.undo()
+    removed = {change.summary: change.id for change in people.history() if change.kind == "remove"}
+    people.undo(removed["removed Ben"])
+    assert [person.name for person in people] == ["Ben"]
+    assert anywhere(tmp_path, secret.descriptor.tobytes())
+    people.remove("anna", for_good=True)
+    for trace in (secret.descriptor.tobytes(), b"a picture of Anna", b"Anna"):
+        assert not anywhere(tmp_path, trace)
+    with pytest.raises(InvalidInputError, match="no person 'Anna'"):
+        people.remove("Anna", for_good=True)
+    assert [person.name for person in people] == ["Ben"]
+
+
+def test_undo_stops_at_what_was_deleted_for_good(people: People) -> None:
+    people.add("Anna", [example(1, 0, 0, 0)])
+    people.add("Ben", [example(0, 1, 0, 0)])
+    (deleted,) = people.remove("Ben", for_good=True)
+    for number in (None, deleted.id):
+        with pytest.raises(InvalidInputError, match="cannot be undone"):
+            people.undo(number)
+    assert [person.name for person in people] == ["Anna"]
+    people.rename("Anna", "Anne")
+    people.undo()  # what came after it can be undone
+    with pytest.raises(InvalidInputError, match="undo --change ID"):
+        people.undo()
+    people.undo(1)
+    assert len(people) == 0
 
 
 def test_an_erased_journal_undoes_nothing_and_leaves_no_bytes(people: People, tmp_path: Path) -> None:
@@ -267,7 +309,11 @@ def test_an_example_removed_for_good_leaves_no_bytes_and_no_way_back(people: Peo
     for trace in (secret.descriptor.tobytes(), b"a picture of Anna", b"/secret.jpg"):
         assert not anywhere(tmp_path, trace)
     assert people.get("Anna").cover is None
-    people.undo()  # what is left of the first change; the others were about the cover
+    with pytest.raises(
+        InvalidInputError, match=r"\(removed 1 example face of Anna for good\) cannot be undone"
+    ):
+        people.undo()
+    people.undo(1)  # what is left of the first change; the others were about the cover
     assert len(people) == 0
 
 

@@ -85,13 +85,13 @@ def test_ids_find_people_and_names_come_first(people: People) -> None:
     assert people.examples(anna.id)[0].descriptor[1] == 1
     assert people.get(anna).name == "Anne"  # the person themself is never mistaken
     assert people.examples(anna)[0].descriptor[0] == 1
-    people.remove(anna)
+    people.remove(anna, for_good=True)
     assert [p.id for p in people] == [rival.id]
 
 
 def test_ids_are_never_given_again(people: People) -> None:
     first = people.add("Anna", [example(1, 0, 0, 0)])
-    people.remove("Anna")
+    people.remove("Anna", for_good=True)
     again = people.add("Anna", [example(1, 0, 0, 0)])
     assert again.id != first.id
     assert people.examples("Anna")[0].number == 2
@@ -201,7 +201,7 @@ def test_a_removed_person_leaves_no_trace_in_any_file(tmp_path: Path, people: Pe
     people.add("Anna", [Example(secret, picture=b"a picture of Anna" * 400)])
     people.add("Ben", [example(0, 1, 0, 0)])
     assert _anywhere(tmp_path, secret.tobytes())
-    people.remove("anna")
+    people.remove("anna", for_good=True)
     for trace in (secret.tobytes(), b"a picture of Anna", b"Anna"):
         assert not _anywhere(tmp_path, trace)
     assert [p.name for p in people] == ["Ben"]

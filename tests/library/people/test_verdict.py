@@ -155,7 +155,10 @@ def test_a_photo_that_is_forgotten_takes_its_verdicts_along(judged: Library, pho
     secrets = [v.descriptor.tobytes() for v in judged.people.verdicts("Anna")]
     judged.forget([photos / "2019" / "three.jpg"])
     assert places(judged) == [("yes", "pair.jpg", 0)]
-    judged.people.undo()  # nothing of the refusal is left: this is the confirmation
+    with pytest.raises(InvalidInputError, match=r"\(forgot 1 face of people with the photos"):
+        judged.people.undo()
+    (confirmed,) = [change.id for change in judged.people.history() if change.kind == "confirm"]
+    judged.people.undo(confirmed)  # nothing of the refusal is left
     assert judged.people.verdicts("Anna") == []
     judged.people.undo(judged.people.history()[0].id)
     judged.forget([photos / "2016" / "pair.jpg"])

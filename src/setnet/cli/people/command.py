@@ -11,10 +11,11 @@ from setnet.cli.output import print_facts, print_json, print_table, say
 from setnet.cli.people import exchange, groups, history, mending, suggestions, tags
 from setnet.cli.people.person_text import Name, ToExisting, agrees, print_person
 from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_library
+from setnet.errors import InvalidInputError
 from setnet.wording import counted
 
 if TYPE_CHECKING:
-    from setnet.library import Person
+    from setnet.library import People, Person
 
 app = make_app()
 
@@ -134,28 +135,46 @@ def merge(
 @app.command()
 def remove(
     names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
+    for_good: Annotated[
+        bool,
+        typer.Option("--for-good", help="Delete them without undo; who was removed before, too."),
+    ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask for confirmation, as a terminal does.")
+        bool, typer.Option("--yes", help="Do not ask at a terminal; needed where there is none.")
     ] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Delete saved people for good, with their example faces; photos stay in the library.
+    """Remove saved people, with their example faces; photos stay in the library.
 
-    This cannot be undone: the changes that concerned them go from the journal too.
+    `setnet people undo` brings them back. --for-good deletes them from every file of the library, and the
+    changes that concerned them from the journal.
     """
     with open_library(library) as opened:
-        known = [opened.people.get(name) for name in names]
-        if not yes and sys.stdin.isatty():
-            who = ", ".join(f"{person.name} ({counted(person.examples, 'example face')})" for person in known)
-            if not typer.confirm(f"Delete {who} for good?", err=True):
-                say("nobody was removed")
-                raise typer.Exit(1)
-        opened.people.remove(*names)
+        for name in names:
+            if not for_good:  # else they may have been removed before
+                opened.people.get(name)
+        if not yes:
+            _ask(opened.people, names, for_good)
+        done = opened.people.remove(*names, for_good=for_good)
     if json:
-        print_json({"removed": names})
+        print_json({"removed": names, "changes": [change.id for change in done], "for_good": for_good})
     else:
-        typer.echo(f"removed {', '.join(names)}")
+        typer.echo(f"removed {', '.join(names)}{' for good' if for_good else ''}")
+
+
+def _ask(people: People, names: list[str], for_good: bool) -> None:
+    """Ask whether people shall be removed; a program has to say --yes."""
+    if not sys.stdin.isatty():
+        raise InvalidInputError("nobody was removed: without a terminal to ask, --yes says that you mean it")
+    known = [people.get(name) if name in people else None for name in names]
+    who = ", ".join(
+        f"{person.name} ({counted(person.examples, 'example face')})" if person else name
+        for name, person in zip(names, known, strict=True)
+    )
+    if not typer.confirm(f"Delete {who} for good?" if for_good else f"Remove {who}?", err=True):
+        say("nobody was removed")
+        raise typer.Exit(1)
 
 
 for part in (groups, suggestions, mending, history, exchange, tags):

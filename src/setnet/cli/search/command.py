@@ -41,9 +41,8 @@ def search(
     k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")] = 20,
     all_people: Annotated[bool, typer.Option("--all", help="Only photos with all of them.")] = False,
     at_least: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="Only photos with at least this many of them [default: 1]."),
-    ] = None,
+        int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
+    ] = 1,
     only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
     sure: Annotated[bool, typer.Option("--sure", help="Only sure matches count, no guesses.")] = False,
     min_similarity: Annotated[
@@ -124,7 +123,7 @@ def search(
         without=without or (),
         k=k,
         mode=mode,
-        at_least=len(people) if all_people else 1 if at_least is None else at_least,
+        at_least=len(people) if all_people else at_least,
         only=only,
         sure=sure,
         min_similarity=min_similarity,

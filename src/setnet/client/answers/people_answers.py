@@ -32,9 +32,7 @@ class SavedPersonAnswer(PersonAnswer):
 class ListedPersonAnswer(PersonAnswer):
     """A saved person in the list of all."""
 
-    photos: Annotated[
-        int, Field(description="With a face in a group of theirs; /people/{name}/photos may find more")
-    ]
+    photos: Annotated[int, Field(description="As many as /people/{name}/photos lists")]
 
 
 class PeopleAnswer(Answer):

@@ -180,7 +180,7 @@ class SearchAnswer(Answer):
     ]
     faces_searched: Annotated[int, Field(description="The more, the stricter what is sure")]
     thresholds: list[ThresholdAnswer]
-    unsure: Annotated[list[str], Field(description="People of whom there is no sure match")]
+    unsure: Annotated[list[str], Field(description="People of whom no face of the library is a sure match")]
     cursor: Annotated[str | None, Field(description="Send it to get the next page; null on the last")] = None
 
 

@@ -9,10 +9,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from setnet.library.people import history
+from setnet.library.people.names import key_of
 from setnet.library.store.paths import is_below, shown
+from setnet.wording import counted
 
+REMOVAL = "remove"  # the kind of a change that removed people
 _ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
 
 
@@ -33,12 +37,26 @@ def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
     history.erase(db, _changes_about(db, people))
 
 
+def removed_people(db: sqlite3.Connection, name: str) -> list[int]:
+    """Return the rows of people of a name or id who were removed and wait for an undo."""
+    return [row for row, was in _removed(db).items() if key_of(name) in (was["key"], was["uid"])]
+
+
+def _removed(db: sqlite3.Connection) -> dict[int, dict[str, Any]]:
+    rows = db.execute(
+        "SELECT row, before FROM changed_rows JOIN changes ON changes.id = change WHERE kind = ? "
+        "AND tbl = 'people' AND did = 'delete' AND row NOT IN (SELECT id FROM people)",
+        (REMOVAL,),
+    )
+    return {row: json.loads(before) for row, before in rows}
+
+
 def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
     """Return the changes that concerned people, or those who are gone since a change that they share."""
     changes = {
         number: set(json.loads(about)) for number, about in db.execute("SELECT id, people FROM changes")
     }
-    there = {row for (row,) in db.execute("SELECT id FROM people")}
+    there = {row for (row,) in db.execute("SELECT id FROM people")} | _removed(db).keys()  # may come back
     gone, found = set(people), list[int]()
     while True:
         shared = [number for number, about in changes.items() if about & gone]
@@ -79,7 +97,10 @@ def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Seque
     _erase_rows(db, "examples", examples)
     _erase_rows(db, "verdicts", verdicts)
     _tidy(db, examples)
-    return len(examples) + len(verdicts)
+    erased = len(examples) + len(verdicts)
+    if erased:
+        history.enter_final(db, f"forgot {counted(erased, 'face')} of people with the photos they came from")
+    return erased
 
 
 def _name_copies(db: sqlite3.Connection, table: str, places: Sequence[bytes]) -> None:

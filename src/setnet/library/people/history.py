@@ -13,6 +13,7 @@ from setnet.library.people.recorder import OutdatedError, Recorder, RowChange
 from setnet.library.store.tables import group_tables
 
 _UNDID, _REDID = "undid: ", "redid: "
+_FINAL = "erase"  # the kind of an entry for what was deleted for good
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,15 @@ def changes(db: sqlite3.Connection, limit: int | None = None) -> list[Change]:
         Change(number, at, kind, summary, undoes, undone.get(number))
         for number, at, kind, summary, undoes in rows
     ]
+
+
+def enter_final(db: sqlite3.Connection, summary: str, people: Iterable[int] = ()) -> int:
+    """Enter that something was deleted for good, so that `undo` stops there; return the entry's number."""
+    recorder = Recorder(db)
+    recorder.rows.append(RowChange("", 0, "delete"))  # of no table: an entry without rows is dropped
+    entered = recorder.write(_FINAL, summary, people)
+    assert entered is not None
+    return entered
 
 
 def undo(recorder: Recorder, number: int | None = None) -> Change:
@@ -153,10 +163,17 @@ def _chosen(db: sqlite3.Connection, number: int | None) -> Change:
         latest = next((c for c in known if c.undoes is None and c.undone_by is None), None)
         if latest is None:
             raise InvalidInputError("there is nothing to undo: no change of people is in the journal")
+        if latest.kind == _FINAL:
+            raise InvalidInputError(
+                f"the last change ({latest.summary}) cannot be undone, and nothing else was: `setnet people "
+                "history` lists the changes before it, `setnet people undo --change ID` undoes one of them"
+            )
         return latest
     chosen = next((c for c in known if c.id == number), None)
     if chosen is None:
         raise InvalidInputError(f"no change {number} in the journal: `setnet people history` lists them")
+    if chosen.kind == _FINAL:
+        raise InvalidInputError(f"change {number} ({chosen.summary}) cannot be undone: it deleted for good")
     if chosen.undone_by is not None:
         raise InvalidInputError(
             f"change {number} is undone already, by change {chosen.undone_by}: undoing that redoes it"

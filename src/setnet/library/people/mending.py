@@ -15,7 +15,7 @@ from setnet.library.people.example import EXAMPLE_COLUMNS, Example, example_of, 
 from setnet.library.people.likeness import KnownFaces, reference_in
 from setnet.library.people.lookup import name_of
 from setnet.library.people.names import checked_name, key_of, new_id
-from setnet.library.people.recorder import Recorder
+from setnet.library.people.recorder import OWNED, Recorder
 from setnet.library.people.verdict import on_face
 from setnet.library.store.face_references import FaceReference, photo_number, reference_of
 from setnet.library.store.paths import shown
@@ -114,6 +114,17 @@ def merge(recorder: Recorder, into: int, other: int) -> None:
     notes = [recorder.values("people", person, ["note"])["note"] for person in (into, other)]
     recorder.update("people", into, note="\n".join(filter(None, notes))[:_LONGEST_NOTE])
     recorder.delete("people", other)
+
+
+def remove(recorder: Recorder, person: int) -> None:
+    """Delete a person with all that is theirs; their groups are nobody's."""
+    for table in OWNED:
+        own = recorder.db.execute(
+            f"SELECT id FROM {table} WHERE person = ? ORDER BY id", (person,)
+        ).fetchall()
+        for (row,) in own:
+            recorder.delete(table, row)
+    recorder.delete("people", person)
 
 
 def confirm(recorder: Recorder, person: int, face: Example) -> None:

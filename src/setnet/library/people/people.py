@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ from setnet.library.people.person import Person
 from setnet.library.people.recorder import Recorder
 from setnet.library.people.verdict import Verdict, verdicts_of
 from setnet.library.store.database import Database
+from setnet.wording import counted
 
 Descriptors = Callable[[str], NDArray[np.float32]]
 
@@ -25,8 +27,9 @@ Descriptors = Callable[[str], NDArray[np.float32]]
 class People:
     """The people of a library: a collection by name, upper and lower case alike, by alias or by id.
 
-    Iterating yields `Person`; `name in people` and `len(people)` work as expected. Every change but `remove`
-    is entered in a journal and can be undone; the `Person` that it returns has its number.
+    Iterating yields `Person`; `name in people` and `len(people)` work as expected. Every change
+    is entered in a journal and can be undone, unless it is for good; the `Person` that it returns has its
+    number.
     """
 
     def __init__(self, database: Database, dim: int, descriptors: Descriptors | None = None) -> None:
@@ -189,23 +192,52 @@ class People:
         with self.recording() as recorder:
             person = lookup.known(recorder.db, name)
             examples = mending.own_examples(recorder, person, numbers)
+            summary = f"removed {_faces(len(examples))} of {lookup.name_of(recorder.db, person)}"
             if for_good:
                 erasure.erase_examples(recorder.db, [e.number for e in examples if e.number is not None])
+                history.enter_final(recorder.db, f"{summary} for good", [person])
             else:
                 for example in examples:
                     assert example.number is not None
                     recorder.delete("examples", example.number)
-            summary = f"removed {_faces(len(examples))} of {lookup.name_of(recorder.db, person)}"
             left = self._entered(recorder, "remove examples", summary, person)
         if for_good:
             self._database.erase_traces()
         return left
 
-    def remove(self, *names: Who) -> None:
-        """Delete people for good: examples, verdicts, journal, free pages and log included."""
-        with self._database.writing() as db:
-            erasure.erase_people(db, [lookup.known(db, name) for name in names])
-        self._database.erase_traces()
+    def remove(self, *names: Who, for_good: bool = False) -> list[Change]:
+        """Remove people with their examples and what was said of them; return the entries of the journal.
+
+        `for_good` deletes them without undo and without a trace in any file. It reaches people of these names
+        who were removed before, too: they wait in the journal for an undo.
+        """
+        with self.recording() as recorder:
+            if for_good:
+                people = {row for name in names for row in self._to_erase(recorder.db, name)}
+                erasure.erase_people(recorder.db, sorted(people))
+                summary = f"deleted {counted(len(people), 'person', 'people')} for good"
+                entered = [history.enter_final(recorder.db, summary)]
+            else:
+                rows = dict.fromkeys(lookup.known(recorder.db, name) for name in names)
+                entered = [self._remove(recorder.db, row) for row in rows]
+            done = [change for change in history.changes(recorder.db) if change.id in entered]
+        if for_good:
+            self._database.erase_traces()
+        return done
+
+    def _remove(self, db: sqlite3.Connection, person: int) -> int:
+        """Remove a person in a change of its own: others can then be erased without it."""
+        recorder, summary = Recorder(db), f"removed {lookup.name_of(db, person)}"
+        mending.remove(recorder, person)
+        entered = recorder.write(erasure.REMOVAL, summary, [person])
+        assert entered is not None
+        return entered
+
+    def _to_erase(self, db: sqlite3.Connection, name: Who) -> list[int]:
+        """Return the rows of a person and of those removed before who had their name, or else an error."""
+        text = name.id if isinstance(name, Person) else name
+        waiting = erasure.removed_people(db, text)
+        return waiting if waiting and lookup.find(db, text) is None else [*waiting, lookup.known(db, name)]
 
     def confirm(self, person: Who, photo_id: str, face: int, picture: bytes | None = None) -> Person:
         """Keep that a face of a photo is a person, as an example too; `face` is its number, from 0."""

@@ -41,9 +41,9 @@ class Answer:
 
     `searched` counts the photos in the index and `faces` their faces, on whose number it depends which
     matches are sure: `thresholds` has the similarities of each person, `unsure` the names of those of whom
-    there is no sure match. `seconds` has the time spent on the query's faces, the engine's search and reading
-    the photos' records. `totals` has the photos of the whole answer by how many of the people are in them,
-    most first: None when they were not asked for, or the mode compares no faces.
+    no face of the library is a sure match. `seconds` has the time spent on the query's faces, the engine's
+    search and reading the photos' records. `totals` has the photos of the whole answer by how many of the
+    people are in them, most first: None when they were not asked for, or the mode compares no faces.
     """
 
     hits: tuple[PhotoHit, ...]

@@ -10,6 +10,7 @@ from typing import Any
 from setnet.errors import InvalidInputError, one_of
 from setnet.library.store.paths import absolute, folder_text
 from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
+from setnet.wording import counted
 
 KINDS = ("photo", "video")
 
@@ -87,11 +88,35 @@ class Conditions:
         """
         return catalog.shot_ids() if self.kind == "photo" else set()
 
+    def __str__(self) -> str:
+        """Return the conditions in words; empty if there are none.
+
+        >>> str(Conditions.parse(after="2019-07", faces="4+", kind="photo"))
+        'taken from 2019-07-01 on, with 4 faces or more, photos only'
+        """
+        least, most = self.faces or (None, None)
+        said = {
+            f"taken from {_day(self.after)} on": self.after,
+            f"taken before {_day(self.before)}": self.before,
+            f"in {self.folder}": self.folder,
+            f"with {counted(least or 0, 'face')} or more": least,
+            f"with {counted(most or 0, 'face')} at most": most,
+            f"{self.kind}s only": self.kind,
+        }
+        return ", ".join(text for text, value in said.items() if value is not None)
+
     def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
         """Return why no photo of the library can meet the conditions; empty if one may."""
-        if (self.after or self.before) and not catalog.counts().timed:
-            return ["no photo in this library has a known time: --after and --before find nothing"]
-        return []
+        counts, why = catalog.counts(), []
+        if (self.after or self.before) and not counts.timed:
+            why.append("no photo in this library has a known time: a condition on the time finds nothing")
+        if self.kind == "video" and not counts.shots:
+            why.append("no video is in this library: looking in videos only finds nothing")
+        return why
+
+
+def _day(time: datetime | None) -> str:
+    return "" if time is None else time.isoformat(" ", "minutes").removesuffix(" 00:00")
 
 
 def _range(low: float | None, below: str, high: float | None) -> dict[str, float]:

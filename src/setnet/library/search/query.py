@@ -32,7 +32,7 @@ class PhotoQuery:
         `exact` compares every face; `fast` ranks by one bit per dimension of each face, then re-ranks
         the best exactly; `set` uses set vectors alone.
     at_least
-        How many of the people must be matched in a photo.
+        How many of the people must be matched in a photo; with 0, photos with nobody of them follow.
     only
         Whether photos with anybody else in them are left out.
     sure
@@ -53,7 +53,7 @@ class PhotoQuery:
     k: int = 20
     offset: int = 0
     mode: str = "exact"
-    at_least: int = 0
+    at_least: int = 1
     only: bool = False
     sure: bool = False
     min_similarity: float | None = None

@@ -78,8 +78,8 @@ class QueryMatching:
             threads=threads,
         )
 
-    def of_one(self, number: int, where: Mapping[str, Any] | None) -> tuple[Floats, SearchOptions]:
-        """Return query and options of a search for the best sure match of one person."""
+    def of_one(self, number: int, k: int, where: Mapping[str, Any] | None) -> tuple[Floats, SearchOptions]:
+        """Return query and options of a search for the k best sure matches of one person."""
         sure = (float(self._sure[number]),)
         known = {
             photo: [pair._replace(query_element=0) for pair in pairs if pair.query_element == number]
@@ -87,7 +87,7 @@ class QueryMatching:
         }
         mode = "exact" if self._query.mode == "set" else self._query.mode
         scoring = Scoring(self._scoring.w, sure, sure)
-        options = SearchOptions(1, mode, where=where, at_least=1, scoring=scoring, known=known)
+        options = SearchOptions(k, mode, where=where, at_least=1, scoring=scoring, known=known)
         return self.vectors[number : number + 1], options
 
     def paired(self, index: SetIndex, photos: Sequence[str]) -> list[Hit]:

@@ -18,7 +18,7 @@ from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.look_alikes import look_alikes
 from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_matching import QueryMatching
+from setnet.library.search.query_matching import Floats, QueryMatching
 from setnet.library.search.query_person import QueryPerson, with_unique_names
 from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.library.store.records import LibraryPhoto, PhotoHit
@@ -69,7 +69,10 @@ class Ranking:
             self._rank(min(query.offset + query.k + 1, self._most))
         elif self._counts:
             self.totals = self.matching.totals(self._items)
-        unsure = {} if missing or not self.faces else dict(self._unsure())
+        unsure: dict[str, str] = {}
+        filtered: list[str] = []
+        if not missing and self.faces:
+            unsure, filtered = self._without_sure_match()
         self.unsure = tuple(unsure)
         self._seconds = {"people": start - begin, "search": perf_counter() - start}
         self._warnings = (
@@ -77,6 +80,7 @@ class Ranking:
             *look_alikes(self.people, self.matching.recognisers),
             *missing,
             *unsure.values(),
+            *filtered,
         )
 
     @property
@@ -169,27 +173,46 @@ class Ranking:
         self._items, self._is_complete = found.first(self._most), self._is_all(found, depth)
 
     def _search(self, k: int, at_least: int, threads: int | None) -> RankedItems:
+        options = self.matching.options(k, self._conditions.where(), at_least, threads)
+        return self._ranked(self.matching.vectors, options, self._conditions)
+
+    def _ranked(self, vectors: Floats, options: SearchOptions, conditions: Conditions) -> RankedItems:
+        """Search for items that are photos by now and meet the conditions that `where` cannot say."""
         left_out = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
-        left_out |= self._conditions.left_out(self._catalog)
-        where = self._conditions.where()
-        options = self.matching.options(k + len(left_out), where, at_least, threads)
-        found = self._index.ranked(self.matching.vectors, options)
+        left_out |= conditions.left_out(self._catalog)
+        k = options.k
+        found = self._index.ranked(vectors, replace(options, k=k + len(left_out)))
         if left_out:
             ready = [place for place, name in enumerate(found.ids) if name not in left_out]
             found = found.take(np.array(ready[:k], np.int64))
         return found
 
-    def _unsure(self) -> Iterator[tuple[str, str]]:
-        """Yield name and warning for each person of whom the photos searched have no sure match."""
+    def _without_sure_match(self) -> tuple[dict[str, str], list[str]]:
+        """Return warnings by name for people of whom no face is surely theirs, and what conditions left out.
+
+        Who is surely in the library, but in no photo that meets the conditions, is not missing there.
+        """
         sure = self.matching.sure(self._items).any(axis=0)
         follow = np.asarray(self.matching.matched(self._items).any(axis=0))
-        where = self._conditions.where()
+        unsure: dict[str, str] = {}
+        filtered: list[str] = []
         for number in np.flatnonzero(~sure).tolist():
-            if not len(self._index.ranked(*self.matching.of_one(number, where))):
-                name = self.people[number].name
-                is_guessed = follow[number] or (len(self._items) and self.query.mode == "set")
-                rest = "; the following are guesses" if is_guessed else ""
-                yield name, f"no sure match of {name} among {counted(self.faces, 'face')}{rest}"
+            if self._sure_photos(number, self._conditions, 1):
+                continue
+            name = self.people[number].name
+            is_guessed = follow[number] or (len(self._items) and self.query.mode == "set")
+            rest = "; the following are guesses" if is_guessed else ""
+            photos = self._sure_photos(number, Conditions(), self.searched) if str(self._conditions) else 0
+            if photos:
+                where = f"in none that meets the conditions ({self._conditions})"
+                filtered.append(f"{name} is surely in {counted(photos, 'photo')}, but {where}{rest}")
+            else:
+                unsure[name] = f"no sure match of {name} among {counted(self.faces, 'face')}{rest}"
+        return unsure, filtered
+
+    def _sure_photos(self, number: int, conditions: Conditions, most: int) -> int:
+        vector, options = self.matching.of_one(number, most, conditions.where())
+        return len(self._ranked(vector, options, conditions))
 
     def _matched_now(self, items: RankedItems, photos: Mapping[str, LibraryPhoto]) -> RankedItems:
         """Pair people with the faces that photos have now; the scores stay as they were ranked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 from urllib.parse import unquote
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Query, Request
 from pydantic import BeforeValidator
 
 from setnet.errors import InvalidInputError
@@ -28,6 +28,8 @@ State = Annotated[ServerState, Depends(_state)]
 Name = Annotated[
     str, Path(min_length=1, max_length=200, description="A name, alias or id"), BeforeValidator(unquote)
 ]
+
+ForGood = Annotated[bool, Query(description="Without undo, and without a trace in any file")]
 
 
 def known_person(library: Library, name: str) -> Person:

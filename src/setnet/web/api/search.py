@@ -79,7 +79,7 @@ def _photo_query(
         k=query.k,
         offset=offset,
         mode=query.mode,
-        at_least=query.at_least if query.at_least is not None else (0 if query.mode == "set" else 1),
+        at_least=1 if query.at_least is None else query.at_least,
         only=query.only,
         sure=query.sure,
         min_similarity=query.min_similarity,

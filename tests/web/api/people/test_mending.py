@@ -62,8 +62,14 @@ def test_people_are_found_and_changed_by_id(own: TestClient) -> None:
     own.patch(at(made.id), json=change)
     assert own.post(f"{API}/search", json={"people": [{"saved": made.id}]}).json()["people"] == ["Anne"]
     assert own.patch(at(made.id), json={}).status_code == 422
-    assert own.delete(at(made.id)).status_code == 204
+    removed = ChangeAnswer.model_validate(own.delete(at(made.id)).json())
     assert own.get(at("Annie")).status_code == 404
+    own.post(f"{API}/changes/undo", json={"change": removed.id})
+    assert own.get(at("Annie")).json()["id"] == made.id
+    own.delete(at(made.id))
+    assert own.delete(f"{at('Anne')}?for_good=true").json()["kind"] == "erase"  # who was removed before, too
+    assert own.post(f"{API}/changes/undo", json={}).status_code == 422
+    assert own.delete(f"{at('Anne')}?for_good=true").status_code == 404
 
 
 def test_saving_under_a_name_that_is_taken_asks(own: TestClient) -> None:

@@ -94,17 +94,6 @@ class Groups:
             ).fetchall()
         return [group_of(row) for row in rows]
 
-    def photo_counts(self) -> dict[str, int]:
-        """Return in how many photos there is a face of a saved person's groups, by the person's id."""
-        with self._database.reading() as db:
-            return dict(
-                db.execute(
-                    f"SELECT uid, count(DISTINCT m.id / {FACES}) FROM face_groups AS g "
-                    "JOIN people ON people.id = g.person JOIN group_members AS m ON m.grp = g.id "
-                    f"JOIN photos ON photos.id = m.id / {FACES} WHERE state = 'ready' GROUP BY uid"
-                ).fetchall()
-            )
-
     def members(
         self, group_id: str, limit: int | None = None, after: tuple[float, int] | None = None
     ) -> list[GroupFace]:

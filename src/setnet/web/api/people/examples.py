@@ -13,13 +13,12 @@ from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_requests import MoveQuery, SplitQuery
 from setnet.web.api.bodies.people_requests import Number as ExampleNumber
-from setnet.web.api.dependencies import Name, State, known_person
+from setnet.web.api.dependencies import ForGood, Name, State, known_person
 from setnet.web.server.problems import not_found
 
 routes = APIRouter()
 
 Number = Annotated[int, Path(ge=1, le=2**62)]
-ForGood = Annotated[bool, Query(description="Without undo, and without a trace in any file")]
 
 
 @routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)

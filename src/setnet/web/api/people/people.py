@@ -7,12 +7,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
-from setnet.client import PeopleAnswer, PersonAnswer, SavedPersonAnswer
-from setnet.library import Library, Person
+from setnet.client import ChangeAnswer, PeopleAnswer, PersonAnswer, SavedPersonAnswer
+from setnet.errors import InvalidInputError
+from setnet.library import Change, Library, Person
 from setnet.web.api.bodies.jpeg import Jpeg
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.people_requests import MergeQuery, NewPerson, PersonChange
-from setnet.web.api.dependencies import Name, State, known_person, refuse_dots
+from setnet.web.api.dependencies import ForGood, Name, State, known_person, refuse_dots
 from setnet.web.api.query_faces import examples_of, photo_examples, uploads_of
 from setnet.web.server.problems import not_found
 
@@ -21,13 +22,13 @@ routes = APIRouter()
 
 @routes.get("/people", response_model=PeopleAnswer)
 async def list_people(state: State) -> Response:
-    """List the saved people, with the number of photos that their groups are in."""
+    """List the saved people, with the number of photos that `GET /people/{name}/photos` lists of each."""
 
     def read(library: Library) -> list[dict[str, Any]]:
-        photos = library.groups.photo_counts()
-        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in library.people]
+        people, photos = list(library.people), library.photo_counts()
+        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in people]
 
-    return JSONResponse({"people": await state.read(read)})
+    return JSONResponse({"people": await state.searching.run(state.with_library, read)})
 
 
 @routes.post(
@@ -96,8 +97,19 @@ async def change_person(
     return JSONResponse((await state.write(change)).to_dict())
 
 
-@routes.delete("/people/{name:path}", status_code=204)
-async def remove_person(name: Name, state: State) -> Response:
-    """Delete a saved person for good: example faces, verdicts, and the changes that concerned them."""
-    await state.write(lambda library: library.people.remove(known_person(library, name)))
-    return Response(status_code=204)
+@routes.delete("/people/{name:path}", response_model=ChangeAnswer)
+async def remove_person(name: Name, state: State, for_good: ForGood = False) -> Response:
+    """Remove a saved person with example faces and verdicts; this can be undone, unless it is for good.
+
+    Who was removed before is deleted for good by the same call with `for_good`.
+    """
+
+    def remove(library: Library) -> Change:
+        if not for_good:
+            return library.people.remove(known_person(library, name))[0]
+        try:
+            return library.people.remove(name, for_good=True)[0]
+        except InvalidInputError as error:
+            raise not_found(str(error)) from error
+
+    return JSONResponse((await state.write(remove)).to_dict())

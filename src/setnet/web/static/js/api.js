@@ -13,13 +13,13 @@ export class ApiError extends Error {
 let promptForToken = null;
 export function onTokenNeeded(prompt) { promptForToken = prompt; }
 
-async function call(method, path, { json, body, type, signal, keepalive } = {}) {
+async function call(method, path, { json, body, type, signal } = {}) {
   const headers = {};
   if (json !== undefined) { headers["Content-Type"] = "application/json"; body = JSON.stringify(json); }
   else if (type) headers["Content-Type"] = type;
   let response;
   try {
-    response = await fetch(ROOT + path, { method, headers, body, signal, keepalive });
+    response = await fetch(ROOT + path, { method, headers, body, signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server does not answer. Is setnet still running?");
@@ -58,7 +58,7 @@ export const api = {
   save: (added) => post("/people", added),
   edit: (id, changes) => call("PATCH", person(id), { json: changes }),
   merge: (into, others) => post(`${person(into)}/merge`, { others }),
-  remove: (id, options) => call("DELETE", person(id), options),
+  remove: (id) => call("DELETE", person(id)),
   photosOf: (id, limit, cursor) => get(`${person(id)}/photos`, { limit, cursor }),
   confirm: (id, photo, face) => post(`${person(id)}/confirm`, { photo, face }),
   refuse: (id, photo, face) => post(`${person(id)}/refuse`, { photo, face }),

@@ -2,10 +2,10 @@
 
 import { api } from "./api.js";
 
-export const saved = { people: [], leaving: new Set() }; // `leaving`: ids of those who are being removed
+export const saved = { people: [] };
 
 export async function loadSaved() {
-  saved.people = (await api.people()).people.filter((person) => !saved.leaving.has(person.id));
+  saved.people = (await api.people()).people;
   return saved.people;
 }
 

@@ -32,19 +32,10 @@ export function toast(text, kind = "") {
   show(h("div", { class: `toast ${kind}` }, text), kind);
 }
 
-// A change that cannot be taken back once it is made: it is made when its message has gone, or with the page.
-export function postponed(text, act, back) {
-  const now = () => { removeEventListener("pagehide", now); act(); };
-  addEventListener("pagehide", now);
-  takeBack(text, () => { removeEventListener("pagehide", now); return back(); }, now);
-}
-
-// A message with Undo; back() takes the change back. Once it has gone without, over() is called.
-export function takeBack(text, back, over = () => {}) {
+// A message with Undo; back() takes the change back.
+export function takeBack(text, back) {
   latest?.leave();
-  let isUndone = false;
   const undo = async () => {
-    isUndone = true;
     mine.leave();
     try {
       await back();
@@ -52,10 +43,7 @@ export function takeBack(text, back, over = () => {}) {
     } catch (error) { toast(error.message, "error"); }
   };
   const element = h("div", { class: "toast" }, h("span", {}, text), h("button", { type: "button", class: "undo", onclick: undo }, "Undo"));
-  const mine = { undo, leave: show(element, "undo", () => {
-    if (latest === mine) latest = null;
-    if (!isUndone) over();
-  }) };
+  const mine = { undo, leave: show(element, "undo", () => { if (latest === mine) latest = null; }) };
   latest = mine;
 }
 

@@ -5,8 +5,8 @@ import { decided } from "../dialogs.js";
 import { h, icon, plural } from "../dom.js";
 import { coverOf } from "../face_picture.js";
 import { askForName, merged } from "../naming.js";
-import { called, loadSaved, saved } from "../saved_people.js";
-import { postponed, toast, undoable } from "../toasts.js";
+import { called, saved } from "../saved_people.js";
+import { toast, undoable } from "../toasts.js";
 
 export class PersonHead {
   // changed(): the person changed; moved(id): they are another person now, or nobody; find(person): search for them.
@@ -66,16 +66,11 @@ export class PersonHead {
     if (await merged(person, into, () => this.moved(person.id))) this.moved(into.id);
   }
 
-  // Removing is for good, so it waits while its message offers Undo; meanwhile they are not shown.
-  remove(person) {
-    const show = (isGone) => { if (isGone) saved.leaving.add(person.id); else saved.leaving.delete(person.id); };
-    show(true);
-    const remove = async () => {
-      try { await api.remove(person.id, { keepalive: true }); } catch (error) { toast(error.message, "error"); }
-      show(false);
-      await loadSaved();
-    };
-    postponed(`${person.name} is removed, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, remove, async () => { show(false); await this.moved(person.id); });
-    this.moved(null);
+  async remove(person) {
+    try {
+      const { id } = await api.remove(person.id);
+      undoable(`${person.name} is removed, with ${plural(person.examples, "example face")} and all you said about them. Photos stay.`, id, () => this.moved(person.id));
+      await this.moved(null);
+    } catch (error) { toast(error.message, "error"); }
   }
 }

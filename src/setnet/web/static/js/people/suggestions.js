@@ -24,7 +24,7 @@ export class Suggestions {
   async load(person = null) {
     this.person = person;
     const { suggestions } = await api.suggestions(person, 50);
-    this.waiting = suggestions.filter((one) => !this.over.has(this.keyOf(one)) && !saved.leaving.has(one.id));
+    this.waiting = suggestions.filter((one) => !this.over.has(this.keyOf(one)));
     this.draw();
   }
 

@@ -15,7 +15,7 @@ import { Filters } from "./filters.js";
 import { exampleIn, findFace } from "./find_face.js";
 import { PeopleBar } from "./people_bar.js";
 import { listenForDropsAndPastes } from "./picker.js";
-import { addExamples, isHidden, label, needed, onChange, query, request, uploadsOf, wanted } from "./query.js";
+import { addExamples, isHidden, label, needed, onChange, query, request, unwanted, uploadsOf, wanted } from "./query.js";
 import { follow, queryValues } from "./query_address.js";
 import { Said } from "./said.js";
 
@@ -209,10 +209,21 @@ export class SearchView {
   drawAlbum() {
     this.results.clear();
     this.summary.replaceChildren();
+    if (unwanted().length) { this.askForSomebody(); return; }
     this.ordered = this.timeline.hits;
     this.album.show(this.timeline.months);
     this.scrubber.begin();
     this.firstRun.photos(this.timeline.total);
+  }
+
+  // Nobody is looked for, but somebody must not be there: the photos by date would show them.
+  askForSomebody() {
+    this.ordered = [];
+    this.album.clear();
+    this.scrubber.element.hidden = true;
+    this.firstRun.photos(1);
+    const names = unwanted().map(label).join(" and ");
+    this.notes.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "Nobody to look for"), h("p", {}, `“Without ${names}” narrows a search: add somebody who shall be in the photos.`)));
   }
 
   drawResults() {
