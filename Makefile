@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --constraint constraints.txt
 SETUP := pyproject.toml setup.py constraints.txt Makefile \
-         $(wildcard src/setnet/index/kernels/c/*.[ch] src/setnet/index/kernels/c/*/*.[ch])
+         $(wildcard src/setnet/engine/kernels/c/*.[ch] src/setnet/engine/kernels/c/*/*.[ch])
 ARM := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 # On macOS a browser is an application, not a command.
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
@@ -77,4 +77,4 @@ bench: install
 	touch $@ .venv/.demo
 
 clean:
-	rm -rf .venv build site .coverage* src/*.egg-info src/setnet/index/kernels/*.so
+	rm -rf .venv build site .coverage* src/*.egg-info src/setnet/engine/kernels/*.so

@@ -4,12 +4,12 @@ from glob import glob
 
 from setuptools import Extension, setup
 
-KERNELS = "src/setnet/index/kernels/c"
+KERNELS = "src/setnet/engine/kernels/c"
 
 setup(
     ext_modules=[
         Extension(
-            "setnet.index.kernels._kernels",
+            "setnet.engine.kernels._kernels",
             sources=sorted(glob(f"{KERNELS}/**/*.c", recursive=True)),
             depends=sorted(glob(f"{KERNELS}/**/*.h", recursive=True)),
             extra_compile_args=["-O3", "-fno-math-errno", "-fno-trapping-math"],

@@ -29,7 +29,7 @@ import peers
 from performance_page import machine, write_section
 from race import Book, reader
 from setnet import SetIndex
-from setnet.index import kernel_level
+from setnet.engine import kernel_level
 
 DIM = 128
 PEOPLE = 30_000

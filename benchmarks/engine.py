@@ -36,13 +36,13 @@ import world as worlds
 from performance_page import machine, write_section
 from race import Book, Row, markdown, reader
 from setnet import Hit, SetIndex
+from setnet.engine import SearchOptions, kernel_level
+from setnet.engine.query import Query, query_elements
+from setnet.engine.rank import score_elements
+from setnet.engine.scan import Scope
+from setnet.engine.search import rerank, set_only
+from setnet.engine.snapshot import Snapshot
 from setnet.evaluate import ndcg
-from setnet.index import SearchOptions, kernel_level
-from setnet.index.search import modes
-from setnet.index.search.query import Query, query_elements
-from setnet.index.search.ranking import score_elements
-from setnet.index.search.scope import Scope
-from setnet.index.storage.snapshot import Snapshot
 from setnet.sets import unit
 
 Floats = NDArray[np.float32]
@@ -177,7 +177,7 @@ class Bench:
             described = [unit(q) for q in queries]
 
             def own(snapshot: Any, turn: int, threads: int, sums: list[Query] = sums) -> Any:
-                return modes.set_only(set_scope(snapshot, threads), [sums[turn % 40]])
+                return set_only(set_scope(snapshot, threads), [sums[turn % 40]])
 
             exact = [set(flat.search(q, 2000)[1][0].tolist()) for q in described[:10]]
 
@@ -224,7 +224,7 @@ class Bench:
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
-                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: modes.set_only(
+                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: set_only(
                     set_scope(wide, n), [q[t % 40]]) for n in (1, 2)},
                 reader(self.items * 128),
             )  # fmt: skip
@@ -247,7 +247,7 @@ class Bench:
                 found.append(score_elements(self.snapshot, [(s, r) for s, r in rows if len(r)], elements[0]))
 
             def own(turn: int, found: Any = found, elements: Any = elements) -> Any:
-                return modes.rerank(
+                return rerank(
                     Scope(self.snapshot, SearchOptions(k=100)), found[turn % 40], elements[turn % 40]
                 )
 

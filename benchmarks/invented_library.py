@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
 
 Vectors = NDArray[np.float32]

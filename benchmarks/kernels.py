@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from performance_page import machine, write_section
-from setnet.index.kernels import backend, lanes
+from setnet.engine.kernels import backend, lanes
 
 ITEMS, DIM, SET_BITS_DIM = 549_000, 128, 1024
 SECTION = """## Kernels

@@ -8,9 +8,9 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 
+from setnet.engine import kernel_level
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.record import processor
-from setnet.index import kernel_level
 from setnet.system import usable_cores
 
 

@@ -11,7 +11,7 @@ import faiss
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from setnet.index import kernel_level
+from setnet.engine import kernel_level
 
 
 @dataclass

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from performance_page import machine, write_section
-from setnet.index import SearchOptions, SetIndex
+from setnet.engine import SearchOptions, SetIndex
 from web import Client, K, Vectors, bodies, build, cpu_seconds, queries, serving
 
 PAGES = 400  # of 50 photos: all that an answer has

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from invented_library import BATCH, Vectors, face_counts, fill
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.sets import unit
 
 DIM = 128

@@ -164,7 +164,7 @@ def lfw_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many items each call of the engine was asked for, in the order of calls."""
-    from setnet.index import SetIndex
+    from setnet.engine import SetIndex
 
     asked: list[int] = []
     ranked = SetIndex.ranked

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
 from setnet.library.maintenance.creation import remember
 

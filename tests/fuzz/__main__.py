@@ -56,7 +56,7 @@ def _all_kernels(name: str, options: argparse.Namespace) -> bool:
     inputs, seconds = options.inputs or target.inputs, options.seconds or target.seconds
     if options.plain or options.guided or not target.sanitized:  # ASan hides coverage from libFuzzer
         return _run(name, options, dict(os.environ), inputs, seconds, "")
-    from setnet.index.kernels.backend import kernels
+    from setnet.engine.kernels.backend import kernels
 
     levels = kernels.levels()
     with tempfile.TemporaryDirectory(prefix="setnet-sanitized-") as folder:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from setnet.durable import storage_errors
+from setnet.engine import SetIndex
 from setnet.errors import LockedError, NotAnIndexError, StorageError
-from setnet.index import SetIndex
 from setnet.library.maintenance import creation
 from setnet.library.maintenance.permissions import restrict, restrict_with_notice
 from setnet.library.maintenance.replacement import expire_quarantine

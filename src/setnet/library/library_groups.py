@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import own_errors
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
-from setnet.index import SetIndex
 from setnet.library.grouping.groups import naming
 from setnet.library.grouping.groups.group import Group
 from setnet.library.grouping.groups.group_examples import example_faces

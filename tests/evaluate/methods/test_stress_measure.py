@@ -7,6 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from setnet.engine import greedy_matches
+from setnet.engine.kernels.reference import greedy_pairs
 from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.methods.ranking_calibration import calibrated
@@ -20,8 +22,6 @@ from setnet.evaluate.methods.stress_measure import (
     measured_sets,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.index import greedy_matches
-from setnet.index.kernels.reference import greedy_pairs
 from setnet.sets import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
 
 

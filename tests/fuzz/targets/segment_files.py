@@ -18,8 +18,8 @@ from tests.fuzz.mutation import NUMBERS, json_bytes, junk, mutated_bytes
 from tests.fuzz.target import Function, attempt
 
 from setnet import SetIndex
+from setnet.engine.segment_file import FORMAT, TAIL, TRAILER
 from setnet.errors import SetNetError
-from setnet.index.storage.segments.segment_file import FORMAT, TAIL, TRAILER
 
 Row = tuple[int, int, int, int]  # items, elements, bytes, crc
 DIM = 9

@@ -12,8 +12,8 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, mutated_json
 from tests.fuzz.target import Function, attempt
 
+from setnet.engine.settings import Settings
 from setnet.faces import FaceSettings
-from setnet.index.settings import Settings
 from setnet.learn.training.training_settings import TrainingSettings, load_settings
 from setnet.sets import Mean
 

@@ -252,7 +252,7 @@ def test_a_kill_between_the_two_stores_heals_at_the_next_run(
     compose(photos / "2016" / "alone.jpg", ("P001", "P005"))
     (photos / "2016" / "pair.jpg").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(f"setnet.index.SetIndex.{step}", die)
+        patch.setattr(f"setnet.engine.SetIndex.{step}", die)
         with pytest.raises(Killed):
             run(library, photos, prune=True)
     assert library.catalog.unfinished()

@@ -48,7 +48,7 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("setnet.library.maintenance.forget.delete_stale", "setnet.index.SetIndex.compact"):
+    for step in ("setnet.library.maintenance.forget.delete_stale", "setnet.engine.SetIndex.compact"):
         with monkeypatch.context() as patch:
             patch.setattr(step, killed)
             with pytest.raises(KeyboardInterrupt):
@@ -159,11 +159,11 @@ from setnet.library import Library
 from setnet.library.maintenance import repair, replacement
 step, path, backup = sys.argv[1:]
 repair._is_sound = lambda database: False
-module, name = {"index": ("setnet.index.SetIndex", "backup"), "complete": (None, "complete")}[step]
+module, name = {"index": ("setnet.engine.SetIndex", "backup"), "complete": (None, "complete")}[step]
 if module is None:
     replacement.complete = lambda library: os._exit(9)
 else:
-    from setnet.index import SetIndex
+    from setnet.engine import SetIndex
     copy = SetIndex.backup
     SetIndex.backup = lambda *a, **o: (copy(*a, **o), os._exit(9))
 if backup == "-":

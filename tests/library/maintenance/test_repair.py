@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
-from setnet.index import SetIndex
 from setnet.library import Example, Library, LibraryRepair
 from setnet.library.maintenance import repair, replacement, salvage
 from setnet.library.store.database import Database

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
-from setnet.index import SetIndex
 from setnet.library import Example, Library
 from setnet.library.store.database import Database
 

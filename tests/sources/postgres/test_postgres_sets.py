@@ -8,8 +8,8 @@ import numpy as np
 import psycopg
 import pytest
 
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
-from setnet.index import SetIndex
 from setnet.sources import PostgresSets
 from sets_world import fill_table, sets_world
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postgres_server import PostgresServer
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
-from setnet.index import SetIndex
 from setnet.sources import PostgresSets
 
 NUMBERS: list[Any] = [0, 1, -1, 2, 2.0, 2.5, -0.5, 1e300, 2**53, None]

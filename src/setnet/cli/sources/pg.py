@@ -15,7 +15,7 @@ from setnet.errors import InvalidInputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from setnet.index import Hit
+    from setnet.engine import Hit
 
 app = make_app()
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine import Hit, SetIndex
 from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.measures import ranking_measures
 from setnet.evaluate.worlds.worlds import World
-from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, unit
 
 Floats = NDArray[np.float32]

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from setnet.engine import SetIndex
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.query_runs import Prepare, QueryRunner, Search, build_index
 from setnet.evaluate.experiments.running import OnProgress, running
@@ -18,7 +19,6 @@ from setnet.evaluate.methods.methods import NOT_APPLICABLE, Method, Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
-from setnet.index import SetIndex
 
 K = 30
 ELEMENTS = "descriptor per element"

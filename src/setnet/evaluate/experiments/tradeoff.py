@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine import Hit, SetIndex
 from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.experiments.inputs import PAPER_DIFFICULTY, Inputs
 from setnet.evaluate.experiments.query_runs import (
@@ -32,7 +33,6 @@ from setnet.evaluate.methods.pre_tags import PreTags
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
-from setnet.index import Hit, SetIndex
 from setnet.sets import Aggregator, Logistic, Mean, codec
 
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine import greedy_matches
 from setnet.evaluate.methods.stress_measure import probability_in_place
 from setnet.evaluate.worlds.worlds import World
-from setnet.index import greedy_matches
 from setnet.sets import Aggregator, Logistic, unit
 
 Floats = NDArray[np.float32]

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from setnet.engine import Hit, Match, merged_examples
 from setnet.errors import InvalidInputError, one_of
-from setnet.index import Hit, Match, merged_examples
 from setnet.sets import Logistic
 
 EXAMPLE_LIMIT = 10

@@ -17,8 +17,8 @@ import numpy as np
 
 from setnet import __version__
 from setnet.durable import storage_errors
+from setnet.engine import kernel_level
 from setnet.errors import InvalidInputError
-from setnet.index import kernel_level
 from setnet.system import peak_memory, usable_cores
 
 FORMAT = 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from setnet.index import nearest_neighbours
+from setnet.engine import nearest_neighbours
 from setnet.library.duplicates.dense_sift import Floats
 from setnet.library.grouping.progress import OnProgress
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from setnet.index import nearest_neighbours
+from setnet.engine import nearest_neighbours
 from setnet.library.duplicates.copy_groups import DuplicateGroup
 from setnet.library.duplicates.dense_sift import Floats
 from setnet.library.duplicates.described_photo import DescribedPhoto

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Apart, Clusters, LinkageRule, Neighbours, link, nearest_neighbours
+from setnet.engine import Apart, Clusters, LinkageRule, Neighbours, link, nearest_neighbours
 from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.progress import OnProgress
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import transaction
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library.grouping.grouping import group_faces
 from setnet.library.grouping.homes import Homes, homes_of
 from setnet.library.grouping.identities import Identities

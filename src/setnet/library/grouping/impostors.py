@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Apart, Clusters
+from setnet.engine import Apart, Clusters
 
 Floats = NDArray[np.float32]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library.recognition.probability import MatchModel
 from setnet.library.store.tables.group_tables import FACES
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Apart, cells_of
+from setnet.engine import Apart, cells_of
 from setnet.library.grouping.clustering import Clustering
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.progress import OnProgress

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import LinkageRule
+from setnet.engine import LinkageRule
 from setnet.library.grouping.impostors import Impostors
 
 # Of all groups, the share that may be most similar to a stranger's by chance: the threshold rises with the

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Apart
+from setnet.engine import Apart
 from setnet.library.grouping.faces_to_group import FacesToGroup, in_one_photo
 from setnet.library.grouping.identities import Identities
 from setnet.library.grouping.library_faces import LibraryFaces

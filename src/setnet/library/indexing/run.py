@@ -10,8 +10,8 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
 from setnet.addresses import is_address
+from setnet.engine import SetIndex
 from setnet.faces import RAW_NEEDS, can_read_raw
-from setnet.index import SetIndex
 from setnet.library.indexing.away import away_folders
 from setnet.library.indexing.exclusion import Exclusion
 from setnet.library.indexing.folder_scan import FolderScan, FoundFile, is_raw_name

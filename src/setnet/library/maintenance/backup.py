@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from setnet.durable import replace_file, transaction
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index import SetIndex
 from setnet.library.maintenance import replacement
 from setnet.library.maintenance.check import problems_of
 from setnet.library.maintenance.permissions import restrict

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 
 from setnet.durable import transaction
+from setnet.engine import Item, SetIndex
 from setnet.errors import SetNetError
-from setnet.index import Item, SetIndex
 from setnet.library.store.database import Database
 from setnet.library.store.tables import group_tables, photo_counts, row_sums
 from setnet.library.store.tables.schema import schema_problems

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from setnet.addresses import is_address
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
-from setnet.index import SetIndex
 from setnet.library.indexing.exclusion import checked_patterns
 from setnet.library.store.database import Database
 from setnet.library.store.location import DATABASE, FILES, INDEX

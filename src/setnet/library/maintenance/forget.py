@@ -8,8 +8,8 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
-from setnet.index import SetIndex
 from setnet.library.people.erasure import erase_photos
 from setnet.library.pictures.thumbnails import delete_stale
 from setnet.library.store.database import Database

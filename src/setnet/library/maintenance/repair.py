@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from setnet.durable import transaction
+from setnet.engine import Item, SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
-from setnet.index import Item, SetIndex
 from setnet.library.files import open_index
 from setnet.library.maintenance import creation, replacement
 from setnet.library.maintenance.check import damage_of, disagreements

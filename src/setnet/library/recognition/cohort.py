@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library.recognition.probability import MatchModel, Strangers
 
 FACES = 2048  # of a sample

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from setnet.durable import append_durably, replace_file
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library.maintenance import creation
 from setnet.library.redescription.face_describer import DescribedPhoto
 from setnet.library.store.location import INDEX, REDESCRIBED

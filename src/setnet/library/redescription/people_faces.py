@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine import SetIndex
 from setnet.errors import SetNetError
 from setnet.faces import Box
-from setnet.index import SetIndex
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoTask
 from setnet.library.store.face_references import SAME_FACE

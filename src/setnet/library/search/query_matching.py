@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
+from setnet.engine import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
 from setnet.library.recognition.matching import Matching
 from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.answer import GroupTotal, PersonThresholds

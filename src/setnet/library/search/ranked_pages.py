@@ -11,8 +11,8 @@ from time import perf_counter
 
 import numpy as np
 
+from setnet.engine import RankedItems, SearchOptions, SetIndex
 from setnet.errors import InvalidInputError
-from setnet.index import RankedItems, SearchOptions, SetIndex
 from setnet.library.recognition.matching import Matching
 from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions

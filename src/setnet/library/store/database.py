@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from setnet.durable import refuse_full_disk, transaction
+from setnet.engine import ReadAccess
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
-from setnet.index import ReadAccess
 from setnet.library.store.commit_record import CommitRecord
 from setnet.library.store.location import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
 from setnet.library.store.tables import row_sums

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.library.indexing.folder_scan import is_video_name
 from setnet.library.indexing.photo_result import PhotoResult
 from setnet.library.store.database import Database

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import replace_file, storage_errors
+from setnet.engine import Hit, KnownPair, SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
-from setnet.index import Hit, KnownPair, SetIndex
 from setnet.library import Conditions, taken_time
 from setnet.sets import Logistic
 from setnet.sources.immich.immich_tables import ImmichTables

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.index import SetIndex
+from setnet.engine import SetIndex
 from setnet.sources.immich.immich_tables import ImmichTables
 from setnet.sources.immich.reading import PhotoState, read_descriptors_of
 from setnet.sources.postgres.connection import Connection

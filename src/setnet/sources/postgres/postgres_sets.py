@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
-from setnet.index import (
+from setnet.engine import (
     Hit,
     QueryLike,
     RankedItems,
@@ -21,6 +20,7 @@ from setnet.index import (
     query_elements,
     rank_given,
 )
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
 from setnet.sets import ELEMENT_LOGISTIC, Logistic
 from setnet.sources.postgres.connection import Connection, Database, unit_vectors
 
@@ -33,7 +33,7 @@ OLDEST = (0, 8)  # of pgvector: the first that searches an HNSW index on until e
 
 
 class ElementOptions(TypedDict, total=False):
-    """The keywords of `PostgresSets.search` that `setnet.index.SearchOptions` explains."""
+    """The keywords of `PostgresSets.search` that `setnet.engine.SearchOptions` explains."""
 
     at_least: int
     only: bool
@@ -142,7 +142,7 @@ class PostgresSets:
             Conditions on columns, as on attributes in `SetIndex.search`. Rows that do not satisfy them count
             as not there.
         **options
-            ``at_least``, ``only``, ``without`` and ``examples``, as in `setnet.index.SearchOptions`.
+            ``at_least``, ``only``, ``without`` and ``examples``, as in `setnet.engine.SearchOptions`.
         """
         if mode not in POSTGRES_MODES:
             raise one_of("mode", mode, POSTGRES_MODES)

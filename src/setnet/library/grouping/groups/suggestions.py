@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import transaction
-from setnet.index import Clusters
+from setnet.engine import Clusters
 from setnet.library.grouping.groups.group import Group
 from setnet.library.grouping.groups.groups import STATES, group_at
 from setnet.library.grouping.library_faces import LibraryFaces

@@ -1,0 +1,36 @@
+from .catalog import ReadAccess as ReadAccess
+from .conditions import conditions_of as conditions_of
+from .kernels.backend import level as kernel_level
+from .kernels.greedy import greedy_matches as greedy_matches
+from .linkage import Apart as Apart
+from .linkage import Clusters as Clusters
+from .linkage import LinkageRule as LinkageRule
+from .linkage import link as link
+from .neighbours import Neighbours as Neighbours
+from .neighbours import cells_of as cells_of
+from .neighbours import nearest_neighbours as nearest_neighbours
+from .query import MATCHINGS as MATCHINGS
+from .query import MODES as MODES
+from .query import KnownPair as KnownPair
+from .query import MoreOptions as MoreOptions
+from .query import QueryLike as QueryLike
+from .query import Scoring as Scoring
+from .query import SearchOptions as SearchOptions
+from .query import VectorsLike as VectorsLike
+from .query import merged as merged_examples
+from .query import query_elements as query_elements
+from .rank import RankedItems as RankedItems
+from .rank import rank_given as rank_given
+from .recovery import BackupReport as BackupReport
+from .recovery import RepairReport as RepairReport
+from .results import Contents as Contents
+from .results import Hit as Hit
+from .results import Item as Item
+from .results import Match as Match
+from .results import Report as Report
+from .results import Stats as Stats
+from .setindex import SetIndex as SetIndex
+from .settings import PRECISIONS as PRECISIONS
+from .settings import Shape as Shape
+
+__all__ = ["kernel_level", "merged_examples"]

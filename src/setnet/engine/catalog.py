@@ -1,0 +1,527 @@
+"""The truth about an index: one SQLite database of items, segments, deletions and attributes.
+
+Readers who may not write the folder read it too, by the best way that permissions allow: SQLite needs a
+shared-memory file to read its write-ahead log, and where it can have none, database and log are put together
+in memory. A database file is opened by SQLite alone, never by hand: closing a descriptor of our own would
+drop all locks that this process holds on the file (sqlite.org/howtocorrupt.html, 2.2).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.durable import refuse_full_disk, transaction
+from setnet.engine.commit_log import Committed
+from setnet.engine.conditions import Condition, Value, checked_value, conditions_of
+from setnet.engine.settings import is_unicode
+from setnet.errors import (
+    InvalidInputError,
+    NotAnIndexError,
+    StorageError,
+    UnknownAttributeError,
+    VersionError,
+    one_of,
+)
+
+State = tuple[tuple[int, int, int] | None, ...]
+ATTEMPTS = 20
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """Return a connection to the database in a mode of SQLite's addresses."""
+    return sqlite3.connect(
+        f"{path.resolve().as_uri()}?{mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=30,
+    )
+
+
+def log_bytes(path: Path) -> int:
+    """Return the size of a database's write-ahead log; 0 where there is none."""
+    try:
+        return _log(path).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+class ReadAccess:
+    """A connection for reading a catalogue, by the best way that permissions allow."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._seen: State | None = None  # of the files as they were read; None when SQLite watches them
+        # readers connect like writers, so that whoever closes last tidies the write-ahead log away
+        if os.access(path.parent, os.W_OK):
+            self.db = connect(path, "mode=rw")
+            return
+        self._seen = self._state()
+        if not log_bytes(path):  # nothing is left out, and no file is made beside the catalogue
+            self.db = connect(path, "immutable=1")
+            return
+        self.db = connect(path, "mode=ro")
+        try:
+            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            self._seen = None
+        except sqlite3.OperationalError:
+            self.db.close()
+            self.db = self._copied()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the files have changed since they were read by a way that does not see changes."""
+        return self._seen is not None and self._state() != self._seen
+
+    def _state(self) -> State:
+        found: list[tuple[int, int, int] | None] = []
+        for path in (self._path, _log(self._path)):
+            try:
+                stat = path.stat()
+                found.append((stat.st_ino, stat.st_size, stat.st_mtime_ns))
+            except FileNotFoundError:
+                found.append(None)
+        return tuple(found)
+
+    def _copied(self) -> sqlite3.Connection:
+        """Return a database in memory that holds database and log as of one moment."""
+        for _ in range(ATTEMPTS):
+            self._seen = self._state()
+            with closing(connect(self._path, "immutable=1")) as stored:
+                data = bytearray(stored.serialize())
+            apply_log(data, _log(self._path).read_bytes())
+            if self._state() == self._seen:
+                break
+        else:
+            raise sqlite3.OperationalError("it changes too often to be copied; try again")
+        data[18:20] = b"\1\1"  # no write-ahead log: databases in memory have none
+        copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        copy.deserialize(bytes(data))
+        return copy
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.db.close()
+
+
+def apply_log(data: bytearray, log: bytes) -> None:
+    """Write the commits in a write-ahead log into the bytes of its database.
+
+    The layout is that of sqlite.org/fileformat2.html, section 4; reading ends at the first frame that does
+    not fit its checksum, as SQLite's own recovery does.
+    """
+    if len(log) < 32:
+        return
+    magic, _, size, _, *salts, first, second = struct.unpack(">8I", log[:32])
+    words = ">" if magic & 1 else "<"
+    sums = _add_checksum(words, log[:24], (0, 0))
+    if magic & ~1 != 0x377F0682 or sums != (first, second):
+        return
+    waiting: dict[int, bytes] = {}
+    for at in range(32, len(log) - 24 - size + 1, 24 + size):
+        page, pages_after, *frame_salts, first, second = struct.unpack(">6I", log[at : at + 24])
+        content = log[at + 24 : at + 24 + size]
+        sums = _add_checksum(words, content, _add_checksum(words, log[at : at + 8], sums))
+        if frame_salts != salts or sums != (first, second):
+            return
+        waiting[page] = content
+        if pages_after:  # a commit
+            data.extend(bytes(max(0, pages_after * size - len(data))))
+            for number, written in waiting.items():
+                data[(number - 1) * size : number * size] = written
+            del data[pages_after * size :]
+            waiting.clear()
+
+
+def _add_checksum(words: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    for x, y in struct.iter_unpack(f"{words}2I", data):
+        first = (first + x + second) & 0xFFFFFFFF
+        second = (second + y + first) & 0xFFFFFFFF
+    return first, second
+
+
+ListedSegment = tuple[int, int, int, int, int]  # number, items, elements, bytes, crc
+
+# Numbered migrations: entry i takes a database from version i to i + 1.
+MIGRATIONS = [
+    """
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE items (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+    CREATE TABLE segments (number INTEGER PRIMARY KEY, items INTEGER NOT NULL, elements INTEGER NOT NULL,
+                           bytes INTEGER NOT NULL, crc INTEGER NOT NULL, deleted INTEGER NOT NULL DEFAULT 0,
+                           deleted_elements INTEGER NOT NULL DEFAULT 0);
+    CREATE TABLE tombstones (segment INTEGER NOT NULL, part INTEGER NOT NULL, bits BLOB NOT NULL,
+                             PRIMARY KEY (segment, part)) WITHOUT ROWID;
+    CREATE TABLE attribute_names (name TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE) WITHOUT ROWID;
+    CREATE TABLE attributes (name INTEGER NOT NULL, value NOT NULL, seq INTEGER NOT NULL,
+                             PRIMARY KEY (name, value, seq)) WITHOUT ROWID;
+    CREATE INDEX attributes_of_item ON attributes (seq);
+    """,
+]
+VERSION = len(MIGRATIONS)
+_ABANDONED: list[Catalog] = []
+MOST_ITEMS = 1 << 31  # of a segment: rows are numbered in 32 bits
+PART = 32768  # rows per tombstone bitmap: 4 kB, so that one deletion writes one page
+
+
+class Catalog:
+    """A connection to an index's database; every method names what it reads or writes.
+
+    Writers call inside `writing`, which commits on success and rolls back on any error.
+    """
+
+    def __init__(self, path: Path, read_only: bool) -> None:
+        self.path = path
+        try:
+            self._access = ReadAccess(path) if read_only else None
+            self.db = self._access.db if self._access else connect(path, "mode=rw")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
+            refuse_full_disk(path, error)
+            raise StorageError(f"{path} is damaged or unreadable: {error}") from error
+        try:
+            self._prepare(read_only)
+        except BaseException:
+            self.close()  # at once: an open connection keeps log and shared memory on the disk
+            raise
+
+    def _prepare(self, read_only: bool) -> None:
+        try:
+            if read_only:
+                self.db.execute("PRAGMA query_only = ON")
+            self.db.execute("PRAGMA secure_delete = ON")
+            self.db.execute("PRAGMA cache_size = -65536")
+            version = self._version()
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            refuse_full_disk(self.path, error)
+            raise StorageError(f"{self.path} is damaged or unreadable: {error}") from error
+        if version > VERSION:
+            raise VersionError(
+                f"{self.path} was written by a newer setnet (catalogue version {version}, this one reads "
+                f"{VERSION}): upgrade setnet to open it"
+            )
+
+    def _version(self) -> int:
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            raise NotAnIndexError(f"{self.path} is not a setnet catalogue: it has no table 'meta'")
+        return int(self.db.execute("PRAGMA user_version").fetchone()[0])
+
+    @staticmethod
+    def create(path: Path, meta: dict[str, Any]) -> None:
+        """Make a new database with its settings."""
+        db = sqlite3.connect(path, isolation_level=None)
+        try:
+            db.execute("BEGIN")
+            for statement in ";".join(MIGRATIONS).split(";"):
+                db.execute(statement)
+            settings = {"generation": 0, "next_seq": 1, "next_segment": 1, **meta}
+            db.executemany(
+                "INSERT INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in settings.items()]
+            )
+            db.execute(f"PRAGMA user_version = {VERSION}")
+            db.execute("COMMIT")
+            db.execute("PRAGMA journal_mode = WAL")  # last: all of it is in the one file that is renamed
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot create {path}: {error}") from error
+        finally:
+            db.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        (self._access or self.db).close()
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the files have changed in a way that this connection cannot see: open another."""
+        return self._access is not None and self._access.is_outdated
+
+    def abandon(self) -> None:
+        """Leave the connection alone for good: closing one that a fork inherited could delete the log."""
+        _ABANDONED.append(self)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Run a write transaction that also counts one generation up."""
+        try:
+            with transaction(self.db):
+                yield
+                self.set("generation", self.get("generation") + 1)
+        except sqlite3.Error as error:
+            raise StorageError(
+                f"cannot write {self.path}: {error}; nothing already stored was changed"
+            ) from error
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Run several reads on one and the same state of the database."""
+        try:
+            with transaction(self.db, "BEGIN"):
+                yield
+        except sqlite3.DatabaseError as error:
+            raise StorageError(
+                f"cannot read {self.path}: {error}; check() of the index names the damage, repair() mends it"
+            ) from error
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with the database, as far as it can tell by itself."""
+        try:
+            found = [str(row) for (row,) in self.db.execute("PRAGMA integrity_check") if row != "ok"]
+            listed, held = self.count("items"), self.living_items()
+        except sqlite3.DatabaseError as error:
+            return [f"{self.path} is damaged: {error}"]
+        if listed != held:
+            found.append(f"it lists {listed} items, its segments hold {held}")
+        if zlib.crc32(json.dumps(self.get("settings"), sort_keys=True).encode()) != self.get("settings_crc"):
+            found.append("the checksum of its settings does not fit")
+        for counter, sql in (
+            ("next_seq", "SELECT max(seq) FROM items"),
+            ("next_segment", "SELECT max(number) FROM segments"),
+        ):
+            if self.get(counter) <= (self.db.execute(sql).fetchone()[0] or 0):
+                found.append(f"{counter} is a number that is taken")
+        return [f"{self.path} is damaged: {problem}" for problem in found]
+
+    def committed(self) -> Committed:
+        """Return what the commit log has to say of this state."""
+        dead = {number: self.dead_rows(number, items) for number, items, *_ in self.segments()}
+        deleted = {n: set(np.flatnonzero(bits).tolist()) for n, bits in dead.items() if bits is not None}
+        return Committed(self.get("generation"), self.get("settings"), set(dead), deleted)
+
+    def rows(self, kinds: Sequence[type], sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return rows whose values are of these kinds: SQLite keeps whatever damage put into a column."""
+        found = self.db.execute(sql, values).fetchall()
+        for row in found:
+            if not all(map(isinstance, row, kinds)):
+                raise StorageError(f"{self.path} is damaged: {row!r:.80} is no row of it; run check()")
+        return found
+
+    # -- settings ------------------------------------------------------------------------------------
+
+    def get(self, key: str) -> Any:
+        """Return a setting."""
+        row = self.db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        least = 1 if key in ("next_seq", "next_segment") else 0
+        with suppress(ValueError, TypeError, RecursionError):
+            value = json.loads(row[0])
+            if (
+                isinstance(value, dict)
+                if key == "settings"
+                else type(value) is int and least <= value < 2**62
+            ):
+                return value
+        raise StorageError(f"{self.path} is damaged: setting {key!r} is missing or cannot be read")
+
+    def set(self, key: str, value: Any) -> None:
+        """Write a setting."""
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+
+    # -- items ---------------------------------------------------------------------------------------
+
+    def count(self, table: str) -> int:
+        """Return the number of rows of a table."""
+        return int(self.db.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+
+    def living_items(self) -> int:
+        """Return the number of items."""
+        # from the segments: counting half a million rows takes as long as a search
+        count = self.db.execute("SELECT sum(items - deleted) FROM segments").fetchone()[0] or 0
+        if not isinstance(count, int) or count < 0:
+            raise StorageError(f"{self.path} is damaged: its segments hold {count} items; run check()")
+        return count
+
+    def seqs_of(self, ids: Sequence[str]) -> dict[str, int]:
+        """Return the sequence numbers of those ids that are stored."""
+        found: dict[str, int] = {}
+        for at in range(0, len(ids), 500):
+            part = [i for i in ids[at : at + 500] if isinstance(i, str) and is_unicode(i)]
+            marks = ",".join("?" * len(part))
+            found.update(self.rows((str, int), f"SELECT id, seq FROM items WHERE id IN ({marks})", part))
+        return found
+
+    def enter(self, ids: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Enter ids, and return everyone's sequence number and those that were there before."""
+        first = self.get("next_seq")
+        before = self.db.total_changes
+        rows = zip(range(first, first + len(ids)), ids, strict=True)
+        self.db.executemany("INSERT OR IGNORE INTO items VALUES (?, ?)", rows)
+        self.set("next_seq", first + len(ids))
+        seq = np.arange(first, first + len(ids), dtype=np.int64)
+        if self.db.total_changes - before - 1 == len(ids):  # the setting is a change too
+            return seq, np.empty(0, np.int64)
+        known = self.seqs_of(ids)
+        if len(known) != len(ids):
+            raise StorageError(
+                f"{self.path} is damaged: sequence number {first} was given before; run check()"
+            )
+        seq = np.array([known[i] for i in ids], dtype=np.int64)
+        return seq, seq[seq < first]
+
+    def remove(self, seqs: Iterable[int]) -> None:
+        """Remove items with their attributes."""
+        keys = [(int(seq),) for seq in seqs]
+        self.db.executemany("DELETE FROM items WHERE seq = ?", keys)
+        self.clear_details(keys)
+
+    def clear_details(self, keys: Sequence[tuple[int]]) -> None:
+        """Remove the attributes of items that go or change."""
+        self.db.executemany("DELETE FROM attributes WHERE seq = ?", keys)
+
+    # -- segments ------------------------------------------------------------------------------------
+
+    def segments(self) -> list[ListedSegment]:
+        """Return all segments in order of their numbers."""
+        sql = "SELECT number, items, elements, bytes, crc FROM segments ORDER BY number"
+        return self.rows([int] * 5, sql)
+
+    def enter_segment(self, number: int, items: int, elements: int, size: int, crc: int) -> None:
+        """Enter a segment whose file is complete and on disk."""
+        self.db.execute(
+            "INSERT INTO segments (number, items, elements, bytes, crc) VALUES (?, ?, ?, ?, ?)",
+            (number, items, elements, size, crc),
+        )
+
+    def drop_segments(self, numbers: Sequence[int]) -> None:
+        """Remove segments and their tombstones."""
+        keys = [(n,) for n in numbers]
+        self.db.executemany("DELETE FROM segments WHERE number = ?", keys)
+        self.db.executemany("DELETE FROM tombstones WHERE segment = ?", keys)
+
+    def dead_rows(self, segment: int, items: int) -> NDArray[np.bool_] | None:
+        """Return which rows of a segment are deleted; None when none is."""
+        parts = self.rows((int, bytes), "SELECT part, bits FROM tombstones WHERE segment = ?", (segment,))
+        if not parts:
+            return None
+        if not 0 <= items < MOST_ITEMS:
+            raise StorageError(f"{self.path} is damaged: segment {segment} of {items} items")
+        dead = np.zeros(-(-items // PART) * PART, dtype=bool)
+        for part, bits in parts:
+            if not 0 <= part * PART < len(dead) or len(bits) != PART // 8:
+                raise StorageError(f"{self.path} is damaged: deletions of segment {segment} cannot be read")
+            dead[part * PART : (part + 1) * PART] = np.unpackbits(
+                np.frombuffer(bits, np.uint8), bitorder="little"
+            )
+        return dead[:items]
+
+    def deleted_counts(self, segment: int) -> tuple[int, int]:
+        """Return how many items and elements of a segment are deleted."""
+        sql = "SELECT deleted, deleted_elements FROM segments WHERE number = ?"
+        items, elements = self.rows((int, int), sql, (segment,))[0]
+        return items, elements
+
+    def bury(self, segment: int, rows: NDArray[np.int64], elements: int) -> None:
+        """Mark rows of a segment as deleted."""
+        for part in np.unique(rows // PART).tolist():
+            row = self.db.execute(
+                "SELECT bits FROM tombstones WHERE segment = ? AND part = ?", (segment, part)
+            ).fetchone()
+            bits = np.frombuffer(row[0], np.uint8).copy() if row else np.zeros(PART // 8, np.uint8)
+            local = rows[rows // PART == part] % PART
+            np.bitwise_or.at(bits, local // 8, (1 << (local % 8)).astype(np.uint8))
+            self.db.execute(
+                "INSERT OR REPLACE INTO tombstones VALUES (?, ?, ?)", (segment, part, bits.tobytes())
+            )
+        self.db.execute(
+            "UPDATE segments SET deleted = deleted + ?, deleted_elements = deleted_elements + ? "
+            "WHERE number = ?",
+            (len(rows), elements, segment),
+        )
+
+    # -- attributes ----------------------------------------------------------------------------------
+
+    def attribute_numbers(self) -> dict[str, int]:
+        """Return the attribute names in use and their numbers."""
+        return dict(self.rows((str, int), "SELECT name, number FROM attribute_names"))
+
+    def enter_attributes(self, rows: Iterable[tuple[int, dict[str, Any]]]) -> None:
+        """Enter the attributes of items; None means not set."""
+        numbers = self.attribute_numbers()
+        entries = []
+        for seq, attributes in rows:
+            for name, value in attributes.items():
+                if name not in numbers:
+                    numbers[name] = len(numbers) + 1
+                    self.db.execute("INSERT INTO attribute_names VALUES (?, ?)", (name, numbers[name]))
+                entries.append((numbers[name], value, seq))
+        self.db.executemany("INSERT INTO attributes VALUES (?, ?, ?)", entries)
+
+
+LAST = chr(0x10FFFF)
+MOST_VALUES = 20_000  # of one statement: below every build's limit
+
+
+def valid_attributes(attributes: Mapping[str, Any], item: str) -> dict[str, Value]:
+    """Return an item's attributes with None left out, or raise naming the bad one."""
+    clean: dict[str, Value] = {}
+    for name, value in attributes.items():
+        if not isinstance(name, str) or not name or len(name) > 128 or not is_unicode(name):
+            raise InvalidInputError(
+                f"item {item!r}: attribute name {name!r} must be a string of 1 to 128 characters"
+            )
+        if value is not None:
+            clean[name] = checked_value(value, f"item {item!r}, attribute {name!r}")
+    return clean
+
+
+def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Return the sequence numbers of the items that satisfy all conditions, in ascending order."""
+    numbers = catalog.attribute_numbers()
+    found: NDArray[np.int64] | None = None
+    for name, given in where.items():
+        if name not in numbers:
+            known = sorted(numbers) or ["(no item has any attribute)"]
+            raise UnknownAttributeError(str(one_of("attribute", name, known)))
+        for statements in _clauses(conditions_of({name: given})):
+            seqs = _seqs(catalog, numbers[name], statements)
+            found = seqs if found is None else np.intersect1d(found, seqs, assume_unique=True)
+    return np.empty(0, np.int64) if found is None else found
+
+
+Statements = list[tuple[str, list[Value]]]
+
+
+def _seqs(catalog: Catalog, name: int, statements: Statements) -> NDArray[np.int64]:
+    """Return the items that satisfy any of some clauses."""
+    select = "SELECT seq FROM attributes WHERE name = ? AND "
+    rows = [row for sql, values in statements for row in catalog.db.execute(select + sql, [name, *values])]
+    try:
+        return np.unique(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+    except (TypeError, ValueError) as error:
+        raise StorageError(f"{catalog.path} is damaged: an attribute of no item ({error})") from None
+
+
+def _clauses(conditions: list[Condition]) -> list[Statements]:
+    """Return what must hold of one attribute, ranges in one clause; a long list is cut into several."""
+    lists = [_any_of(c.values) for c in conditions if c.operator == "in"]
+    ranges = [_range(c) for c in conditions if c.operator != "in"]
+    together = (" AND ".join(sql for sql, _ in ranges), [v for _, values in ranges for v in values])
+    return [*lists, [together]] if ranges else lists
+
+
+def _any_of(values: tuple[Value, ...]) -> Statements:
+    parts = [list(values[at : at + MOST_VALUES]) for at in range(0, len(values), MOST_VALUES)]
+    return [(f"value IN ({','.join('?' * len(part))})", part) for part in parts]
+
+
+def _range(condition: Condition) -> tuple[str, list[Value]]:
+    (value,) = condition.values
+    if condition.operator == "prefix":
+        assert isinstance(value, str)
+        return "value >= ? AND value <= ?", [value, value + LAST]
+    # SQLite would order any text after any number; a comparison means values of its own kind
+    kind = "typeof(value) = 'text'" if isinstance(value, str) else "typeof(value) != 'text'"
+    return f"value {condition.operator} ? AND {kind}", [value]

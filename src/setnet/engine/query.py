@@ -1,0 +1,327 @@
+"""What is asked: query elements, options, and pairs that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.engine.settings import check_vectors, whole
+from setnet.errors import InvalidInputError, one_of
+from setnet.sets import Aggregator, Logistic
+
+
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """How the similarities of each query element count, in place of the index's one logistic.
+
+    A similarity does not mean the same for all query elements: the mean of five examples is more similar to
+    everything than one example. A pair of similarity s adds sigmoid(w (s - centre)) of its query element to
+    the score, pairs are matched in falling order of s - centre, and one is a match from its query element's
+    threshold on.
+
+    Attributes
+    ----------
+    w
+        Steepness of the score, above 0.
+    centres, thresholds
+        Of each query element: the similarity that adds one half to the score, and the least of a match.
+    without
+        Of each unwanted vector: the least similarity of a match.
+
+    Examples
+    --------
+    >>> Scoring(w=60.0, centres=(0.5, 0.55), thresholds=(0.42, 0.45)).shift.round(2).tolist()
+    [0.0, -0.05]
+    """
+
+    w: float
+    centres: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    without: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        numbers = (self.w, *self.centres, *self.thresholds, *self.without)
+        if not np.isfinite(numbers).all() or self.w <= 0 or not self.centres:
+            raise InvalidInputError(
+                f"{self}: finite numbers for one element or more, and w above 0, are expected"
+            )
+
+    def check(self, elements: int, without: int) -> None:
+        """Raise unless there is a centre and a threshold for each query element and unwanted vector."""
+        given = (len(self.centres), len(self.thresholds), len(self.without))
+        if given != (elements, elements, without):
+            raise InvalidInputError(
+                f"scoring has {given[0]} centres, {given[1]} thresholds and {given[2]} of `without`: the "
+                f"query has {elements} elements, and {without} vectors are unwanted"
+            )
+
+    @property
+    def logistic(self) -> Logistic:
+        """The logistic of the query element with the lowest centre, which no other exceeds."""
+        return Logistic(self.w, -self.w * min(self.centres))
+
+    @property
+    def shift(self) -> NDArray[np.float64]:
+        """What is added to the similarities of each query element for that logistic to score them."""
+        return min(self.centres) - np.array(self.centres, np.float64)
+
+
+MODES = ("exact", "fast", "set")
+MATCHINGS = ("greedy", "optimal")
+FIRST = ("codes", "sets")
+
+
+class KnownPair(NamedTuple):
+    """What is known of a query element and an element of an item: they match, or they do not.
+
+    The vectors of ``without`` are numbered after the query elements.
+    """
+
+    query_element: int
+    element: int
+    is_match: bool
+
+
+class MoreOptions(TypedDict, total=False):
+    """The keywords of `SetIndex.search` besides ``k`` and ``mode``; `SearchOptions` says what each means."""
+
+    candidates: int
+    first: str
+    probes: int | None
+    where: Mapping[str, Any] | None
+    at_least: int
+    only: bool
+    without: VectorsLike | None
+    aggregate_query: bool
+    examples: str
+    matching: str
+    scoring: Scoring | None
+    known: Mapping[str, Sequence[KnownPair]] | None
+    threads: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SearchOptions:
+    """How a search is done; building one checks every value.
+
+    Attributes
+    ----------
+    k
+        How many hits at most.
+    mode
+        ``"exact"``: matching of all elements of all items; ``"set"``: set vectors only; ``"fast"``: a pass
+        over what ``first`` names, then the best ``candidates`` re-ranked exactly.
+    candidates
+        How many items ``fast`` re-ranks.
+    first
+        What ``fast`` ranks by at first: ``"codes"``, one bit per dimension of each element; or ``"sets"``,
+        the set vectors, as in section 5.3 of the paper. With ``aggregate_query``, always set
+        vectors.
+    probes
+        How many inverted lists ``fast`` reads for each query element in segments that have them (those of two
+        million items, and all after ``compact(lists=True)``); 0 reads the codes of all elements.
+    where
+        Conditions on attributes, see `setnet.engine.conditions`.
+    at_least
+        Least number of query elements that must be matched (similarity at or above its threshold).
+    only
+        Leave out items with an element that matches no query element.
+    without
+        Vectors, given like a query, that no element of the item may match.
+    aggregate_query
+        Turn the whole query into one set vector (paper 5.2); for ``set`` and ``fast``.
+    examples
+        What to do with several examples of a query element: ``"aggregate"`` them into one descriptor, or take
+        the ``"mean"`` or ``"max"`` of their scores.
+    matching
+        ``"greedy"`` as in the paper, or ``"optimal"`` (Hungarian) for comparison.
+    scoring
+        Centres and thresholds of each query element, in place of the index's logistic; see `Scoring`. Not for
+        set vectors, which keep theirs.
+    known
+        By item, pairs that are known to match or not to; see `KnownPair`. Unknown ids are ignored.
+    threads
+        Number of threads; one per usable core by default.
+    """
+
+    k: int = 100
+    mode: str = "exact"
+    candidates: int = 2000
+    first: str = "codes"
+    probes: int | None = None
+    where: Mapping[str, Any] | None = None
+    at_least: int = 0
+    only: bool = False
+    without: VectorsLike | None = None
+    aggregate_query: bool = False
+    examples: str = "aggregate"
+    matching: str = "greedy"
+    scoring: Scoring | None = None
+    known: Mapping[str, Sequence[KnownPair]] | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        texts = {"mode": MODES, "matching": MATCHINGS, "examples": EXAMPLES, "first": FIRST}
+        for name, valid in texts.items():
+            if getattr(self, name) not in valid:
+                raise one_of(name, getattr(self, name), valid)
+        for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):
+            whole(name, getattr(self, name), least)
+        if self.where is not None and not isinstance(self.where, Mapping):
+            raise InvalidInputError(
+                f"where must map attribute names to conditions, not be {self.where!r:.80}"
+            )
+        for name, least in (("threads", 1), ("probes", 0)):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), least)
+        if self.known and self.matching != "greedy":
+            raise InvalidInputError("known pairs are for greedy matching: leave out matching='optimal'")
+        if self.aggregate_query and self.mode not in ("set", "fast"):
+            raise InvalidInputError(
+                f"aggregate_query needs set vectors: use mode 'set' or 'fast', not {self.mode!r}"
+            )
+
+    @property
+    def of_elements(self) -> bool:
+        """Whether items must satisfy conditions on their elements."""
+        return bool(self.at_least or self.only)
+
+
+EXAMPLES = ("aggregate", "mean", "max")
+
+Floats = NDArray[np.float32]
+# (Q, dim) rows, or one (n, dim) array of examples per query element
+VectorsLike = NDArray[Any] | Sequence[NDArray[Any]] | Sequence[Sequence[float]]
+QueryLike = VectorsLike
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Rows to be compared, and which of them belong to which query element.
+
+    ``rows`` are float64, padded to a multiple of eight dimensions: first the example rows of each query
+    element (from ``first_row`` on), then one row per unwanted vector. A pair of similarity s adds
+    ``logistic.probability(s + shift)`` of its query element to the score; no shift is above 0, so that the
+    logistic alone bounds all of them. ``least`` is the similarity from which each query element, and then
+    each unwanted vector, is matched.
+    """
+
+    rows: NDArray[np.float64]
+    dim: int
+    first_row: NDArray[np.int64]
+    combine: int
+    without: int
+    logistic: Logistic
+    shift: NDArray[np.float64]
+    least: NDArray[np.float64]
+
+    @classmethod
+    def of(
+        cls,
+        elements: list[Floats],
+        without: list[Floats],
+        examples: str,
+        logistic: Logistic,
+        scoring: Scoring | None = None,
+    ) -> Query:
+        """Build a query from one (n, dim) array of examples per query element."""
+        if scoring is None:
+            shift = np.zeros(len(elements))
+            least = np.full(len(elements) + len(without), logistic.threshold)
+        else:
+            scoring.check(len(elements), len(without))
+            logistic, shift = scoring.logistic, scoring.shift
+            least = np.array([*scoring.thresholds, *scoring.without])
+        if examples == "aggregate":
+            elements = [merged(group) for group in elements]
+        several = any(len(group) > 1 for group in elements)
+        groups = [*elements, *(merged(group) for group in without)]
+        dim = groups[0].shape[1]
+        rows = np.zeros((sum(map(len, groups)), -(-dim // 8) * 8))
+        rows[:, :dim] = np.concatenate(groups)
+        first_row = np.concatenate([[0], np.cumsum([len(group) for group in elements])]).astype(np.int64)
+        combine = EXAMPLES.index(examples) if several else 0
+        return cls(rows, dim, first_row, combine, len(without), logistic, shift, least)
+
+    @property
+    def size(self) -> int:
+        """Number of query elements."""
+        return len(self.first_row) - 1
+
+    @property
+    def wanted(self) -> NDArray[np.float64]:
+        """The rows of the query elements, without padding."""
+        return self.rows[: self.first_row[-1], : self.dim]
+
+    @property
+    def row_shift(self) -> NDArray[np.float64]:
+        """The shift of each row of the query elements."""
+        return np.repeat(self.shift, np.diff(self.first_row))
+
+    def least_score(self, matches: int) -> float:
+        """Return the lowest score that an item with so many matches can have."""
+        if self.averages or not matches:
+            return -1.0
+        each = np.sort(self.logistic.probability(self.least[: self.size] + self.shift))
+        return float(each[:matches].sum()) * (1 - 1e-9)
+
+    @property
+    def averages(self) -> bool:
+        """Whether the scores of several examples are averaged; otherwise their best counts."""
+        return self.combine == EXAMPLES.index("mean")
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """Weight of each row's probability in an upper bound of the score."""
+        sizes = np.diff(self.first_row)
+        return np.repeat(1.0 / sizes, sizes) if self.averages else np.ones(int(self.first_row[-1]))
+
+
+def merged(examples: Floats) -> Floats:
+    """Return one row for several examples: their mean, at their mean length (paper 3.4)."""
+    if len(examples) == 1:
+        return examples
+    mean = examples.mean(axis=0, dtype=np.float64)
+    length = np.linalg.norm(mean)
+    if length == 0:
+        raise InvalidInputError("the examples of a query element cancel out: their mean is the zero vector")
+    target = np.linalg.norm(examples.astype(np.float64), axis=1).mean()
+    return np.asarray(mean * (target / length), np.float32)[None, :]
+
+
+def query_elements(query: Any, dim: int, what: str = "query") -> list[Floats]:
+    """Return one (n, dim) array of examples per query element, or raise an error naming the culprit."""
+    grouped = isinstance(query, Sequence) and any(np.ndim(element) == 2 for element in query)
+    try:
+        if grouped:
+            groups = [np.atleast_2d(np.asarray(element, dtype=np.float32)) for element in query]
+        else:
+            rows = np.asarray(query, dtype=np.float32)
+            groups = list(np.atleast_2d(rows)[:, None, :]) if rows.ndim <= 2 else [rows]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{what} must be numbers: a (Q, {dim}) array or one array per query element ({error})"
+        ) from None
+    if not groups or (not grouped and rows.size == 0):
+        raise InvalidInputError(f"{what} is empty: give at least one vector")
+    for i, group in enumerate(groups):
+        check_vectors(group, dim, lambda row, i=i: f"{what}: element {i}, example {row}")
+    return groups
+
+
+def aggregated(elements: list[Floats], head: Aggregator, examples: str, together: bool) -> list[Floats]:
+    """Return the query elements in the space of set vectors.
+
+    Several examples of an element are aggregated by the head itself, and with ``together`` all examples of
+    all elements become one descriptor (query aggregation, paper 5.2).
+    """
+    if together:
+        rows = np.concatenate(elements)
+        return [head.pool(rows, np.array([len(rows)]))]
+    if examples == "aggregate":
+        return [head.describe(e) if len(e) == 1 else head.pool(e, np.array([len(e)])) for e in elements]
+    return [head.describe(element) for element in elements]

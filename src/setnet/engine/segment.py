@@ -1,0 +1,374 @@
+"""A segment: immutable arrays of some items, as they are read and as they are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.engine.codes import ElementCodes, write_sets
+from setnet.engine.kernels.lanes import LANES
+from setnet.engine.lists import SMALLEST_LISTED, write_lists
+from setnet.engine.segment_file import (
+    SegmentFile,
+    SegmentFileWriter,
+    expected_arrays,
+    lane_fault,
+    offsets_fault,
+    sequence_fault,
+    slot_fault,
+)
+from setnet.engine.settings import SetSpec, Shape
+from setnet.errors import StorageError
+from setnet.sets import ROTATION, codec
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows given by a caller of `add`; read like a `Segment` when they are written."""
+
+    ids: Sequence[str]
+    seq: NDArray[np.int64]
+    counts: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    elements: NDArray[Any]
+    attributes: Sequence[str] | None
+    set_codes: NDArray[np.uint8]
+    set_scales: NDArray[np.float32]
+
+    def texts(self, name: str) -> Texts | None:
+        """Return all ids, or attributes as JSON, one after another in UTF-8; None when no row has any."""
+        texts = self.ids if name == "id" else self.attributes
+        return None if texts is None else _joined(texts)
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return codes and scales of set vectors."""
+        if (rows[1:] - rows[:-1] == 1).all():  # nearly always
+            part = slice(rows[0], rows[-1] + 1)
+            return self.set_codes[part], self.set_scales[part]
+        return self.set_codes[rows], self.set_scales[rows]
+
+
+def _joined(texts: Sequence[str]) -> Texts:
+    """Return where each text begins in the bytes of all of them, and these bytes."""
+    data = "".join(texts).encode()
+    ends = np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))
+    if len(texts) and ends[-1] != len(data):  # not all of it is ASCII
+        ends = np.fromiter(accumulate(len(text.encode()) for text in texts), np.int64, len(texts))
+    return np.concatenate([[0], ends]), np.frombuffer(data, np.uint8)
+
+
+CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales")
+BIT_ARRAYS = ("low_codes", "bit_centre", "bit_codes", "bit_factors")
+LIST_ARRAYS = ("list_centres", "list_start", "list_codes", "list_factors", "list_lanes")
+ROWS = 65536  # elements looked at together by `problems`
+Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
+
+
+def ragged(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the positions of all members of ``rows`` in an array cut by ``offsets``.
+
+    >>> ragged(np.array([0, 2, 5]), np.array([1, 0])).tolist()
+    [2, 3, 4, 0, 1]
+    """
+    counts = offsets[rows + 1] - offsets[rows]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    return np.asarray(np.arange(total) + np.repeat(offsets[rows] - (ends - counts), counts), np.int64)
+
+
+class Segment:
+    """The rows of a segment file, with its arrays under their names.
+
+    No array leaves here before its shape, and where they are positions its values, were found to be sound:
+    what is damaged or crafted raises `StorageError` naming the file and the array.
+    """
+
+    def __init__(self, number: int, file: SegmentFile, shape: Shape) -> None:
+        self.number = number
+        self.file = file
+        self.shape = shape
+        self.coded = "high_codes" in file
+        self.bit_coded = file.info.get("rotation") == ROTATION  # those of a later setnet are left alone
+        self.listed = self.bit_coded and "list_start" in file
+        self._expected = expected_arrays(file.info["items"], file.info["elements"], shape)
+        self._sound: set[str] = set()
+        self.seq: NDArray[np.int64] = self.array("seq")
+        self.offsets: NDArray[np.int64] = self.array("offsets")
+        self._verify("elements")
+
+    def __len__(self) -> int:
+        return len(self.seq)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """Return an array that was found to be sound."""
+        if name not in self._sound:
+            self._verify(name)
+            self._sound.add(name)
+        return self.file.array(name)
+
+    def hot(self, name: str) -> NDArray[Any]:
+        """Return a sound array about to be read as a whole."""
+        self.array(name)
+        return self.file.hot(name)
+
+    def _verify(self, name: str) -> None:
+        entry, (dtype, sizes) = self.file.entry(name), self._expected[name]
+        fits = len(entry.shape) == len(sizes) and all(
+            size in (found, None) for size, found in zip(sizes, entry.shape, strict=True)
+        )
+        if entry.dtype != dtype or not fits:
+            raise self._damaged(name, f"{entry.dtype} of shape {entry.shape}, not {dtype} of {sizes}")
+        if fault := self._fault(name):
+            raise self._damaged(name, fault)
+
+    def _damaged(self, name: str, fault: str) -> StorageError:
+        return StorageError(f"{self.file.path} is damaged: array {name!r}: {fault}; run check() on the index")
+
+    def _fault(self, name: str) -> str | None:
+        """Return what is wrong with the values of an array that hold positions."""
+        file, length = self.file, self.file.entry(name).shape[0]
+        if name == "seq":
+            return sequence_fault(file.array(name))
+        if name == "offsets":
+            return offsets_fault(file.array(name), file.info["elements"])
+        if name in ("id_offsets", "attribute_offsets"):
+            return offsets_fault(file.array(name), len(self.array(name.replace("offsets", "bytes"))))
+        if name == "lane_rows":
+            wide = file.info.get("first_wide", -1)
+            return lane_fault(file.array(name), self.array("row_start"), wide, self.counts)
+        if name in ("high_codes", "low_codes", "scales", "bit_codes", "bit_factors"):
+            self.array("lane_rows")  # and with it the heights of all blocks
+            rows = int(self.array("row_start")[-1])
+            return None if length == rows else f"{length} rows, not {rows}"
+        if name in ("list_start", "list_factors", "list_lanes"):
+            return self._list_fault(name, length)
+        return "it is empty" if name == "row_start" and not length else None
+
+    def _list_fault(self, name: str, length: int) -> str | None:
+        blocks = len(self.array("list_codes"))
+        lists = len(self.array("list_centres"))
+        rows = {"list_start": lists + 1, "list_factors": blocks, "list_lanes": blocks * LANES}[name]
+        if length != rows:
+            return f"{length} rows, not {rows}"
+        if name == "list_start":
+            return offsets_fault(self.file.array(name), blocks)
+        return slot_fault(self.file.array(name), self.array("lane_rows")) if name == "list_lanes" else None
+
+    def problems(self) -> list[str]:
+        """Return what is wrong with the checksums or else the arrays; empty when nothing is."""
+        if found := self.file.damage():
+            return found
+        for name in self._expected:
+            try:
+                needed = CODE_ARRAYS * self.coded + BIT_ARRAYS * self.bit_coded + LIST_ARRAYS * self.listed
+                if name in self.file or name.startswith("id_") or name in needed:
+                    self.array(name)
+            except StorageError as error:
+                found.append(str(error))
+        for at in range(0, len(self.elements), ROWS):
+            if not np.isfinite(self.elements[at : at + ROWS]).all():
+                return [*found, str(self.not_finite())]
+        return found
+
+    def not_finite(self, name: str = "elements") -> StorageError:
+        """Return the error for a vector that holds a NaN or an infinity."""
+        return self._damaged(name, "a stored vector is not finite")
+
+    @property
+    def elements(self) -> NDArray[Any]:
+        """The elements of all rows, one after another."""
+        return self.array("elements")
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of elements of each row."""
+        return np.diff(self.offsets)
+
+    @property
+    def lane_rows(self) -> NDArray[np.int32]:
+        """Row of each lane; rows in order, those without elements too, when the segment has no codes."""
+        if self.coded:
+            return self.array("lane_rows")
+        return np.where(self.counts > 0, np.arange(len(self)), -1).astype(np.int32)
+
+    def texts(self, name: str) -> Texts | None:
+        """Return all ids, or attributes as JSON, one after another in UTF-8; None when no row has any."""
+        if name == "attribute" and "attribute_bytes" not in self.file:
+            return None
+        return self.array(f"{name}_offsets"), self.array(f"{name}_bytes")
+
+    def ids_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the ids of rows."""
+        return self._texts("id", rows)
+
+    def attributes_of(self, rows: NDArray[np.int64]) -> list[str]:
+        """Return the attributes of rows, as JSON."""
+        return self._texts("attribute", rows) if "attribute_bytes" in self.file else [""] * len(rows)
+
+    def attribute_values_of(self, rows: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return the attributes of rows, by name."""
+        try:
+            return [dict(json.loads(text)) if text else {} for text in self.attributes_of(rows)]
+        except (ValueError, TypeError, RecursionError) as error:
+            raise self._damaged("attribute_bytes", str(error)) from error
+
+    def _texts(self, name: str, rows: NDArray[np.int64]) -> list[str]:
+        offsets = self.array(f"{name}_offsets")
+        data = self.array(f"{name}_bytes").data
+        ends = offsets[rows + 1].tolist()
+        try:
+            return [str(data[a:z], "utf-8") for a, z in zip(offsets[rows].tolist(), ends, strict=True)]
+        except UnicodeDecodeError as error:
+            raise self._damaged(f"{name}_bytes", str(error)) from error
+
+    def elements_of(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        """Return the elements of rows."""
+        return self.elements[ragged(self.offsets, rows)]
+
+    def sets_of(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Return codes and scales of set vectors."""
+        sets = self.shape.sets
+        if sets is None or "set_codes" not in self.file:
+            return np.empty((len(rows), 0), np.uint8), np.ones(len(rows), np.float32)
+        stored = self.set_rows[rows]
+        if sets.bits >= 16:
+            return codec.encode(stored, sets.bits), np.ones(len(rows), np.float32)
+        return stored, self.array("set_scales").reshape(-1)[rows]
+
+    @property
+    def set_rows(self) -> NDArray[Any]:
+        """The set vectors as stored, one row each; at one bit the scan reads these very rows."""
+        if self.shape.sets is not None and self.shape.sets.bits == 1:
+            return self.array("set_codes")
+        return self.array("set_rows")
+
+
+CHUNK = 8192  # items handled at once
+SMALLEST_CODED = 256  # items: a smaller segment is scored directly and needs no codes
+
+Source = Batch | Segment
+Part = tuple[Source, NDArray[np.int64]]
+Piece = tuple[int, NDArray[np.int64], NDArray[np.int64]]  # a source, its rows, their places in the chunk
+Cut = tuple[NDArray[np.int64], NDArray[Any]]  # where each row's members begin, and the members of all rows
+
+
+def write_segment(path: Path, parts: Sequence[Part], shape: Shape, lists: bool | None = None) -> int:
+    """Write the chosen rows of ``parts``, in order of ``seq``, as one segment; return its footer's checksum.
+
+    It has inverted lists if ``lists`` says so, or is None and there are many items.
+    Everything is streamed in chunks: merging segments of any size takes a bounded amount of memory.
+    """
+    rows = _Rows(parts)
+    with SegmentFileWriter(path) as writer:
+        info: dict[str, Any] = {"items": len(rows.seq), "elements": int(rows.offsets[-1])}
+        writer.array("seq", np.int64, (), [rows.seq])
+        writer.array("offsets", np.int64, (), [rows.offsets])
+        rows.write_texts(writer, "id")
+        rows.write_texts(writer, "attribute")
+        coded = len(rows.seq) >= SMALLEST_CODED
+        given = rows.in_memory if coded else None
+        codes = None if given is None else ElementCodes(given, rows.offsets)
+        writer.array("elements", shape.precision, (shape.dim,), rows.elements())
+        if coded:
+            stored = writer.read_back("elements")
+            codes = codes or ElementCodes(stored, rows.offsets)
+            info.update(codes.write(writer))
+            if lists or (lists is None and len(rows.seq) >= SMALLEST_LISTED):
+                write_lists(writer, codes.layout, rows.offsets)
+        if shape.sets is not None:
+            info.update(write_sets(writer, rows.sets(shape.sets), shape.sets))
+        return writer.finish(info)
+
+
+class _Rows:
+    """Rows of several sources in order of ``seq``, read chunk by chunk."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._sources = [source for source, _ in parts]
+        which = np.concatenate([np.full(len(rows), i, np.int32) for i, (_, rows) in enumerate(parts)])
+        row = np.concatenate([rows for _, rows in parts]).astype(np.int64)
+        seq = np.concatenate([source.seq[rows] for source, rows in parts])
+        order = np.argsort(seq, kind="stable")
+        self._which, self._row, self.seq = which[order], row[order], seq[order]
+        self.offsets = self._offsets([source.offsets for source in self._sources])
+
+    def _offsets(self, starts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Return where each row's members begin when those of all rows follow each other."""
+        sizes = np.empty(len(self._row), np.int64)
+        for i, start in enumerate(starts):
+            mine = self._which == i
+            rows = self._row[mine]
+            sizes[mine] = start[rows + 1] - start[rows]
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    def _chunks(self) -> Iterator[list[Piece]]:
+        for at in range(0, len(self._row), CHUNK):
+            which, row = self._which[at : at + CHUNK], self._row[at : at + CHUNK]
+            present = np.unique(which).tolist() if len(self._sources) > 1 else [0]
+            pieces = [(i, row[which == i], np.flatnonzero(which == i)) for i in present]
+            yield sorted(pieces, key=lambda piece: int(piece[2][0]))
+
+    def write_texts(self, writer: SegmentFileWriter, name: str) -> None:
+        """Write a text per row, and where each begins; attributes only where a row has any."""
+        nothing = np.empty(0, np.uint8)
+        texts = [
+            source.texts(name) or (np.zeros(len(source.seq) + 1, np.int64), nothing)
+            for source in self._sources
+        ]
+        offsets = self._offsets([starts for starts, _ in texts])
+        if name == "id" or offsets[-1]:
+            writer.array(f"{name}_offsets", np.int64, (), [offsets])
+            writer.array(f"{name}_bytes", np.uint8, (), self._members(texts, offsets))
+
+    @property
+    def in_memory(self) -> NDArray[Any] | None:
+        """The elements of all rows as one array, where a caller gave them so."""
+        if len(self._sources) == 1 and isinstance(self._sources[0], Batch):
+            span = _span(self._sources[0].offsets, self._row)
+            return self._sources[0].elements[span] if isinstance(span, slice) else None
+        return None
+
+    def elements(self) -> Iterator[NDArray[Any]]:
+        """Yield the elements of all rows."""
+        return self._members([(source.offsets, source.elements) for source in self._sources], self.offsets)
+
+    def _members(self, cuts: Sequence[Cut], offsets: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        """Yield the members of all rows, some rows at a time."""
+        for at, pieces in zip(range(0, len(self._row), CHUNK), self._chunks(), strict=True):
+            local = offsets[at : at + CHUNK + 1] - offsets[at]
+            spans = [
+                (_span(local, places), cuts[i][1], _span(cuts[i][0], rows)) for i, rows, places in pieces
+            ]
+            if all(isinstance(to, slice) for to, _, _ in spans):  # source after source: nothing is mixed
+                yield from (members[found] for _, members, found in spans)
+                continue
+            out = np.empty((local[-1], *spans[0][1].shape[1:]), spans[0][1].dtype)
+            for to, members, found in spans:
+                out[to] = members[found]
+            yield out
+
+    def sets(self, sets: SetSpec) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.float32]]]:
+        """Yield codes and scales of the set vectors of all rows."""
+        for pieces in self._chunks():
+            if len(pieces) == 1:
+                yield self._sources[pieces[0][0]].sets_of(pieces[0][1])
+                continue
+            size = sum(len(places) for _, _, places in pieces)
+            codes, scales = np.empty((size, sets.row_bytes), np.uint8), np.empty(size, np.float32)
+            for i, rows, places in pieces:
+                codes[places], scales[places] = self._sources[i].sets_of(rows)
+            yield codes, scales
+
+
+def _span(offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> slice | NDArray[np.int64]:
+    """Return where the members of rows are: a slice where the rows follow each other, as most do."""
+    if (rows[1:] - rows[:-1] == 1).all():
+        return slice(int(offsets[rows[0]]), int(offsets[rows[-1] + 1]))
+    return ragged(offsets, rows)

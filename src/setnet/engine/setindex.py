@@ -1,0 +1,379 @@
+"""What an index holds and what it costs on disk."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setnet.durable import own_errors, storage_errors
+from setnet.engine.files import create_files, require_index
+from setnet.engine.kernels import backend
+from setnet.engine.query import MoreOptions, QueryLike, SearchOptions
+from setnet.engine.rank import RankedItems
+from setnet.engine.reader import IndexReader
+from setnet.engine.recovery import BackupReport, RepairReport, back_up, check_index, repair_index
+from setnet.engine.results import Contents, Hit, Item, Report, Stats
+from setnet.engine.scan import Scope
+from setnet.engine.search import Searcher
+from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
+from setnet.engine.writer import IndexEditor, Writer
+from setnet.errors import InvalidInputError, StorageError
+from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
+
+
+def stats_of(reader: IndexReader) -> Stats:
+    """Return the numbers of an open index, its size file by file."""
+    with reader.reading() as catalog:
+        sql = (
+            "SELECT count(*), ifnull(sum(elements - deleted_elements), 0), ifnull(sum(deleted), 0) "
+            "FROM segments"
+        )
+        ((segments, elements, deleted),) = catalog.rows((int, int, int), sql)
+        items = catalog.living_items()
+    files = sorted(p for p in reader.path.rglob("*") if p.is_file())
+    sizes = {str(p.relative_to(reader.path)): p.stat().st_size for p in files if p.exists()}
+    shape = reader.settings.shape
+    sets = shape.sets or SetSpec("none", 0, 0)
+    return Stats(
+        items=items, elements=elements, segments=segments, deleted=deleted,
+        bytes_by_file=sizes, dim=shape.dim, precision=shape.precision, set_vectors=sets.name,
+        set_dim=sets.dim, set_bits=sets.bits, kernels=backend.level(),
+    )  # fmt: skip
+
+
+class SetIndex:
+    """An index of items, each a set of vectors ("elements"), that survives whatever happens to its process.
+
+    Searches run beside one writer, in any number of threads and processes; each works on the state of the
+    latest commit. Use as a context manager, or call `close`.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from setnet import SetIndex
+    >>> dress, bag, shoe = np.eye(3)
+    >>> index = SetIndex.create(tempfile.mkdtemp() + "/outfits", dim=3)
+    >>> index.add(["party", "office"], np.stack([dress, bag, shoe, bag]), counts=[2, 2])
+    >>> [hit.id for hit in index.search(np.stack([dress, bag]), k=2)]
+    ['party', 'office']
+    >>> index.close()
+    """
+
+    def __init__(self, path: Path, read_only: bool, head: Aggregator | None, verify: str = "open") -> None:
+        """Use `create` or `open` instead."""
+        self.path, self.read_only = path, read_only
+        writer = None if read_only else Writer(path)
+        try:
+            self._reader = IndexReader(path, head, verify)
+        except BaseException:
+            if writer:
+                writer.close()
+            raise
+        self._editor = IndexEditor(self._reader, writer) if writer else None
+
+    # -- life ----------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        dim: int,
+        *,
+        precision: str = "float32",
+        logistic: tuple[float, float] | Logistic = ELEMENT_LOGISTIC,
+        head: Aggregator | str | None = None,
+        set_dim: int | None = None,
+        set_bits: int = 32,
+        set_logistic: tuple[float, float] | Logistic | None = None,
+    ) -> SetIndex:
+        """Make a new, empty index in the folder ``path`` and open it for writing.
+
+        Parameters
+        ----------
+        path
+            Folder to make; it must not exist or be empty.
+        dim
+            Dimension of the elements, 1 to 4096.
+        precision
+            How elements are stored: ``"float32"`` or ``"float16"``.
+        logistic
+            (w, b) for elements: a matched pair of similarity s adds sigmoid(w s + b) to an item's score.
+        head
+            What makes the set vectors: an aggregator, the name of a shipped head, ``"mean"`` (the default)
+            or ``"none"``.
+        set_dim, set_bits
+            Dimension (up to 4096) and bits per dimension (32, 16, 8, 4 or 1) of set vectors that the caller
+            passes to `add`; ``set_bits`` also applies to ``"mean"``.
+        set_logistic
+            (w, b) for set vectors; the head's own by default.
+        """
+        root = Path(path)
+        made = chosen_head(head, dim, set_dim, set_bits)
+        settings = Settings.new(dim, precision, logistic, made, set_dim, set_bits, set_logistic)
+        with storage_errors(root, "cannot create an index: "):
+            create_files(root, settings.meta())
+            return cls(root, read_only=False, head=made)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        read_only: bool = False,
+        *,
+        head: Aggregator | str | None = None,
+        verify: str = "open",
+    ) -> SetIndex:
+        """Open an index; for writing unless ``read_only``, which never waits and never locks.
+
+        ``verify`` says how far its files are trusted. ``"open"`` (the default) verifies their structure and
+        every number that is used as a position, and maps them. ``"full"`` reads each array into memory when
+        it is first used and compares its checksum: for files of others, media that fail, and folders where
+        somebody may truncate a file that is being searched. It takes memory for what the searches read.
+        """
+        root = Path(path)
+        require_index(root)
+        if isinstance(head, str):
+            head = head_named(head, 0, 32)
+        with storage_errors(root):
+            return cls(root, read_only, head, verify)
+
+    @staticmethod
+    def destroy(path: str | Path) -> None:
+        """Delete an index and all its files; refuses a folder that is none."""
+        with storage_errors(Path(path)):
+            SetIndex.open(path).close()
+            shutil.rmtree(path)
+
+    @staticmethod
+    def repair(path: str | Path, revive: bool = False) -> RepairReport:
+        """Rebuild a damaged index in place from its segments, and report what could not be saved.
+
+        The old catalogue is kept in the folder ``quarantine`` until the next `compact`, or for a week. Items
+        that were deleted stay deleted: catalogue and commit log say which, and the newer sound one counts.
+        Where neither does, nothing is done unless ``revive`` is set.
+        """
+        with storage_errors(Path(path), "cannot repair: "):
+            return repair_index(Path(path), revive)
+
+    def backup(self, to: str | Path) -> BackupReport:
+        """Copy the index, as of the latest commit, into another folder while it is searched and written.
+
+        The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is an
+        index: open it where it is, or bring it back with `restore`.
+        """
+        with storage_errors(Path(to), "cannot back up: "), self._reader.consistent() as (catalog, snapshot):
+            return back_up(catalog, snapshot, Path(to))
+
+    @staticmethod
+    def restore(backup: str | Path, path: str | Path) -> BackupReport:
+        """Copy a backup to the folder ``path``, which is new or empty, and verify the copy."""
+        root = Path(path)
+        if root.exists() and any(root.iterdir()):
+            raise InvalidInputError(f"{root} is not empty: restore into a new folder, then rename it")
+        with SetIndex.open(backup, read_only=True) as index:
+            done = index.backup(root)
+        with SetIndex.open(root, read_only=True) as index:
+            report = index.check()
+        if not report.ok:
+            raise StorageError(f"the backup {backup} is damaged: {report.problems[0]}")
+        return done
+
+    @own_errors
+    def close(self) -> None:
+        """Give up the write lock and all files; searches still running end on what they hold."""
+        (self._editor or self._reader).close()
+
+    def __enter__(self) -> SetIndex:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @property
+    def shape(self) -> Shape:
+        """Dimension and precision of the elements, and the set vectors beside them if any."""
+        return self._reader.settings.shape
+
+    @property
+    def logistic(self) -> Logistic:
+        """(w, b) of the score of a pair of elements."""
+        return self._reader.settings.logistic
+
+    @property
+    def set_logistic(self) -> Logistic:
+        """(w, b) of the score of a set vector."""
+        return self._reader.settings.set_logistic
+
+    @property
+    def head(self) -> Aggregator | None:
+        """The aggregator behind the set vectors; None when there are none or the caller makes them."""
+        return self._reader.head
+
+    # -- writing -------------------------------------------------------------------------------------
+
+    @own_errors
+    def add(
+        self,
+        ids: Sequence[str],
+        elements: ArrayLike,
+        counts: ArrayLike,
+        attributes: Sequence[Mapping[str, Any] | None] | None = None,
+        set_vectors: ArrayLike | None = None,
+    ) -> None:
+        """Add items, or replace those whose id is stored already: all of them or, on any error, none.
+
+        Parameters
+        ----------
+        ids
+            One string per item, at most 512 bytes, no two the same.
+        elements
+            (sum(counts), dim): the elements of all items, one item after another; stored as given, so
+            normalise them if similarities shall be cosines.
+        counts
+            Number of elements of each item; 0 is allowed, such an item is stored and never found.
+        attributes
+            A mapping per item, for conditions: strings, numbers or None.
+        set_vectors
+            (len(ids), set_dim) when the caller makes them; otherwise the head does.
+        """
+        self._writable().add(ids, elements, counts, attributes, set_vectors)
+
+    @own_errors
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+        self._writable().delete(ids)
+
+    @own_errors
+    def compact(self, lists: bool | None = None) -> None:
+        """Merge segments, up to four million items into one, and take deleted items off the disk for good.
+
+        It needs as much free disk as the segments that become the largest one take.
+
+        Parameters
+        ----------
+        lists
+            Whether to make the inverted lists that ``fast`` search with ``probes`` reads (22 bytes per
+            element of 128 dimensions); by default in segments of two million items.
+        """
+        self._writable().compact(lists)
+
+    def _writable(self) -> IndexEditor:
+        if self._editor is None:
+            with self._reader.catalog():  # a closed index says so
+                raise InvalidInputError(
+                    f"{self.path} is open read-only: open it with SetIndex.open({str(self.path)!r})"
+                )
+        return self._editor
+
+    # -- searching -----------------------------------------------------------------------------------
+
+    def search(
+        self, query: QueryLike, k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
+    ) -> list[Hit]:
+        """Return the k items that hold most of the query's elements, best first.
+
+        Parameters
+        ----------
+        query
+            (Q, dim) array, or a list with one (n, dim) array of examples per query element.
+        k
+            How many hits at most.
+        mode
+            ``"exact"``, ``"fast"`` or ``"set"``.
+        **options
+            ``where``, ``at_least``, ``only``, ``without`` and the other attributes of `SearchOptions`.
+        """
+        return self.answer([query], SearchOptions(k, mode, **options))[0]
+
+    def search_many(
+        self, queries: Sequence[QueryLike], k: int = 100, mode: str = "exact", **options: Unpack[MoreOptions]
+    ) -> list[list[Hit]]:
+        """Answer several queries as `search` does, with the same options, in one pass over the vectors."""
+        return self.answer(queries, SearchOptions(k, mode, **options))
+
+    @own_errors
+    def answer(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[list[Hit]]:
+        """Answer queries with options that were checked before: what `search` and `search_many` call."""
+        return [items.hits() for items in self.ranked_many(queries, options)]
+
+    def ranked(self, query: QueryLike, options: SearchOptions) -> RankedItems:
+        """Return the hits of a query as arrays, for answers of many thousand of which few are looked at.
+
+        With ``at_least``, a ``k`` of the index's length costs little: items that cannot match are not scored.
+        """
+        return self.ranked_many([query], options)[0]
+
+    @own_errors
+    def ranked_many(self, queries: Sequence[QueryLike], options: SearchOptions) -> list[RankedItems]:
+        """Return what `ranked` does for several queries, in one pass over the vectors."""
+        return self._searcher(options).ranked(queries)
+
+    def _searcher(self, options: SearchOptions) -> Searcher:
+        snapshot, allowed = self._reader.view(options.where)
+        head = self.head if options.mode in ("set", "fast") else None
+        known = self._reader.known_pairs(options.known)
+        return Searcher(Scope(snapshot, options, allowed, known), self._reader.settings, head)
+
+    @own_errors
+    def rerank(
+        self, query: QueryLike, ids: Sequence[str], k: int = 100, **options: Unpack[MoreOptions]
+    ) -> list[Hit]:
+        """Return the best k of the items named by ``ids``, by the matching of their elements.
+
+        What ``mode="fast"`` does with its candidates, for candidates of another origin. Items without
+        elements are never hits. Of the options, those on elements count, as in `SearchOptions`.
+        """
+        searcher = self._searcher(replace(SearchOptions(k, **options), where=None))
+        return searcher.among(query, self._reader.seqs_of(ids)).hits()
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    @own_errors
+    def __len__(self) -> int:
+        with self._reader.catalog() as catalog:
+            return catalog.living_items()
+
+    @own_errors
+    def __contains__(self, item: object) -> bool:
+        with self._reader.catalog() as catalog:
+            return isinstance(item, str) and bool(catalog.seqs_of([item]))
+
+    def items(self) -> Iterator[Item]:
+        """Yield all items in order of segments and insertion, a chunk of them in memory at a time."""
+        with storage_errors(self.path):
+            yield from self._reader.snapshot().items()
+
+    @own_errors
+    def elements(self, item: str) -> NDArray[np.float32]:
+        """Return the elements of an item as stored."""
+        seqs, snapshot = self._reader.seqs_of([item]), self._reader.snapshot()
+        for s, rows in snapshot.find(seqs):
+            return snapshot.segments[s].elements_of(rows).astype(np.float32)
+        raise InvalidInputError(f"id {item!r} is not in the index")
+
+    @own_errors
+    def contents(self) -> Contents:
+        """Return the ids, counts and elements of all items at once; `items` needs less memory."""
+        return self._reader.snapshot().contents()
+
+    @own_errors
+    def sample(self, count: int) -> NDArray[np.float32]:
+        """Return ``count`` elements, or all there are, evenly spaced over the items in order of insertion."""
+        return self._reader.snapshot().sample(whole("count", count, 1))
+
+    @own_errors
+    def stats(self) -> Stats:
+        """Return what the index holds and its size on disk, file by file."""
+        return stats_of(self._reader)
+
+    @own_errors
+    def check(self) -> Report:
+        """Verify every checksum, and that the catalogue and the segments agree; name what is damaged."""
+        with self._reader.catalog() as catalog:
+            return check_index(catalog, self.path, self.shape)

@@ -1,0 +1,200 @@
+"""A consistent view of an index: its segments and deletions as of one commit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.engine.catalog import Catalog, ListedSegment, items_where
+from setnet.engine.files import segment_path
+from setnet.engine.results import Contents, Item
+from setnet.engine.segment import Segment
+from setnet.engine.segment_file import SegmentFile
+from setnet.engine.settings import Shape
+from setnet.errors import StorageError
+
+
+@dataclass(frozen=True)
+class Field:
+    """The lanes of all segments side by side: of their elements, or of their set vectors.
+
+    Lane ``i`` of segment ``s`` has the global number ``start[s] + i``; where ``in_order``, it is row ``i``.
+    """
+
+    start: NDArray[np.int64]
+    lane_rows: list[NDArray[np.int32]]
+    excluded: NDArray[np.int64]
+    in_order: bool
+
+    @property
+    def lanes(self) -> int:
+        """Number of lanes in all."""
+        return int(self.start[-1])
+
+    @property
+    def items(self) -> int:
+        """Number of items that can be found: neither deleted nor empty."""
+        return self.lanes - len(self.excluded)
+
+    def lanes_of(self, rows: list[tuple[int, NDArray[np.int64]]]) -> NDArray[np.int64]:
+        """Return the global lanes of (segment, rows), in ascending order."""
+        found = [np.flatnonzero(np.isin(self.lane_rows[s], some)) + self.start[s] for s, some in rows]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def split(self, lanes: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64], NDArray[np.int64]]]:
+        """Return (segment, rows, lanes) for global lanes in ascending order."""
+        cuts = np.searchsorted(lanes, self.start)
+        parts = []
+        for s, rows in enumerate(self.lane_rows):
+            mine = lanes[cuts[s] : cuts[s + 1]]
+            if len(mine):
+                here = mine - self.start[s]
+                parts.append((s, here if self.in_order else rows[here].astype(np.int64), mine))
+        return parts
+
+
+def open_segment(root: Path, listed: ListedSegment, shape: Shape, verify: str = "open") -> Segment:
+    """Return a segment that the catalogue lists; another file in its place is an error."""
+    number, items, elements, size, crc = listed
+    file = SegmentFile(segment_path(root, number), verify)
+    if (file.info["items"], file.info["elements"], file.bytes, file.crc) != (items, elements, size, crc):
+        raise StorageError(f"{file.path} is not the file that the catalogue lists; run check()")
+    return Segment(number, file, shape)
+
+
+class Snapshot:
+    """Segments, deletions and generation, read in one transaction; holds its files open."""
+
+    def __init__(
+        self, catalog: Catalog, root: Path, shape: Shape, known: Mapping[int, Segment], verify: str
+    ) -> None:
+        self.generation: int = catalog.get("generation")
+        self.shape = shape
+        self.segments: list[Segment] = []
+        self.dead: list[NDArray[np.bool_] | None] = []
+        next_seq = catalog.get("next_seq")
+        for listed in catalog.segments():
+            number, items = listed[:2]
+            segment = known.get(number) or open_segment(root, listed, shape, verify)
+            if items and segment.seq[-1] >= next_seq:
+                raise StorageError(
+                    f"{segment.file.path} is damaged: it holds items that were never stored; run check()"
+                )
+            self.segments.append(segment)
+            self.dead.append(catalog.dead_rows(number, items))
+        self._masks: dict[str, list[NDArray[np.bool_]]] = {}
+
+    def ensure_whole(self) -> None:
+        """Raise an error when a file was truncated since it was opened."""
+        for segment in self.segments:
+            segment.file.ensure_whole()
+
+    @cached_property
+    def elements(self) -> Field:
+        """The lanes of the elements' codes."""
+        return self._field([segment.lane_rows for segment in self.segments], in_order=False)
+
+    @cached_property
+    def sets(self) -> Field:
+        """The lanes of the set vectors: one per row, rows without elements left out."""
+        rows = []
+        for segment in self.segments:
+            bits = self.shape.sets.bits if self.shape.sets else 1
+            lane_rows = np.full(len(segment) if bits == 1 else -(-len(segment) // 16) * 16, -1, np.int32)
+            lane_rows[: len(segment)] = np.where(segment.counts > 0, np.arange(len(segment)), -1)
+            rows.append(lane_rows)
+        return self._field(rows, in_order=True)
+
+    def _field(self, lane_rows: list[NDArray[np.int32]], *, in_order: bool) -> Field:
+        start = np.concatenate([[0], np.cumsum([len(rows) for rows in lane_rows])]).astype(np.int64)
+        excluded = [np.empty(0, np.int64)]
+        for at, rows, dead in zip(start, lane_rows, self.dead, strict=False):
+            out = rows < 0 if dead is None else (rows < 0) | dead[rows]
+            excluded.append(np.flatnonzero(out) + at)
+        return Field(start, lane_rows, np.concatenate(excluded), in_order)
+
+    @property
+    def bit_coded(self) -> bool:
+        """Whether all elements have codes of one bit, small segments aside."""
+        return all(segment.bit_coded or not segment.coded for segment in self.segments)
+
+    def norms(self, kind: str) -> tuple[float, float]:
+        """Return the largest norms of a residual and of a code in all segments, in units of their scale."""
+        found = [segment.file.info[kind] for segment in self.segments if kind in segment.file.info]
+        residual, norm = np.max(found, axis=0).tolist() if found else (0.0, 0.0)
+        return residual, norm
+
+    def alive(self, segment: int) -> NDArray[np.int64]:
+        """Return the rows of a segment that are not deleted."""
+        dead = self.dead[segment]
+        return np.arange(len(self.segments[segment])) if dead is None else np.flatnonzero(~dead)
+
+    def sample(self, count: int) -> NDArray[np.float32]:
+        """Return ``count`` elements of living items, all when there are no more, evenly spaced over them."""
+        found = [np.empty((0, self.shape.dim), np.float32)]
+        alive = [self.alive(s) for s in range(len(self.segments))]
+        sizes = [segment.counts[rows] for segment, rows in zip(self.segments, alive, strict=True)]
+        start = np.cumsum([0, *(int(size.sum()) for size in sizes)])
+        wanted = np.linspace(0, start[-1] - 1, min(count, int(start[-1]))).astype(np.int64)
+        for s, segment in enumerate(self.segments):
+            mine = wanted[(wanted >= start[s]) & (wanted < start[s + 1])] - start[s]
+            ends = np.cumsum(sizes[s])
+            row = np.searchsorted(ends, mine, side="right")
+            place = segment.offsets[alive[s][row]] + mine - (ends - sizes[s])[row]
+            found.append(segment.elements[place].astype(np.float32))
+        return np.concatenate(found)
+
+    def items(self) -> Iterator[Item]:
+        """Yield all living items in the order of segments and rows, a chunk of them in memory at a time."""
+        for s, segment in enumerate(self.segments):
+            rows = self.alive(s)
+            for at in range(0, len(rows), 1024):
+                segment.file.ensure_whole()
+                part = rows[at : at + 1024]
+                values = segment.attribute_values_of(part)
+                yield from map(Item, segment.ids_of(part), segment.counts[part].tolist(), values)
+
+    def contents(self) -> Contents:
+        """Return ids, counts and elements of all living items, in the order of segments and rows."""
+        ids, counts = list[str](), [np.empty(0, np.int64)]
+        elements = [np.empty((0, self.shape.dim), np.float32)]
+        for s, segment in enumerate(self.segments):
+            segment.file.ensure_whole()
+            rows = self.alive(s)
+            ids += segment.ids_of(rows)
+            counts.append(segment.counts[rows])
+            elements.append(segment.elements_of(rows).astype(np.float32))
+        return Contents(ids, np.concatenate(counts), np.concatenate(elements))
+
+    def find(self, seqs: NDArray[np.int64]) -> list[tuple[int, NDArray[np.int64]]]:
+        """Return (segment, rows) of the living items with these sequence numbers."""
+        found = []
+        for s, segment in enumerate(self.segments):
+            at = np.searchsorted(segment.seq, seqs)
+            here = at < len(segment)
+            here[here] = segment.seq[at[here]] == seqs[here]
+            rows = at[here]
+            dead = self.dead[s]
+            if dead is not None:
+                rows = rows[~dead[rows]]
+            if len(rows):
+                found.append((s, rows.astype(np.int64)))
+        return found
+
+    def allowed(self, catalog: Catalog, where: Mapping[str, Any]) -> list[NDArray[np.bool_]]:
+        """Return, per segment, which rows satisfy the conditions; the latest answers are remembered."""
+        key = repr(sorted((name, repr(value)) for name, value in where.items()))
+        if key not in self._masks:
+            if len(self._masks) >= 8:
+                self._masks.pop(next(iter(self._masks)))
+            seqs = items_where(catalog, where)
+            table = np.zeros(max((int(s.seq[-1]) for s in self.segments if len(s)), default=0) + 1, bool)
+            table[seqs[seqs < len(table)]] = True
+            self._masks[key] = [table[segment.seq] for segment in self.segments]
+        return self._masks[key]

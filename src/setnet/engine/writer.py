@@ -1,0 +1,467 @@
+"""Everything that changes an index: one writer at a time, each change one transaction."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from setnet.durable import after_commit, storage_errors
+from setnet.engine.catalog import Catalog, valid_attributes
+from setnet.engine.commit_log import CommitLog
+from setnet.engine.files import (
+    KEPT_SECONDS,
+    UNFINISHED,
+    SegmentFolder,
+    remove_database,
+    restrict_with_notice,
+    segment_path,
+)
+from setnet.engine.reader import IndexReader
+from setnet.engine.segment import Batch, Source, write_segment
+from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
+from setnet.engine.snapshot import Snapshot
+from setnet.errors import InvalidInputError, LockedError, StorageError
+from setnet.sets import Aggregator, codec
+from setnet.system import FileLock, sync_folder
+
+ID_LIMIT = 512  # bytes
+MOST_ELEMENTS = 2**31 - 1  # of one item
+CHECKED_AT_ONCE = 65536  # rows: keeps temporaries small
+
+
+def check_ids(ids: Sequence[str]) -> list[str]:
+    """Return the ids as a list, or raise an error naming the first bad one."""
+    if isinstance(ids, (str, bytes)):
+        raise InvalidInputError(f"ids must be a list of strings, not the single string {ids!r}")
+    for i in ids:
+        if not isinstance(i, str):
+            raise InvalidInputError(f"id {i!r} is a {type(i).__name__}: ids are strings")
+        if not is_unicode(i):
+            raise InvalidInputError(f"id {i!r} is not valid Unicode text")
+        size = len(i.encode())
+        if not 1 <= size <= ID_LIMIT:
+            raise InvalidInputError(f"id {i[:40]!r} has {size} bytes: ids have 1 to {ID_LIMIT}")
+        if "\0" in i:
+            raise InvalidInputError(f"id {i!r} holds a NUL character")
+    return list(ids)
+
+
+def checked_batch(
+    ids: Sequence[str],
+    elements: ArrayLike,
+    counts: ArrayLike,
+    attributes: Sequence[Mapping[str, Any] | None] | None,
+    set_vectors: ArrayLike | None,
+    shape: Shape,
+    head: Aggregator | None,
+) -> tuple[Batch, list[dict[str, str | int | float]] | None]:
+    """Return the rows to store (their sequence numbers still unset) and the attributes of each."""
+    names = check_ids(ids)
+    if len(set(names)) != len(names):
+        seen: set[str] = set()
+        twice = next(i for i in names if i in seen or seen.add(i))  # type: ignore[func-returns-value]
+        raise InvalidInputError(f"id {twice!r} is given twice in one call")
+    sizes = _counts(counts, names)
+    rows = _elements(elements, shape, int(sizes.sum()))
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    details = None
+    if attributes is not None:
+        if len(attributes) != len(names):
+            raise InvalidInputError(f"{len(attributes)} attribute mappings given for {len(names)} ids")
+        details = [valid_attributes(a or {}, i) for i, a in zip(names, attributes, strict=True)]
+    codes, scales = _sets(set_vectors, rows, sizes, shape, head, names)
+    texts = [json.dumps(d, sort_keys=True) if d else "" for d in details] if details else None
+    return Batch(names, np.empty(len(names), np.int64), sizes, offsets, rows, texts, codes, scales), details
+
+
+def _counts(counts: ArrayLike, ids: list[str]) -> NDArray[np.int64]:
+    sizes = np.asarray(counts)
+    if sizes.ndim != 1 or len(sizes) != len(ids):
+        raise InvalidInputError(
+            f"counts of shape {sizes.shape} given for {len(ids)} ids: one count per id expected"
+        )
+    if sizes.size and not np.issubdtype(sizes.dtype, np.integer):
+        raise InvalidInputError(f"counts must be whole numbers, not {sizes.dtype}")
+    if sizes.size and sizes.max() > MOST_ELEMENTS:
+        raise InvalidInputError(
+            f"count {sizes.max()} of id {ids[int(sizes.argmax())]!r} is more than {MOST_ELEMENTS} elements"
+        )
+    if sizes.size and sizes.min() < 0:
+        raise InvalidInputError(f"count {sizes.min()} of id {ids[int(sizes.argmin())]!r} is negative")
+    return sizes.astype(np.int64)
+
+
+def _elements(elements: ArrayLike, shape: Shape, expected: int) -> NDArray[Any]:
+    given = np.asarray(elements)
+    if given.size == 0 and expected == 0:
+        return np.empty((0, shape.dim), shape.precision)
+    if given.dtype.kind not in "fiu":
+        raise InvalidInputError(f"elements must be real numbers, not {given.dtype}")
+    if given.ndim != 2 or given.shape[1] != shape.dim:
+        raise InvalidInputError(f"elements have shape {given.shape}: this index expects (n, {shape.dim})")
+    if len(given) != expected:
+        raise InvalidInputError(f"counts add up to {expected}, but {len(given)} elements are given")
+    with np.errstate(over="ignore"):
+        rows = np.ascontiguousarray(given, dtype=shape.precision)
+    for at in range(0, len(rows), CHECKED_AT_ONCE):
+        part = rows[at : at + CHECKED_AT_ONCE]
+        if not _are_good_halves(part):
+            name = partial(_element, at, shape.precision)
+            check_vectors(part.astype(np.float32, copy=False), shape.dim, name)
+    return rows
+
+
+def _element(first: int, precision: str, row: int) -> str:
+    return f"element {first + row} (as {precision})"
+
+
+def _are_good_halves(rows: NDArray[Any]) -> bool:
+    """Whether rows are float16, finite and not zero, read from their bits: converting them takes longer."""
+    if rows.dtype != np.float16:
+        return False
+    largest = (rows.view(np.uint16) & 0x7FFF).max(axis=1)
+    return bool((largest > 0).all() and (largest < 0x7C00).all())
+
+
+def _sets(
+    given: ArrayLike | None,
+    rows: NDArray[Any],
+    counts: NDArray[np.int64],
+    shape: Shape,
+    head: Aggregator | None,
+    ids: list[str],
+) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+    """Return the set vectors' codes and scales: given by the caller, or made by the head."""
+    sets = shape.sets
+    if sets is None:
+        return np.empty((len(counts), 0), np.uint8), np.ones(len(counts), np.float32)
+    if given is None:
+        if head is None:
+            raise InvalidInputError(
+                f"this index holds set vectors named {sets.name!r} that the caller makes: pass set_vectors=, "
+                "or open the index with the head that makes them"
+            )
+        codes = head.encode(rows.astype(np.float32, copy=False), counts)
+        return codes, _scales(codes, np.ones(len(codes)), sets.dim, sets.bits)
+    with np.errstate(over="ignore"):
+        vectors = np.asarray(given, dtype=np.float32)
+    if vectors.shape != (len(ids), sets.dim):
+        raise InvalidInputError(f"set vectors have shape {vectors.shape}, expected ({len(ids)}, {sets.dim})")
+    filled = np.flatnonzero(counts > 0)
+    if len(filled):
+        check_vectors(vectors[filled], sets.dim, lambda row: f"set vector of id {ids[filled[row]]!r}")
+    codes = codec.encode(vectors, sets.bits)
+    return codes, _scales(codes, np.linalg.norm(vectors, axis=1), sets.dim, sets.bits)
+
+
+def _scales(codes: NDArray[np.uint8], length: NDArray[Any], dim: int, bits: int) -> NDArray[np.float32]:
+    """Return what turns levels into vectors of the given lengths; floats need nothing."""
+    scales = np.ones(len(codes), np.float32)
+    for at in range(0, len(codes) if bits < 16 else 0, CHECKED_AT_ONCE):
+        part = slice(at, at + CHECKED_AT_ONCE)
+        norm = np.linalg.norm(codec.levels_of(codes[part], dim, bits), axis=1)
+        scales[part] = length[part] / np.maximum(norm, 0.5)  # less has only the code of the zero vector
+    return scales
+
+
+MERGE = 8  # segments of one tier that are merged into one of the next; a tier spans a factor of eight
+BATCHES = 3  # the tier from 512 items on: from here on segments wait until they add up to a large one
+BELOW = (16_384, 1 << 20)  # items: the ends of these tiers; larger segments are merged by `compact` only
+FILLED = (32_768, 1 << 20)  # items: what they must add up to
+LARGEST = 1 << 22  # items: `compact` makes no larger segment, as a merge needs as much disk again
+
+
+class Writer:
+    """Holds the write lock of an index from opening to closing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        try:
+            self._lock = FileLock(root / "lock")
+        except LockedError:
+            raise LockedError(
+                f"{root} is open for writing elsewhere: wait for it, or open with read_only=True to search"
+            ) from None
+        self.catalog_path = root / "catalog.sqlite"
+        self.folder = SegmentFolder(root)
+        self._log = CommitLog(root)
+        try:
+            self.catalog = Catalog(self.catalog_path, read_only=False)
+            self.catalog.db.execute("PRAGMA synchronous = FULL")
+            self._compare_log()
+            self._put_aside()
+            restrict_with_notice(root)
+        except BaseException:
+            self._lock.close()
+            raise
+
+    def close(self) -> None:
+        """Close the catalogue and give the lock back."""
+        if not self._lock.is_ours:  # all of it belongs to the process this one was forked from
+            self.catalog.abandon()
+            return
+        try:
+            with suppress(sqlite3.Error):  # the log stays and is read by whoever opens next
+                self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            self.catalog.close()
+            self._lock.close()
+
+    def _compare_log(self) -> None:
+        """Refuse a catalogue that has forgotten acknowledged changes; bring a log up to date that lags."""
+        with self.catalog.reading():
+            generation = self.catalog.get("generation")
+        logged = self._log.read()
+        if logged is not None and logged.generation > generation:
+            raise StorageError(
+                f"{self.catalog_path} is at change {generation}, but {logged.generation} were stored: its "
+                "write-ahead log was damaged. Nothing was changed; repair the index to get them back"
+            )
+        self._log_lags = logged is None or logged.generation < generation or not logged.is_tidy
+        if self._log_lags:
+            self._lock.verify()
+            self._acknowledge(None)
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, Any]]:
+        """Run a change in one transaction and log it; the block enters what it adds, drops and deletes.
+
+        Only when the log has it may the caller hear that it is stored.
+        """
+        self._lock.verify()
+        lagged, self._log_lags = self._log_lags, True  # an interrupt may come between commit and log
+        change: dict[str, Any] = {}
+        with self.catalog.writing():
+            yield change
+        self._acknowledge(None if lagged else change)
+
+    def _acknowledge(self, change: dict[str, Any] | None) -> None:
+        """Append a committed change to the log, or write the log again when it lags."""
+        with after_commit(self._log.path), self.catalog.reading():
+            if change is None:
+                self._log.rewrite(self.catalog.committed())
+            else:
+                self._log.append(self.catalog.get("generation"), **change)
+        self._log_lags = False
+
+    def _put_aside(self) -> None:
+        """Quarantine files that a killed or failed change left and no committed row names."""
+        named = {number for number, *_ in self.catalog.segments()}
+        self.folder.bring_back(named)
+        unnamed = self.folder.unnamed(named)
+        if unnamed and (damage := self.catalog.damage()):
+            raise StorageError(
+                f"{damage[0]}, and it does not name {len(unnamed)} files in {self.root / 'segments'}: "
+                "nothing was changed; run check() to see the damage"
+            )
+        remove_database(self.root / UNFINISHED)  # of a killed repair: it may list deleted items
+        self.folder.put_aside(unnamed)
+        self.folder.empty_quarantine(KEPT_SECONDS)
+
+    def add(self, batch: Batch, details: list[dict[str, Any]] | None, snapshot: Snapshot) -> None:
+        """Store a batch; ids that are there already are replaced and keep their place in the order."""
+        with self._changing() as change:
+            seq, replaced = self.catalog.enter(batch.ids)
+            batch.seq[:] = seq
+            change["deleted"] = self._bury(snapshot, replaced)
+            self.catalog.clear_details([(int(s),) for s in replaced])
+            if details:
+                self.catalog.enter_attributes(zip(seq.tolist(), details, strict=True))
+            change["added"] = [self._write([(batch, np.arange(len(seq)))], snapshot)]
+
+    def delete(self, seqs: NDArray[np.int64], snapshot: Snapshot) -> None:
+        """Delete items; their vectors leave the disk at the next merge or `compact`."""
+        with self._changing() as change:
+            change["deleted"] = self._bury(snapshot, seqs)
+            self.catalog.remove(seqs.tolist())
+
+    def _bury(self, snapshot: Snapshot, seqs: NDArray[np.int64]) -> dict[int, list[int]]:
+        """Mark items as deleted; return their rows by segment."""
+        dead: dict[int, list[int]] = {}
+        for s, rows in snapshot.find(np.sort(seqs)) if len(seqs) else []:
+            segment = snapshot.segments[s]
+            self.catalog.bury(segment.number, rows, int(segment.counts[rows].sum()))
+            dead[segment.number] = rows.tolist()
+        return dead
+
+    def _write(
+        self,
+        parts: Sequence[tuple[Source, NDArray[np.int64]]],
+        snapshot: Snapshot,
+        lists: bool | None = None,
+    ) -> int:
+        """Write a segment, enter it and return its number.
+
+        On an error its file stays: the commit may have succeeded.
+        """
+        number = self.folder.free_number(self.catalog.get("next_segment"))
+        self.catalog.set("next_segment", number + 1)
+        path = segment_path(self.root, number)
+        crc = write_segment(path, parts, snapshot.shape, lists)
+        items = sum(len(rows) for _, rows in parts)
+        elements = sum(int(source.counts[rows].sum()) for source, rows in parts)
+        self.catalog.enter_segment(number, items, elements, path.stat().st_size, crc)
+        sync_folder(path.parent)
+        return int(number)
+
+    def merge(self, snapshot: Snapshot, which: Sequence[int], lists: bool | None = None) -> None:
+        """Replace segments by one that holds their living rows; readers keep what they have open."""
+        old = [snapshot.segments[s] for s in which]
+        for segment in old:  # new checksums must not cover damage
+            segment.file.verify()
+        parts = [(snapshot.segments[s], rows) for s in which if len(rows := snapshot.alive(s))]
+        with self._changing() as change:
+            change["dropped"] = [segment.number for segment in old]
+            self.catalog.drop_segments(change["dropped"])
+            change["added"] = [self._write(parts, snapshot, lists)] if parts else []
+        for segment in old:  # the commit is durable
+            segment.file.path.unlink(missing_ok=True)
+
+    def change_settings(self, meta: dict[str, Any]) -> None:
+        """Replace the settings of an index that holds nothing yet."""
+        self._log_lags = True  # settings stand in the first line
+        with self._changing():
+            self.catalog.drop_segments([number for number, *_ in self.catalog.segments()])
+            for key, value in meta.items():
+                self.catalog.set(key, value)
+
+    def overfull_tier(self, snapshot: Snapshot) -> list[int] | None:
+        """Return segments of like size that are due for a merge, smallest tier first.
+
+        Each merge writes all of them again. Many small ones slow searches down and are merged eight by eight;
+        larger ones, as whole batches make them, twice at most.
+        """
+        tiers: dict[int, list[int]] = {}
+        for s, segment in enumerate(snapshot.segments):
+            tier = min(int(np.log2(max(len(segment), 1)) // 3), BATCHES)
+            tiers.setdefault(tier + sum(len(segment) >= size for size in BELOW), []).append(s)
+        for tier in sorted(tiers):
+            items = sum(len(snapshot.segments[s]) for s in tiers[tier])
+            filled = BATCHES <= tier < BATCHES + len(FILLED) and items >= FILLED[tier - BATCHES]
+            if filled or (tier < BATCHES and len(tiers[tier]) >= MERGE):
+                return tiers[tier]
+        return None
+
+    def compactable(self, snapshot: Snapshot, lists: bool | None) -> list[list[int]]:
+        """Return runs of segments that become one each when all are merged, where that changes anything."""
+        runs: list[list[int]] = []
+        items = 0
+        for s in range(len(snapshot.segments)):
+            living = len(snapshot.alive(s))
+            if not runs or items + living > LARGEST:
+                runs.append([])
+                items = 0
+            runs[-1].append(s)
+            items += living
+        return [run for run in runs if len(run) > 1 or self._is_stale(snapshot, run[0], lists)]
+
+    @staticmethod
+    def _is_stale(snapshot: Snapshot, s: int, lists: bool | None) -> bool:
+        """Whether a segment holds deleted items, or lacks codes or lists that it should have."""
+        segment = snapshot.segments[s]
+        other = not segment.bit_coded or lists not in (None, segment.listed)
+        return (segment.coded and other) or snapshot.dead[s] is not None
+
+    def shrink(self) -> None:
+        """Give free pages back and delete what was put aside, so that nothing deleted stays on the disk."""
+        self._lock.verify()
+        try:
+            self.catalog.db.execute("VACUUM")
+            self.catalog.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self._put_aside()
+            self.folder.empty_quarantine()
+            self.folder.sync()  # else a power cut brings deleted files back
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot shrink {self.catalog_path}: {error}") from error
+
+
+logger = logging.getLogger(__name__)
+
+
+class IndexEditor:
+    """Changes an index on behalf of `setnet.engine.SetIndex`, which says what each change means."""
+
+    def __init__(self, reader: IndexReader, writer: Writer) -> None:
+        self.writer = writer
+        self._reader = reader
+        self._one_at_a_time = threading.RLock()
+
+    def close(self) -> None:
+        """Close the index and give the write lock back, after a change under way."""
+        with self._one_at_a_time:  # again after an interrupt: each part may be closed twice
+            try:
+                self._reader.close()
+            finally:
+                self.writer.close()
+
+    def add(
+        self,
+        ids: Sequence[str],
+        elements: ArrayLike,
+        counts: ArrayLike,
+        attributes: Sequence[Mapping[str, Any] | None] | None,
+        set_vectors: ArrayLike | None,
+    ) -> None:
+        """Add items, or replace those whose id is stored already."""
+        with self._one_at_a_time:
+            if set_vectors is not None:
+                self._take_given_sets(np.shape(set_vectors))
+            snapshot = self._reader.snapshot()
+            head = self._reader.head if set_vectors is None else None
+            batch, details = checked_batch(
+                ids, elements, counts, attributes, set_vectors, snapshot.shape, head
+            )
+            if batch.ids:
+                self.writer.add(batch, details, snapshot)
+                self._merge_small()
+
+    def _merge_small(self) -> None:
+        """Merge segments that pile up; a failure costs only tidiness, as the items are stored already."""
+        try:
+            with storage_errors(self._reader.path):
+                while due := self.writer.overfull_tier(self._reader.snapshot()):
+                    self.writer.merge(self._reader.snapshot(), due)
+        except StorageError as error:
+            logger.warning("small segments of %s were not merged: %s", self._reader.path, error)
+
+    def _take_given_sets(self, shape: tuple[int, ...]) -> None:
+        """Switch an index that holds nothing from the default head to set vectors made by the caller."""
+        self._reader.snapshot()  # reads the settings of the latest commit
+        settings = self._reader.settings
+        sets = settings.shape.sets
+        if sets is not None and sets.name == GIVEN:
+            return
+        if sets is None or sets.name != "mean" or self.writer.catalog.living_items():
+            name = sets.name if sets else "none"
+            raise InvalidInputError(
+                f"this index makes its set vectors itself (head {name!r}): leave set_vectors out, or create "
+                "the index with set_dim="
+            )
+        if len(shape) != 2:
+            raise InvalidInputError(f"set vectors have shape {shape}, expected one row per id")
+        self.writer.change_settings(settings.with_given_sets(shape[1]).meta())
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Delete items; an id that is not stored is an error, and then nothing is deleted."""
+        with self._one_at_a_time:
+            seqs = self._reader.seqs_of(check_ids(ids), ": nothing was deleted")
+            if len(seqs):
+                self.writer.delete(seqs, self._reader.snapshot())
+
+    def compact(self, lists: bool | None) -> None:
+        """Merge segments into as few as can be and drop deleted items from the disk, for good."""
+        with self._one_at_a_time:
+            while runs := self.writer.compactable(self._reader.snapshot(), lists):
+                self.writer.merge(self._reader.snapshot(), runs[0], lists)
+            self._reader.snapshot()
+            self.writer.shrink()

@@ -1,1 +1,0 @@
-"""When files are damaged or lost: repair from the segments, backups, restoring."""

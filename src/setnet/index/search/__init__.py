@@ -1,1 +1,0 @@
-"""A query over a snapshot: conditions, the scan, re-ranking and modes."""

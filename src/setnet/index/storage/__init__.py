@@ -1,1 +1,0 @@
-"""Items on disk: the catalogue, immutable segment files, one writer, consistent snapshots."""

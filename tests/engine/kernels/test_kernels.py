@@ -1,0 +1,303 @@
+"""Each compiled kernel computes what its NumPy twin does, at every instruction set."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from setnet import SetIndex
+from setnet.engine import greedy_matches
+from setnet.engine.codes import Codes
+from setnet.engine.kernels import backend, lanes, reference
+from setnet.engine.query import Query, Scoring
+from setnet.engine.segment_file import crc32
+from setnet.errors import InvalidInputError
+from setnet.sets import BitCodec, code_bits, codec
+from setnet.sets.logistic import Logistic
+
+NOTHING = np.empty(0, np.uint8)
+compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
+
+
+def query_of(rng: np.random.Generator, size: int, dim: int, w: float = 20.0) -> Query:
+    rows = [rng.normal(size=(1, dim)).astype(np.float32) / np.sqrt(dim) for _ in range(size)]
+    return Query.of(rows, [], "aggregate", Logistic(w, -0.3 * w))
+
+
+def packed(
+    rng: np.random.Generator, counts: NDArray[np.int64], dim: int
+) -> tuple[NDArray[np.int64], NDArray[Any], lanes.Layout, NDArray[np.int64]]:
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    elements = (rng.normal(size=(offsets[-1], dim)) / np.sqrt(dim)).astype(np.float32)
+    layout = lanes.layout_of(counts)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks)
+    return offsets, elements, layout, slots
+
+
+@compiled
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
+@pytest.mark.parametrize("dim", [1, 4, 20, 128])
+def test_scan_of_elements(level: str, size: int, dim: int) -> None:
+    rng = np.random.default_rng(size * 1000 + dim)
+    counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
+    offsets, elements, layout, slots = packed(rng, counts, dim)
+    codes = np.empty((len(slots), -(-dim // 8), 16, 4), np.uint8)
+    scales = np.empty(slots.shape, np.float32)
+    low = np.empty_like(codes)
+    high_norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.HIGH, codes, scales)) + 1e-4
+    norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.LOW, low, scales)) + 1e-4
+    query = query_of(rng, size, dim)
+    used = layout.lane_rows >= 0
+    items = layout.lane_rows[used].astype(np.int64)
+    sims = query.rows[:, :dim] @ elements.astype(np.float64).T
+    best = [sims[:, offsets[item] : offsets[item + 1]].max(axis=1) for item in items]
+    truth = query.logistic.probability(np.stack(best)).sum(axis=1)
+
+    bounds = []
+    for rest, kind, largest in ((NOTHING, "high", high_norms), (low, "whole", norms)):
+        q = Codes.of(query, kind, tuple(largest))
+        args = (4, codes, rest, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
+                q.step, q.slack, np.zeros(size, np.float32), q.weight, q.w, q.threshold, q.inflate,
+                np.zeros(size, np.int64), rng.permutation(layout.blocks))  # fmt: skip
+        expected, found = np.empty((2, layout.blocks * 16), np.float32)
+        reference.scan(*args, expected, 0, len(expected))
+        backend.kernels.scan(*args, found, 0, len(found))
+        np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
+        assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
+        bounds.append(found[used])
+    wider, tighter = bounds
+    if dim >= 20:
+        assert (tighter - truth).max() < 0.2 * size, "the bound is too loose to be of use"
+        assert (tighter <= wider).mean() > 0.9
+
+
+@compiled
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("dim", [1, 100, 128, 200])
+def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
+    """The tables' numbers add up to the codec's own estimates, but for their rounding."""
+    rng = np.random.default_rng(size * 1000 + dim)
+    counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
+    offsets, elements, layout, _ = packed(rng, counts, dim)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks, repeat=True)
+    codes_of = BitCodec(elements.mean(axis=0))
+    codes, factors = codes_of.encode(elements[slots.reshape(-1)])
+    stored = np.ascontiguousarray(codes.reshape(len(slots), 16, -1).swapaxes(1, 2))
+    query = query_of(rng, size, dim)
+    wanted = query.rows[:size, :dim].astype(np.float32)
+    q = Codes.estimating(query, codes_of.rotated(wanted))
+    args = (1, stored, NOTHING, factors.reshape(-1, 16), layout.row_start, layout.first_wide,
+            stored.shape[1], q.codes, q.start, q.step, q.slack, wanted @ codes_of.centre, q.weight, q.w,
+            q.threshold, q.inflate, np.zeros(size, np.int64), np.arange(layout.blocks))  # fmt: skip
+    expected, found = np.empty((2, layout.blocks * 16), np.float32)
+    reference.scan(*args, expected, 0, len(expected))
+    backend.kernels.scan(*args, found, 0, len(found))
+    used = layout.lane_rows >= 0
+    np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
+    some = np.array([5, 1, 2, 3, 0])
+    chosen, same = np.empty((2, 2 + 16 * len(some)), np.float32)
+    for scan, out in ((backend.kernels.scan, chosen), (reference.scan, same)):
+        scan(*args[:-1], some, out, 2, len(out), True)
+    np.testing.assert_array_equal(chosen[2:], found.reshape(-1, 16)[some].reshape(-1))
+    np.testing.assert_allclose(same[2:], chosen[2:], rtol=3e-6, atol=1e-8)
+    estimates = codes_of.estimates(*codes_of.encode(elements), wanted)
+    best = [estimates[offsets[item] : offsets[item + 1]].max(axis=0) for item in layout.lane_rows[used]]
+    plain = query.logistic.probability(np.stack(best)).sum(axis=1)
+    np.testing.assert_allclose(found[used], plain, atol=0.02 * size * query.logistic.w / 4)
+
+
+@compiled
+@pytest.mark.parametrize("bits", [8, 4, 1])
+@pytest.mark.parametrize("dim", [1, 8, 64, 100, 1024])
+def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
+    rng = np.random.default_rng(bits * 10000 + dim)
+    n = 67
+    vectors = rng.normal(size=(n, dim)).astype(np.float32)
+    codes = codec.encode(vectors, bits)
+    levels = codec.levels_of(codes, dim, bits)
+    scales = np.zeros(-(-n // 16) * 16, np.float32)
+    scales[:n] = 1.0 / np.linalg.norm(levels, axis=1)
+    norm = float(np.linalg.norm(levels, axis=1).max())
+    if bits == 1:
+        stored, groups, out = codes, codes.shape[1], n
+    else:
+        whole = np.full((len(scales), codes.shape[1]), 128, np.uint8)
+        whole[:n] = codes
+        stored = lanes.interleave(whole.reshape(-1, 16, codes.shape[1]))
+        groups, out = stored.shape[1], len(scales)
+    query = query_of(rng, 3, dim)
+    coded = Codes.of(query, {8: "bytes", 4: "nibbles", 1: "bits"}[bits], (0.0, norm))
+    blocks, wide = np.arange(len(scales) // 16), -1 if bits == 1 else len(scales) // 16
+    args = (bits, stored, NOTHING, scales, np.empty(0, np.int64), wide, groups, coded.codes,
+            coded.start, coded.step, coded.slack, np.zeros(3, np.float32), coded.weight, coded.w,
+            coded.threshold, coded.inflate)  # fmt: skip
+    expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
+    for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
+        scan(*args, np.zeros(3, np.int64), blocks, bounds, 0, out)
+    # as three queries, with room before each one's bounds: what each query element adds to the sum
+    each = np.full((3, out + 5), np.nan, np.float32)
+    backend.kernels.scan(*args, np.arange(3), blocks, each, 5, out + 5)
+    np.testing.assert_allclose(each[:, 5:].sum(axis=0), found, rtol=2e-6)
+    assert np.isnan(each[:, :5]).all()
+    np.testing.assert_allclose(found, expected, rtol=2e-6)
+    sims = codec.decode(codes, dim, bits).astype(np.float64) @ query.rows[:, :dim].T
+    truth = query.logistic.probability(sims).sum(axis=1)
+    assert (found[:n] >= truth).all(), "a bound lies below the score it bounds"
+    assert found[:n].max() <= truth.max() + 3 * 0.25 * query.logistic.w * 0.1, (
+        "the bound is too loose to be of use"
+    )
+
+    similar, plain = np.empty((n, 3)), np.empty((n, 3))
+    items = rng.permutation(n).astype(np.int64)
+    chosen = (bits, codes, scales, dim, codes.shape[1], query.rows, 3, items)
+    backend.kernels.set_similarities(*chosen, similar)
+    reference.set_similarities(*chosen, plain)
+    np.testing.assert_allclose(similar, plain, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(similar, sims[items], rtol=1e-5, atol=1e-6)
+
+
+@compiled
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("dim", [1, 7, 64, 130])
+def test_pack(precision: str, dim: int) -> None:
+    rng = np.random.default_rng(dim)
+    counts = np.array([1, 3, 2, 50, 0, 4])
+    offsets, elements, _, slots = packed(rng, counts, dim)
+    half = int(precision == "float16")
+    elements = elements.astype(precision)
+    for part in lanes.Part:
+        codes = np.empty((2, len(slots), -(-dim // (8 if part else 4)), 16, 4), np.uint8)
+        scales = np.empty((2, *slots.shape), np.float32)
+        expected = reference.pack(elements, half, dim, slots, part, codes[0], scales[0])
+        found = backend.kernels.pack(elements, half, dim, slots, part, codes[1], scales[1])
+        np.testing.assert_array_equal(codes[1], codes[0])
+        np.testing.assert_array_equal(scales[1], scales[0])
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert sorted(slots[slots >= 0].tolist()) == list(range(offsets[-1])), "every element has its one lane"
+
+
+@compiled
+@pytest.mark.parametrize("combine", [0, 1, 2])
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("scoring", [None, Scoring(8.0, (0.25, 0.3, 0.2), (0.1, 0.35, 0.2), (0.4,))])
+def test_evaluate(combine: int, precision: str, scoring: Scoring | None) -> None:
+    rng = np.random.default_rng(combine)
+    counts = np.array([1, 5, 2, 40, 3, 3, 1])
+    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    elements = (rng.normal(size=(offsets[-1], 10)) / 3).astype(precision)
+    sizes = [2, 1, 3] if combine else [1, 1, 1]
+    groups = [rng.normal(size=(n, 10)).astype(np.float32) / np.float32(3) for n in sizes]
+    rule = ["aggregate", "mean", "max"][combine]
+    query = Query.of(groups, [groups[0][:1]], rule, Logistic(8.0, -2.0), scoring)
+    items = np.array([3, 0, 6, 1, 2, 5, 4], np.int64)
+    results: list[tuple[NDArray[Any], ...]] = []
+    for kernels in (reference, backend.kernels):
+        out = (np.empty(7), np.empty(7), np.empty((7, 3)), np.empty((7, 3), np.int32), np.empty(7, np.int32),
+               np.empty(7, np.uint8), np.empty(7, np.uint8))  # fmt: skip
+        kernels.evaluate(elements, int(precision == "float16"), 10, offsets, query.rows, query.first_row,
+                         query.combine, query.without, query.logistic.w, query.logistic.b, query.shift,
+                         query.least, items, *out)  # fmt: skip
+        results.append(out)
+    for found, expected in zip(results[1], results[0], strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+@pytest.mark.parametrize("elements", [1, 2, 5])
+def test_greedy_matches_agrees_with_the_reference(size: int, elements: int) -> None:
+    rng = np.random.default_rng(size * 10 + elements)
+    tables = np.round(rng.normal(size=(4, 30, size, elements)), 1)  # rounded: many ties
+    found = greedy_matches(tables)
+    expected = np.empty(found.shape, np.int32)
+    reference.greedy(tables, 120, size, elements, expected)
+    np.testing.assert_array_equal(found, expected)
+    assert ((found >= 0).sum(axis=-1) == min(size, elements)).all()
+
+
+def test_greedy_matches_of_nothing_and_of_what_is_no_table() -> None:
+    assert greedy_matches(np.empty((3, 2, 0))).tolist() == [[-1, -1]] * 3
+    assert greedy_matches(np.empty((0, 2, 4))).shape == (0, 2)
+    with pytest.raises(InvalidInputError, match=r"\(5,\)"):
+        greedy_matches(np.ones(5))
+
+
+@compiled
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("dim", [3, 64, 100, 128, 200, 1500])
+def test_pack_bits(precision: str, dim: int) -> None:
+    """The compiled rotation and the codec's agree in every sign that rounding does not decide."""
+    rng = np.random.default_rng(dim)
+    rows = rng.normal(size=(300, dim)).astype(precision)
+    rows[7, : dim // 2] *= np.asarray(1e-6, precision)  # subnormal halves
+    centre = rows.astype(np.float32).mean(axis=0)
+    slots = rng.integers(-1, 300, (25, 16))
+    width = code_bits(dim) // 8
+    codes, factors = np.empty((2, 25, width, 16), np.uint8), np.empty((2, 25, 16), np.uint16)
+    for kernels, c, f in zip((reference, backend.kernels), codes, factors, strict=True):
+        half = int(precision == "float16")
+        kernels.pack_bits(rows, half, dim, slots, centre, BitCodec.steps(dim), c, f)
+    rotated = BitCodec.rotated(rows[np.maximum(slots, 0).reshape(-1)].astype(np.float32) - centre)
+    undecided = (np.abs(rotated) < 1e-5).reshape(25, 16, -1).swapaxes(1, 2)
+    differ = np.unpackbits(codes[0] ^ codes[1], axis=1, bitorder="little").astype(bool)
+    assert not (differ & ~undecided).any()
+    np.testing.assert_allclose(factors[1].astype(int), factors[0].astype(int), atol=1)  # of 1 / 128
+    assert not codes[1].swapaxes(1, 2)[slots < 0].any()
+    assert not factors[1][slots < 0].any()
+
+
+@given(st.binary(max_size=400), st.integers(0, 2**32 - 1), st.integers(0, 15))
+def test_checksums_are_those_of_zlib(data: bytes, crc: int, start: int) -> None:
+    assert crc32(memoryview(data)[start:], crc) == zlib.crc32(data[start:], crc)
+
+
+@compiled
+def test_collect(level: str) -> None:
+    rng = np.random.default_rng(0)
+    bounds = rng.random(1003).astype(np.float32)
+    for low in (0.0, 0.5, 0.999, 2.0):
+        out, expected = np.empty(1003, np.int64), np.empty(1003, np.int64)
+        n = backend.kernels.collect(bounds, low, out)
+        assert n == reference.collect(bounds, low, expected)
+        np.testing.assert_array_equal(out[:n], expected[:n])
+    assert backend.kernels.collect(bounds, 0.0, np.empty(3, np.int64)) == 1003
+
+
+UNBUILT = """
+import sys
+sys.modules["setnet.engine.kernels._kernels"] = None
+from setnet.engine import greedy_matches, kernel_level
+print(kernel_level(), greedy_matches([[0.1, 0.9]]).tolist())
+"""
+
+
+def test_a_missing_extension_is_logged_and_shown_to_who_did_not_configure_logging() -> None:
+    done = subprocess.run([sys.executable, "-c", UNBUILT], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "reference [1]\n"
+    assert "C extension is not built" in done.stderr
+
+
+def test_the_reference_answers_when_the_extension_is_missing(
+    tmp_path: Path,
+    make_world: Callable[..., Any],
+    make_index: Callable[..., SetIndex],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = make_world(2, 300)
+    query = np.random.default_rng(1).normal(size=(2, 16)).astype(np.float32)
+    with make_index(world, tmp_path / "a") as index:
+        compiled_answer = index.search(query, k=20)
+    monkeypatch.setattr(backend, "kernels", reference)
+    with make_index(world, tmp_path / "b") as index:
+        found = index.search(query, k=20)
+    assert [hit.id for hit in found] == [hit.id for hit in compiled_answer]
+    world.agrees(found, query, 20)
