@@ -43,7 +43,7 @@ from setnet.engine.scan import Scope
 from setnet.engine.search import rerank, set_only
 from setnet.engine.snapshot import Snapshot
 from setnet.evaluate import ndcg
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 PARTS = ("exact", "set", "rerank", "many", "ingest", "open", "growth")

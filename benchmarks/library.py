@@ -236,8 +236,8 @@ def _fill(path: Path, items: int) -> None:
     import numpy as np
 
     from invented_library import BATCH, Vectors, face_counts, fill
+    from setnet.heads import unit
     from setnet.library import Example, Library
-    from setnet.sets import unit
 
     chance = np.random.default_rng(0)
 
@@ -257,11 +257,11 @@ def grouping(faces: int) -> dict[str, Any]:
 
     from setnet.evaluate.data.labelled_people import LFW_LIKE
     from setnet.evaluate.group_measures import group_quality
+    from setnet.heads import ELEMENT_LOGISTIC
     from setnet.learn import VirtualPeople
     from setnet.library.grouping.faces_to_group import FacesToGroup
     from setnet.library.grouping.grouping import group_faces
     from setnet.library.grouping.impostors import Impostors
-    from setnet.sets import ELEMENT_LOGISTIC
 
     chance = np.random.default_rng((0, faces))
     sizes = np.minimum(1 / (1 - chance.random(faces)), faces // 100).astype(np.int64)

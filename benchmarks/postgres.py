@@ -30,12 +30,12 @@ from numpy.typing import NDArray
 
 from performance_page import machine, write_section
 from postgres_server import PostgresServer
+from setnet.connect import PostgresSets
 from setnet.engine import Hit, SetIndex
 from setnet.evaluate import ndcg
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.worlds.worlds import SimulatedWorld
 from setnet.learn import VirtualPeople
-from setnet.sources import PostgresSets
 
 Floats = NDArray[np.float32]
 Search = Callable[[Floats], list[Hit]]

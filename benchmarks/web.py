@@ -30,7 +30,7 @@ import numpy as np
 
 from invented_library import BATCH, Vectors, face_counts, fill
 from setnet.engine import SetIndex
-from setnet.sets import unit
+from setnet.heads import unit
 
 DIM = 128
 IDENTITIES = 30_000

@@ -4,8 +4,7 @@ from .engine import Report as Report
 from .engine import SetIndex as SetIndex
 from .engine import Stats as Stats
 from .errors import SetNetError as SetNetError
+from .heads import SetNet as SetNet
 from .library import Library as Library
-from .sets import SetNet as SetNet
-from .sets import heads as heads
 
 __version__: str

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from setnet import SetIndex
 from setnet.engine import Hit
 from setnet.engine.kernels import backend
-from setnet.sets.logistic import ELEMENT_LOGISTIC, Logistic
+from setnet.heads.logistic import ELEMENT_LOGISTIC, Logistic
 
 
 def unit(rows: NDArray[Any]) -> NDArray[Any]:

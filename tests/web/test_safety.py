@@ -21,10 +21,10 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from setnet.errors import InvalidInputError
+from setnet.sandbox import Limits
 from setnet.web import WebSettings, create_app
 from setnet.web.server.guard import COOKIE
 from setnet.web.state.server_state import ServerState
-from setnet.workers import Limits
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.settings import check_vectors, whole
 from setnet.errors import InvalidInputError, one_of
-from setnet.sets import Aggregator, Logistic
+from setnet.heads import Aggregator, Logistic
 
 
 @dataclass(frozen=True, slots=True)

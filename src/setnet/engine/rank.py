@@ -17,7 +17,7 @@ from setnet.engine.results import Hit, Match
 from setnet.engine.segment import Segment
 from setnet.engine.snapshot import Snapshot
 from setnet.errors import InvalidInputError, StorageError
-from setnet.sets import Logistic
+from setnet.heads import Logistic
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from setnet.engine.scan import Allowed
 from setnet.engine.settings import GIVEN, Settings, head_named, spec_of
 from setnet.engine.snapshot import Snapshot
 from setnet.errors import InvalidInputError, StorageError, one_of
-from setnet.sets import Aggregator, Mean
+from setnet.heads import Aggregator, Mean
 
 VERIFY = ("open", "full")
 

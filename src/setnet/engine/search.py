@@ -32,7 +32,7 @@ from setnet.engine.segment import Segment
 from setnet.engine.settings import GIVEN, Settings
 from setnet.engine.snapshot import Field
 from setnet.errors import InvalidInputError
-from setnet.sets import Aggregator
+from setnet.heads import Aggregator
 
 PROBES = 256  # lists read for each row of a query, unless the options say another number
 MORE = 4  # elements taken from the lists for each candidate wanted

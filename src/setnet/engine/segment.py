@@ -26,7 +26,7 @@ from setnet.engine.segment_file import (
 )
 from setnet.engine.settings import SetSpec, Shape
 from setnet.errors import StorageError
-from setnet.sets import ROTATION, codec
+from setnet.heads import ROTATION, codec
 
 
 @dataclass(frozen=True)

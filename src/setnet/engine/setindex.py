@@ -24,7 +24,7 @@ from setnet.engine.search import Searcher
 from setnet.engine.settings import SetSpec, Settings, Shape, chosen_head, head_named, whole
 from setnet.engine.writer import IndexEditor, Writer
 from setnet.errors import InvalidInputError, StorageError
-from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic
+from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic
 
 
 def stats_of(reader: IndexReader) -> Stats:

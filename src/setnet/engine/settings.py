@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError, one_of
-from setnet.sets import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
+from setnet.heads import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
 
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
 
@@ -206,7 +206,7 @@ def head_named(name: str, dim: int, bits: int) -> Aggregator | None:
         return None
     if name == "mean":
         return Mean(dim, bits=bits)
-    from setnet.sets import SetNet  # reads a file; most searches never need it
+    from setnet.heads import SetNet  # reads a file; most searches never need it
 
     head: Aggregator = SetNet.load(name)
     return head

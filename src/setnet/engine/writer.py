@@ -31,7 +31,7 @@ from setnet.engine.segment import Batch, Source, write_segment
 from setnet.engine.settings import GIVEN, Shape, check_vectors, is_unicode
 from setnet.engine.snapshot import Snapshot
 from setnet.errors import InvalidInputError, LockedError, StorageError
-from setnet.sets import Aggregator, codec
+from setnet.heads import Aggregator, codec
 from setnet.system import FileLock, sync_folder
 
 ID_LIMIT = 512  # bytes

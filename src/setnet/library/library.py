@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from setnet.library.recognition.probability import MatchModel
     from setnet.library.redescription.redescription_report import RedescribeReport
     from setnet.library.store.descriptor_export import ExportReport
-    from setnet.workers import Limits
+    from setnet.sandbox import Limits
 
 
 class Library(LibraryItems):

@@ -13,7 +13,7 @@ from learn_people import descriptors, photo_folder
 from setnet.cli.research.calibrate import app as calibrate_app
 from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.sets import SetNet
+from setnet.heads import SetNet
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 

@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from setnet.engine import Apart, Clusters, LinkageRule, Neighbours, link, nearest_neighbours
 from setnet.engine.kernels import backend, reference
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 Groups = NDArray[np.int64]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setnet.engine import Neighbours, cells_of, nearest_neighbours
 from setnet.engine import neighbours as module
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.kernels import lanes, reference
-from setnet.sets import codec
+from setnet.heads import codec
 
 Arrays = list[NDArray[Any]]
 SIZES = [(dim, rows) for dim in (1, 4, 20, 100, 128, 200, 512) for rows in (1, 2, 3, 4)]

@@ -22,8 +22,8 @@ from setnet.engine.kernels import backend, lanes, reference
 from setnet.engine.query import Query, Scoring
 from setnet.engine.segment_file import crc32
 from setnet.errors import InvalidInputError
-from setnet.sets import BitCodec, code_bits, codec
-from setnet.sets.logistic import Logistic
+from setnet.heads import BitCodec, code_bits, codec
+from setnet.heads.logistic import Logistic
 
 NOTHING = np.empty(0, np.uint8)
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")

@@ -14,9 +14,9 @@ from setnet import SetIndex
 from setnet.engine import Hit
 from setnet.engine.kernels.reference import greedy_pairs
 from setnet.errors import InvalidInputError
-from setnet.sets import codec
-from setnet.sets.aggregator import Mean
-from setnet.sets.logistic import Logistic
+from setnet.heads import codec
+from setnet.heads.aggregator import Mean
+from setnet.heads.logistic import Logistic
 
 
 def unit(rows: NDArray[Any]) -> NDArray[np.float32]:

@@ -11,9 +11,9 @@ import pytest
 from setnet.evaluate.experiments.query_runs import QueryRunner, build_index, by_faces
 from setnet.evaluate.methods.plain_scan import PlainElements
 from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.heads import Mean
+from setnet.heads.logistic import ELEMENT_LOGISTIC
 from setnet.learn.data.virtual_people import VirtualPeople
-from setnet.sets import Mean
-from setnet.sets.logistic import ELEMENT_LOGISTIC
 
 
 def test_measures_of_the_engine_agree_with_an_independent_library(

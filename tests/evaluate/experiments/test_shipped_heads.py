@@ -12,7 +12,7 @@ from setnet.cli.research.train import app
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.experiments import shipped_heads
-from setnet.sets import Head, SetNet, path_of, shipped_names
+from setnet.heads import Head, SetNet, path_of, shipped_names
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.methods.element_codes import coded_elements, element_bytes
-from setnet.sets import BitCodec, unit
+from setnet.heads import BitCodec, unit
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.learned_mean import learned_mean
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import read_record
-from setnet.sets.aggregator import unit
+from setnet.heads.aggregator import unit
 
 pytestmark = [pytest.mark.usefixtures("coarse_calibration"), pytest.mark.xdist_group("head-files")]
 torch.set_num_threads(1)

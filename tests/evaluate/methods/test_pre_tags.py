@@ -9,7 +9,7 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.methods.pre_tags import PreTags
-from setnet.sets import Logistic
+from setnet.heads import Logistic
 
 ANNA, BEN, CLEO, STRANGER = np.eye(4, 16, dtype=np.float32)
 ITEMS = {

@@ -22,7 +22,7 @@ from setnet.evaluate.methods.stress_measure import (
     measured_sets,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.sets import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
+from setnet.heads import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
 
 
 def test_mean_pooling_by_hand(world: StressWorld) -> None:

@@ -11,11 +11,11 @@ from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, attempt
 from tests.tag_files import FACE, acdsee, elements, lightroom, microsoft
 
+from setnet.connect.tags.picasa import picasa_regions
+from setnet.connect.tags.region_list import FaceRegion, RegionList
+from setnet.connect.tags.sidecar import with_regions
+from setnet.connect.tags.xmp_regions import regions_in_xmp
 from setnet.faces import Box
-from setnet.sources.tags.picasa import picasa_regions
-from setnet.sources.tags.region_list import FaceRegion, RegionList
-from setnet.sources.tags.sidecar import with_regions
-from setnet.sources.tags.xmp_regions import regions_in_xmp
 
 SOUND = (
     lightroom({"Anna": FACE}, (1600, 1200)),

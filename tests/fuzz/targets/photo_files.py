@@ -18,7 +18,7 @@ from tests.fuzz.target import Function
 from setnet.faces import FaceSettings
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoTask
-from setnet.workers import Limits
+from setnet.sandbox import Limits
 
 __all__ = ["damaged_photo", "photos", "target"]
 

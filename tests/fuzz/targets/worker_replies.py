@@ -19,9 +19,9 @@ from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.library import faces_to_arrays
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoTask
-from setnet.workers import Limits, Message
-from setnet.workers.channel import receive, send
-from setnet.workers.service import failure_in
+from setnet.sandbox import Limits, Message
+from setnet.sandbox.messages import receive, send
+from setnet.sandbox.service import failure_in
 
 LARGEST = 1 << 20
 WORDS = [

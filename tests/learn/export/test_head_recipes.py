@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from setnet.errors import TrainingError
+from setnet.heads import Blocks, Product, SetNet, unit
 from setnet.learn.data.virtual_people import VirtualPeople
 from setnet.learn.export.head_recipes import RECIPES, fit_head
-from setnet.sets import Blocks, Product, SetNet, unit
 
 People = tuple[np.ndarray, np.ndarray]
 

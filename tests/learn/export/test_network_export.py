@@ -9,6 +9,7 @@ import torch
 from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
+from setnet.heads import SetNet
 from setnet.learn.export.network_export import export_network, head_of
 from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import make_backbone
@@ -16,7 +17,6 @@ from setnet.learn.models.network import SetNetwork, make_aggregator
 from setnet.learn.models.network_aggregator import NetworkAggregator
 from setnet.learn.training.initialise import initialise_aggregator
 from setnet.learn.training.stages import whiten
-from setnet.sets import SetNet
 
 
 def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from setnet import video
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
 from setnet.library import PhotoReader, PhotoTask
-from setnet.workers import Limits, Message, WorkerPool
+from setnet.sandbox import Limits, Message, WorkerPool
 
 SETTINGS = FaceSettings(detector="yunet")
 LIMITS = Limits(seconds=30.0)

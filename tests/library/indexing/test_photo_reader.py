@@ -21,7 +21,7 @@ from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.library import Library, faces_from, faces_to_arrays
 from setnet.library.indexing.photo_reader import PhotoReader
 from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
-from setnet.workers import Limits, Message
+from setnet.sandbox import Limits, Message
 
 SETTINGS = FaceSettings()
 DIM = 128

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from invented_photos import face_of
 from setnet.faces import Box
+from setnet.heads import Logistic
 from setnet.library import Example
 from setnet.library.people.likeness import KnownFaces, mixed_warning, outsiders
-from setnet.sets import Logistic
 
 LOGISTIC = Logistic(20.0, -8.0)
 BOX = Box(0, 0, 80, 100)

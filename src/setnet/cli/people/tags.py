@@ -12,7 +12,7 @@ from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_
 from setnet.wording import counted
 
 if TYPE_CHECKING:
-    from setnet.sources import TagImport
+    from setnet.connect import TagImport
 
 app = make_app()
 
@@ -43,8 +43,8 @@ def import_tags(
     read.
     """
     from setnet.cli.library.stage_progress import StageProgressBar
+    from setnet.connect import import_tags
     from setnet.library import shown
-    from setnet.sources import import_tags
 
     with open_library(library) as opened, StageProgressBar(silent=json) as bar:
         try:

@@ -92,8 +92,8 @@ def _print_report(report: CalibrationReport) -> None:
 def _calibrate_score(data: Path, head: str | None, out: Path | None, json: bool) -> None:
     from setnet.cli.output import print_either, say
     from setnet.errors import InvalidInputError
+    from setnet.heads import Logistic
     from setnet.library import read_descriptors
-    from setnet.sets import Logistic
 
     if out is not None and head is None:
         raise InvalidInputError("--out writes a head: say which with --head")
@@ -115,7 +115,7 @@ def _calibrate_score(data: Path, head: str | None, out: Path | None, json: bool)
         )
     else:
         from setnet.evaluate import calibrate_head
-        from setnet.sets import SetNet
+        from setnet.heads import SetNet
 
         net = SetNet.load(head)
         ranked = calibrate_head(net, descriptors, labels)

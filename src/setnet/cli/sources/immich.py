@@ -44,7 +44,7 @@ def sync(
 
     Photos in the trash, in the archive or in the locked folder are left out.
     """
-    from setnet.sources import ImmichIndex
+    from setnet.connect import ImmichIndex
 
     def progress(done: int, photos: int) -> None:
         if not json:
@@ -91,8 +91,8 @@ def search(
     A name with a question mark is a guess: Immich gave that face to nobody, but it is alike. The exit status
     is 1 when no photo fits.
     """
+    from setnet.connect import ImmichIndex
     from setnet.library import Conditions
-    from setnet.sources import ImmichIndex
 
     with ImmichIndex(library) as index:
         hits = index.search(
@@ -127,7 +127,7 @@ def people(
     json: JsonOption = False,
 ) -> None:
     """List Immich's people, those in most photos first."""
-    from setnet.sources import ImmichIndex
+    from setnet.connect import ImmichIndex
 
     with ImmichIndex(library) as index:
         known = [p for p in index.people if everybody or (p.names and not p.hidden)]

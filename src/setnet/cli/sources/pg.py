@@ -97,7 +97,7 @@ def search(
 
     The exit status is 1 when none fits.
     """
-    from setnet.sources import PostgresSets
+    from setnet.connect import PostgresSets
 
     wanted: Any = None
     unwanted: Any = None

@@ -11,7 +11,7 @@ from setnet.cli.shared_options import JsonOption, LibraryOption, make_app, open_
 from setnet.wording import counted
 
 if TYPE_CHECKING:
-    from setnet.sources import TagsWritten
+    from setnet.connect import TagsWritten
 
 app = make_app()
 
@@ -44,8 +44,8 @@ def write(
     1 if files could not be read or written.
     """
     from setnet.cli.library.stage_progress import StageProgressBar
+    from setnet.connect import write_tags
     from setnet.library import shown
-    from setnet.sources import write_tags
 
     with open_library(library) as opened, StageProgressBar(silent=json) as bar:
         try:

@@ -11,8 +11,8 @@ from setnet.collect.run.run_folder import CollectRun
 from setnet.collect.sources.caption_files import CaptionFiles
 from setnet.errors import SetNetError
 from setnet.library import FolderScan
+from setnet.sandbox import Message, Service, WorkerPool, unordered_map
 from setnet.system import usable_cores
-from setnet.workers import Message, Service, WorkerPool, unordered_map
 
 _AT_ONCE = 256
 

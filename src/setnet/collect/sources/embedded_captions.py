@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from setnet.workers import Message, Tasks, as_bytes
+from setnet.sandbox import Message, Tasks, as_bytes
 
 if TYPE_CHECKING:
     from PIL.Image import Image

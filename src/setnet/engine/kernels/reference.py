@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels.lanes import LANES, Part, interleave
 from setnet.engine.kernels.linkage_reference import linkage as linkage
-from setnet.sets import BitCodec, codec
+from setnet.heads import BitCodec, codec
 
 
 def levels() -> list[str]:

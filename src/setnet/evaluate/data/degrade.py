@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, one_of
+from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
-from setnet.workers import unordered_map
 
 Pixels = NDArray[np.uint8]
 

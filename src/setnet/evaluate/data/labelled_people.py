@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
+from setnet.heads import unit
 from setnet.learn import VirtualPeople
 from setnet.library import read_descriptors
-from setnet.sets import unit
 
 LEAST_PEOPLE = 6
 # Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.

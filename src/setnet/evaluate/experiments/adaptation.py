@@ -29,6 +29,7 @@ from setnet.evaluate.report.claim_rows import measure
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.verification import match_rate_draws, true_match_rates
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.heads import Aggregator, Mean, SetNet
 from setnet.learn import (
     RECIPES,
     FeatureSource,
@@ -42,7 +43,6 @@ from setnet.learn import (
     new_network,
     save_network,
 )
-from setnet.sets import Aggregator, Mean, SetNet
 
 ORIGINAL, ADAPTED = "original", "adapted"
 ELEMENTS, VERIFICATION = "descriptor per element", "verification"

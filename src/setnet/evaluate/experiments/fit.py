@@ -13,8 +13,8 @@ from setnet.evaluate.data.labelled_people import divided, read_people
 from setnet.evaluate.data.similarity import Distance, Similarities, distance, similarities
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.report.record import Record, Row, fingerprinted
+from setnet.heads import unit
 from setnet.learn import VirtualPeople
-from setnet.sets import unit
 
 PEOPLE, FACES_EACH = 3000, 4
 

@@ -16,7 +16,7 @@ from setnet.engine import Hit, SetIndex
 from setnet.evaluate.bootstrap import Measured
 from setnet.evaluate.measures import ranking_measures
 from setnet.evaluate.worlds.worlds import World
-from setnet.sets import Aggregator, Logistic, unit
+from setnet.heads import Aggregator, Logistic, unit
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -25,7 +25,7 @@ from setnet.evaluate.methods.stress_measure import (
 )
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stress_world import stress_world
-from setnet.sets import unit
+from setnet.heads import unit
 
 ELEMENTS = "descriptor per element"
 ELEMENTS_WHITENED = "descriptor per element +W"

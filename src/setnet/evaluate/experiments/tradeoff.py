@@ -33,7 +33,7 @@ from setnet.evaluate.methods.pre_tags import PreTags
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.worlds import World
-from setnet.sets import Aggregator, Logistic, Mean, codec
+from setnet.heads import Aggregator, Logistic, Mean, codec
 
 Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 DEPTH = 100

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.sets import SET_LOGISTIC, Aggregator, set_means, unit
+from setnet.heads import SET_LOGISTIC, Aggregator, set_means, unit
 
 Floats = NDArray[np.float32]
 RIDGE = 0.01

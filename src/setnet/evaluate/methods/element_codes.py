@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.sets import BitCodec, codec
+from setnet.heads import BitCodec, codec
 
 Floats = NDArray[np.float32]
 CODE_BITS = (8, 4, 1)

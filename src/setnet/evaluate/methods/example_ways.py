@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.heads import unit
 from setnet.library import LabelledFaces, person_vector
-from setnet.sets import unit
 
 Floats = NDArray[np.float32]
 Way = Callable[[Floats, Floats], Floats]  # examples and faces -> the faces' similarities

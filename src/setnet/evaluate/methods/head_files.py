@@ -7,7 +7,7 @@ from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from setnet.sets import Aggregator, SetNet
+from setnet.heads import Aggregator, SetNet
 
 
 @cache

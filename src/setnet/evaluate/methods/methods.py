@@ -19,7 +19,7 @@ from setnet.evaluate.methods.head_files import load_head
 from setnet.evaluate.methods.ranking_calibration import calibrated, calibrated_elements, with_distractors
 from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.stress_world import DISTRACTORS, StressWorld, stress_world
-from setnet.sets import Aggregator, Logistic, Mean, path_of, shipped_names, unit
+from setnet.heads import Aggregator, Logistic, Mean, path_of, shipped_names, unit
 
 PAPER_P = 1.43  # what the paper's network learned (section 5.2)
 BASELINES: dict[str, str] = {

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from setnet.engine import greedy_matches
 from setnet.evaluate.methods.stress_measure import probability_in_place
 from setnet.evaluate.worlds.worlds import World
-from setnet.sets import Aggregator, Logistic, unit
+from setnet.heads import Aggregator, Logistic, unit
 
 Floats = NDArray[np.float32]
 

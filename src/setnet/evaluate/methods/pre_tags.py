@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.engine import Hit, Match, merged_examples
 from setnet.errors import InvalidInputError, one_of
-from setnet.sets import Logistic
+from setnet.heads import Logistic
 
 EXAMPLE_LIMIT = 10
 _ROWS = 16384  # elements compared at once

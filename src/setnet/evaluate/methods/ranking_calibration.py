@@ -23,7 +23,7 @@ from setnet.evaluate.methods.stress_measure import (
     set_similarities,
 )
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.sets import Aggregator, Logistic, SetNet, unit
+from setnet.heads import Aggregator, Logistic, SetNet, unit
 
 Floats = NDArray[np.float32]
 # The search: thresholds and slopes in units of the spread of impostors' similarities, then finer steps.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.evaluate.bootstrap import people_draws
 from setnet.evaluate.measures import dcg
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.sets import ELEMENT_LOGISTIC, Aggregator, Logistic, SetNet, codec, unit
+from setnet.heads import ELEMENT_LOGISTIC, Aggregator, Logistic, SetNet, codec, unit
 
 Floats = NDArray[np.float32]
 FACES = (2, 3, 4, 5)

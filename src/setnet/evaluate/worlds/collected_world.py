@@ -9,7 +9,7 @@ from setnet.collect import CollectedSet
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LEAST_PEOPLE, Halves, LabelledPeople
 from setnet.evaluate.worlds.worlds import World
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

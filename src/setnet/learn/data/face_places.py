@@ -14,8 +14,8 @@ from PIL import Image, UnidentifiedImageError
 from setnet.errors import PhotoError
 from setnet.faces import Detector, FaceSettings, box_crop, five_point_crop, load_detector
 from setnet.learn.data.augment import Pixels
+from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
-from setnet.workers import unordered_map
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 KEPT_EVERY = 2000  # photos; a run that is stopped loses less than these

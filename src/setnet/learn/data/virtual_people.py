@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, ModelError
+from setnet.heads import unit
 from setnet.library import read_arrays
-from setnet.sets import unit
 
 Floats = NDArray[np.float32]
 ARRAYS = ("mean", "between", "within")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from setnet.errors import TrainingError
+from setnet.heads import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
 from setnet.learn.data.virtual_people import VirtualPeople
-from setnet.sets import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
 
 BLOCK_SIDE = 64  # of the blocks that rotate a lift
 CLUSTERS = 8  # of a vlad

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from setnet.errors import InvalidInputError
-from setnet.sets import Logistic
+from setnet.heads import Logistic
 
 
 @dataclass(frozen=True)

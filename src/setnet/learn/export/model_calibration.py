@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.sets import Logistic, unit
+from setnet.heads import Logistic, unit
 
 Floats = NDArray[np.float32]
 FALSE_MATCH_RATE = 1e-4

@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from setnet.errors import ModelError
 from setnet.faces import write_model_entry
+from setnet.heads import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
 from setnet.learn.models.aggregators.netvlad import NetVLADAggregator
 from setnet.learn.models.aggregators.pooling import Average, Sum
 from setnet.learn.models.aggregators.ragged import unit
 from setnet.learn.models.backbones.backbone import Backbone
 from setnet.learn.models.network import SetNetwork
 from setnet.learn.models.whitening import Whitening
-from setnet.sets import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
 
 
 @dataclass(frozen=True)

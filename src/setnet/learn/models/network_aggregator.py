@@ -6,15 +6,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from setnet.heads import Aggregator, Logistic
 from setnet.learn.models.network import SetNetwork, learned_exponents
-from setnet.sets import Aggregator, Logistic
 
 Floats = NDArray[np.float32]
 SETS_AT_ONCE = 4096
 
 
 class NetworkAggregator(Aggregator):
-    """Aggregates *elements* of a network (its backbone's output) in float32; see `setnet.sets.Aggregator`."""
+    """Aggregates the *elements* that a network makes as float32; see `setnet.heads.Aggregator`."""
 
     def __init__(self, network: SetNetwork, name: str) -> None:
         self.network = network.eval()

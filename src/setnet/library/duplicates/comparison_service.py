@@ -13,7 +13,7 @@ from setnet.library.duplicates.dense_sift import SIDE, small_grey
 from setnet.library.duplicates.registration import Keypoints, agreement
 from setnet.library.duplicates.vlad import photo_vlads
 from setnet.library.indexing.photo_service import with_file
-from setnet.workers import Message, Tasks
+from setnet.sandbox import Message, Tasks
 
 _ENOUGH = 4 * SIDE  # pixels on the longer side: also of a photo much longer than wide
 _KEPT = 64  # photos whose keypoints are kept: pairs that follow each other share photos

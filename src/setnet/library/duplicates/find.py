@@ -17,8 +17,8 @@ from setnet.library.duplicates.photo_pairs import Pair, PhotoPairs
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.indexing.folder_scan import FolderScan
 from setnet.library.store.paths import absolute, as_path
+from setnet.sandbox import Limits
 from setnet.system import usable_cores
-from setnet.workers import Limits
 
 AGREEMENT = 0.55  # share of pieces that must be the same: halfway on LFW's training half
 _BATCH = 256  # photos that are given to `on_described` together

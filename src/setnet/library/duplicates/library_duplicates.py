@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from setnet.engine import nearest_neighbours
+from setnet.heads import unit
 from setnet.library.duplicates.copy_groups import DuplicateGroup
 from setnet.library.duplicates.dense_sift import Floats
 from setnet.library.duplicates.described_photo import DescribedPhoto
@@ -17,11 +18,10 @@ from setnet.library.duplicates.vlad_cache import VladCache
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.store.location import VLADS
 from setnet.library.store.photo_catalog import KnownFile
-from setnet.sets import unit
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
-    from setnet.workers import Limits
+    from setnet.sandbox import Limits
 
 SAME_FACE = 0.90  # similarity from which two faces may be one face in two copies of a photo
 _MOST = 8  # such faces of a face

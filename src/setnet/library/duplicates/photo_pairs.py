@@ -12,7 +12,7 @@ from setnet.library.duplicates.described_photo import DescribedPhoto
 from setnet.library.duplicates.vocabulary import VLAD_DIM
 from setnet.library.store.content_hash import HASH_BYTES
 from setnet.library.store.paths import shown
-from setnet.workers import Limits, Message, Service, WorkerPool, invalid_reply, unordered_map
+from setnet.sandbox import Limits, Message, Service, WorkerPool, invalid_reply, unordered_map
 
 _MOST_PIXELS = 1 << 50
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.heads import ELEMENT_LOGISTIC
 from setnet.library.grouping.clustering import Clustering
 from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.impostors import Impostors
 from setnet.library.grouping.parts import merged_in_parts
 from setnet.library.grouping.progress import OnProgress
 from setnet.library.grouping.rule import APART_RATE, rule_for
-from setnet.sets import ELEMENT_LOGISTIC
 
 WHOLE = 50_000  # faces up to which all are compared at once; more are merged in parts before
 MOST_ROUNDS = 6

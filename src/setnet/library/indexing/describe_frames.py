@@ -14,7 +14,7 @@ from setnet.errors import InvalidInputError, SetNetError, WorkerError
 from setnet.library.indexing.folder_scan import FolderScan, is_video_name
 from setnet.library.store.descriptor_file import refuse_place, write_descriptor_file
 from setnet.library.store.paths import existing, shown
-from setnet.workers import Limits, Message, Service, Tasks, WorkerPool
+from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool
 
 _SECONDS = 3600.0  # for one video
 

@@ -13,7 +13,7 @@ from setnet.errors import WorkerError
 
 if TYPE_CHECKING:
     from setnet.faces import Face
-    from setnet.workers import Message
+    from setnet.sandbox import Message
 
 _LARGEST_NORM_ERROR = 1e-3
 

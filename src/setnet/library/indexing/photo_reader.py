@@ -18,7 +18,7 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask, date_fr
 from setnet.library.indexing.video_reader import VideoReader
 from setnet.library.store.content_hash import HASH_BYTES
 from setnet.library.store.records import stored_face
-from setnet.workers import Limits, Message, Service, WorkerPool, unordered_map
+from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

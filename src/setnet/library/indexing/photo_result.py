@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from setnet.library.store.records import StoredFace
 from setnet.library.store.shot_paths import file_of
 from setnet.library.store.taken_dates import dated
-from setnet.workers import Message
+from setnet.sandbox import Message
 
 _YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_799  # what a date can hold
 

@@ -15,7 +15,7 @@ from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
 from setnet.library.indexing.video_service import describe_shot, identify, watch_part
 from setnet.library.store.content_hash import content_hash
-from setnet.workers import Message, Tasks, ran_out_of_memory
+from setnet.sandbox import Message, Tasks, ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from setnet.faces import FaceSettings
-    from setnet.workers import Limits
+    from setnet.sandbox import Limits
 
 _BATCH_PHOTOS = 256
 _BATCH_SECONDS = 4.0

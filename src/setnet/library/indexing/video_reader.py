@@ -17,8 +17,8 @@ from setnet.library.indexing.photo_result import PhotoResult, PhotoTask, date_fr
 from setnet.library.store.content_hash import HASH_BYTES, content_hash
 from setnet.library.store.records import stored_face
 from setnet.library.store.shot_paths import shot_path
+from setnet.sandbox import Limits, Message, WorkerPool, invalid_reply
 from setnet.video import LARGEST_SPRITE
-from setnet.workers import Limits, Message, WorkerPool, invalid_reply
 
 _INT64 = 1 << 63
 _LONGEST = 1e6  # seconds of a video: longer times are nonsense

@@ -11,7 +11,7 @@ import numpy as np
 from setnet.errors import SetNetError
 from setnet.library.indexing.face_arrays import faces_to_arrays
 from setnet.library.store.content_hash import video_hash
-from setnet.workers import Message, ran_out_of_memory
+from setnet.sandbox import Message, ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -22,7 +22,7 @@ from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.sets import Aggregator, Logistic
+    from setnet.heads import Aggregator, Logistic
 
 
 def create_files(path: Path, settings: FaceSettings | None, *, beside_others: bool = False) -> None:
@@ -168,7 +168,7 @@ def fingerprint(settings: FaceSettings) -> str:
 def _logistic(settings: FaceSettings) -> Logistic:
     """Return the score of a single face by the descriptor's calibration."""
     from setnet.faces import calibration_of
-    from setnet.sets import ELEMENT_LOGISTIC, Logistic
+    from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
     numbers = calibration_of(settings.descriptor)
     return Logistic(numbers["w"], numbers["b"]) if {"w", "b"} <= set(numbers) else ELEMENT_LOGISTIC
@@ -176,9 +176,9 @@ def _logistic(settings: FaceSettings) -> Logistic:
 
 def _head(settings: FaceSettings, dim: int) -> Aggregator:
     """Return what makes set vectors: the shipped head for this descriptor, else the mean."""
-    from setnet.sets import Mean, SetNet, heads
+    from setnet.heads import Mean, SetNet, shipped_heads
 
-    fitting = [h for h in heads() if h.descriptor == settings.descriptor and h.element_dim == dim]
+    fitting = [h for h in shipped_heads() if h.descriptor == settings.descriptor and h.element_dim == dim]
     # At the same bytes, more dimensions of fewer bits keep more people apart.
     best = sorted(fitting, key=lambda h: (abs(h.bytes_per_item - 512), -h.dim, h.name))
     return SetNet.load(best[0].name) if best else Mean(dim)

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.heads import Logistic
 from setnet.library.people.example import Example
 from setnet.library.store.face_references import FaceReference
-from setnet.sets import Logistic
 
 # Faces are told apart below this probability of a match. Chosen on the people of LFW's training half:
 # `python benchmarks/mixed_examples.py` has the figures.

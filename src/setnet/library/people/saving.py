@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from setnet.errors import InvalidInputError, TakenError, one_of
+from setnet.heads import Logistic
 from setnet.library.people.example import Example
 from setnet.library.people.likeness import mixed_warning, outsiders
 from setnet.library.people.names import checked_name
 from setnet.library.people.people import People
 from setnet.library.people.person import Person
-from setnet.sets import Logistic
 
 IF_EXISTS = ("ask", "add", "refuse")
 

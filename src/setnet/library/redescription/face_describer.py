@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.errors import WorkerError
 from setnet.library.indexing.face_arrays import descriptors_from
 from setnet.library.store.records import LibraryPhoto
-from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes, unordered_map
+from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes, unordered_map
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -26,7 +26,7 @@ from setnet.library.store.face_references import SAME_FACE
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.indexing.photo_result import PhotoResult
-    from setnet.workers import Limits
+    from setnet.sandbox import Limits
 
 Vector = NDArray[np.float32]
 Corners = tuple[float, float, float, float]

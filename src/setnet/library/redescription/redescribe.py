@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from setnet.library.files import LibraryFiles
     from setnet.library.indexing.run import AgreeToPrune, Progress
     from setnet.library.store.records import LibraryPhoto
-    from setnet.workers import Limits
+    from setnet.sandbox import Limits
 
 _BATCH_PHOTOS = 256
 _BATCH_SECONDS = 4.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
 from setnet.library import Example, content_hash, faces_from
+from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
 from setnet.web.server.bounded_threads import BoundedThreads
 from setnet.web.server.problems import too_busy
-from setnet.workers import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings

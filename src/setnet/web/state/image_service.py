@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from setnet.errors import PhotoError, SetNetError
-from setnet.workers import Message, Tasks, as_bytes
+from setnet.sandbox import Message, Tasks, as_bytes
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings, Photo

@@ -32,6 +32,7 @@ from setnet.evaluate.methods.ranking_calibration import best_ranking
 from setnet.evaluate.methods.stress_measure import FACES, StressTest
 from setnet.evaluate.report.claim_rows import measure
 from setnet.evaluate.report.record import Record, Row, Run
+from setnet.heads import SetNet
 from setnet.learn import (
     VARIANTS,
     WITHOUT,
@@ -48,7 +49,6 @@ from setnet.learn import (
     save_backbone,
     trained_variant,
 )
-from setnet.sets import SetNet
 
 DEPTHS = (10, 30)
 EASY = 60.0  # descriptor-per-element reaches this in the world that is used, if any is easy enough

@@ -22,8 +22,8 @@ from setnet.evaluate.methods.stress_measure import (
     set_vectors,
     vector_similarities,
 )
+from setnet.heads import Aggregator, unit
 from setnet.learn import NetworkAggregator, SetNetwork, Variant, whiten
-from setnet.sets import Aggregator, unit
 
 Floats = NDArray[np.float32]
 

@@ -18,7 +18,7 @@ from setnet.evaluate.experiments.running import OnProgress
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.verification import match_rate_draws
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 RANKS = (1, 5, 10)

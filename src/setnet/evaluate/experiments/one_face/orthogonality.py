@@ -16,7 +16,7 @@ from setnet.evaluate.experiments.running import OnProgress
 from setnet.evaluate.methods.baselines import Whitening, fit_whitening
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Record, Row, Run
-from setnet.sets import unit
+from setnet.heads import unit
 
 Floats = NDArray[np.float32]
 MOST_FACES = 100

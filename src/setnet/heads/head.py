@@ -1,0 +1,228 @@
+"""A head as a file: one safetensors file that holds everything needed to make and score set vectors.
+
+What a head computes, for the elements x_1 ... x_F of a set (rows; all arithmetic in float32):
+
+1. input    x = unit(x) if ``unit_first``; x = (x - mean) weight; x = unit(x) if ``unit_last``
+2. lift     each branch gives l_j(x); the contribution of an element is the concatenation of
+            share_j unit(l_j(x)), scaled to length one (the paper's normalised contributions)
+3. sum      v = unit(sum of the contributions of the set)
+4. output   for each layer in turn: v = unit(layer(v))                    -> `SetNet.pool`
+5. code     v in ``bits`` per dimension, see `setnet.heads.codec`          -> `SetNet.encode`
+
+A query is a set of one element, not quantised (`SetNet.describe`). Score: sigmoid(w <code, query> + b).
+
+Tensors (float16 or float32 on disk; absent ones mean "nothing to do"):
+
+==========================  =====================  ==========================================================
+input.mean                  (De,)
+input.weight                (De, Dx)
+branches.J.a, .b, .c        (Dx, K) (K,) (K, Dx)   kind "netvlad": softmax(x a + b)_k (x - c_k), k-major
+branches.J.factors.I        (Dx, Dj)               kind "product": the elementwise product of all x R_I;
+                                                   one factor is a plain projection
+output.J.weight, .bias      (in, out) (out,)       kind "affine": v W + b (FC, batch norm folded; whitening)
+output.J.blocks             (G, m, p)              kind "blocks": block-diagonal, then groups and dims swapped
+==========================  =====================  ==========================================================
+
+Metadata: the one key ``setnet`` holds JSON::
+
+    {"format": 1, "name": "sface-512", "descriptor": "sface", "element_dim": 128, "dim": 4096, "bits": 1,
+     "logistic": {"w": 60.0, "b": -6.0},
+     "input": {"unit_first": true, "unit_last": true},
+     "branches": [{"kind": "product", "share": 1.0}],
+     "output": [{"kind": "affine"}],
+     "about": {...}}
+
+``descriptor`` names the face descriptors it was made for, ``about`` says how it was made and how good it is
+(free JSON); a ``fingerprint`` in it is that of the file before its figures were written, which indexes made
+with the head know it by. `Head.save` and `Head.load` are the only writers and readers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from setnet.errors import ModelError, VersionError
+from setnet.heads import codec
+from setnet.heads.layers import Affine, Blocks, Branch, Input, Layer, NetVLAD, Product
+from setnet.heads.logistic import Logistic
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Head:
+    """All the numbers of a head and what they are for; `SetNet` runs it.
+
+    Raises
+    ------
+    ModelError
+        If the parts do not fit one another.
+    """
+
+    name: str
+    element_dim: int
+    bits: int
+    logistic: Logistic
+    branches: tuple[Branch, ...]
+    input: Input = field(default_factory=Input)
+    output: tuple[Layer, ...] = ()
+    descriptor: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.branches:
+            raise ModelError(f"head {self.name!r} has no branches; it needs at least one")
+        mean, weight = self.input.mean, self.input.weight
+        if (mean is not None and len(mean) != self.element_dim) or (
+            weight is not None and len(weight) != self.element_dim
+        ):
+            raise ModelError(f"head {self.name!r}: its input does not take {self.element_dim} dimensions")
+        prepared = self.input.width(self.element_dim)
+        for branch in self.branches:
+            if branch.element_dim != prepared:
+                raise ModelError(
+                    f"head {self.name!r}: a branch takes {branch.element_dim} dimensions, "
+                    f"the input gives {prepared}"
+                )
+            if not 1e-6 <= branch.share <= 1e6:
+                raise ModelError(
+                    f"head {self.name!r}: a branch's share must be positive, 1e-6 to 1e6, not {branch.share}"
+                )
+        codec.row_bytes(self.dim, self.bits)
+
+    @property
+    def lifted_dim(self) -> int:
+        """Dimension of an element's contribution: the branches side by side."""
+        return sum(branch.width for branch in self.branches)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of a set vector."""
+        dim = self.lifted_dim
+        for layer in self.output:
+            dim = layer.width(dim)
+        return dim
+
+    def with_logistic(self, logistic: Logistic) -> Head:
+        """Return the same head with another (w, b)."""
+        return replace(self, logistic=logistic)
+
+    def save(self, path: str | Path, *, half: bool = True) -> None:
+        """Write the head to ``path``; weights as float16 unless ``half`` is false."""
+        tensors: dict[str, NDArray[np.floating]] = {}
+        _put(tensors, "input", {"mean": self.input.mean, "weight": self.input.weight})
+        branches = []
+        for j, branch in enumerate(self.branches):
+            kind, weights = _branch_tensors(branch)
+            branches.append({"kind": kind, "share": branch.share})
+            _put(tensors, f"branches.{j}", weights)
+        output = []
+        for j, layer in enumerate(self.output):
+            kind, weights = _layer_tensors(layer)
+            output.append({"kind": kind})
+            _put(tensors, f"output.{j}", weights)
+        meta = {
+            "format": FORMAT,
+            "name": self.name,
+            "descriptor": self.descriptor,
+            "element_dim": self.element_dim,
+            "dim": self.dim,
+            "bits": self.bits,
+            "logistic": {"w": self.logistic.w, "b": self.logistic.b},
+            "input": {"unit_first": self.input.unit_first, "unit_last": self.input.unit_last},
+            "branches": branches,
+            "output": output,
+            "about": dict(self.about),
+        }
+        kind_on_disk = np.float16 if half else np.float32
+        stored = {key: np.ascontiguousarray(value, dtype=kind_on_disk) for key, value in tensors.items()}
+        Path(path).write_bytes(save(stored, metadata={"setnet": json.dumps(meta, sort_keys=True)}))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Head:
+        """Read a head; `ModelError` if the file is none or is damaged, `VersionError` if it is too new."""
+        path = Path(path)
+        if not path.is_file():
+            raise ModelError(
+                f"no head at {path}: expected a .safetensors file written by `setnet train export`"
+            )
+        try:
+            with safe_open(str(path), framework="numpy") as file:
+                meta = json.loads((file.metadata() or {}).get("setnet", "null"))
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
+            if odd := {str(tensor.dtype) for tensor in tensors.values()} - {"float16", "float32"}:
+                raise ValueError(f"tensors of {', '.join(sorted(odd))}, not float16 or float32")
+        except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
+            raise ModelError(f"{path} is not a readable head: {error}") from error
+        if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
+            raise ModelError(f"{path} holds tensors but no head: its metadata lacks the key 'setnet'")
+        if meta["format"] > FORMAT:
+            raise VersionError(
+                f"{path} is a head of format {meta['format']}; this setnet reads up to {FORMAT}"
+            )
+        try:
+            head = cls(
+                name=meta["name"],
+                element_dim=meta["element_dim"],
+                bits=meta["bits"],
+                logistic=Logistic(**meta["logistic"]),
+                branches=tuple(_branch(tensors, j, spec) for j, spec in enumerate(meta["branches"])),
+                input=Input(tensors.get("input.mean"), tensors.get("input.weight"), **meta["input"]),
+                output=tuple(_layer(tensors, j, spec) for j, spec in enumerate(meta["output"])),
+                descriptor=meta["descriptor"],
+                about=dict(meta["about"].items()),
+            )
+            if head.dim != meta["dim"]:
+                raise ModelError(
+                    f"{path}: its weights give {head.dim} dimensions, its metadata says {meta['dim']}"
+                )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ModelError(f"{path} is an incomplete head: {error!r}") from error
+        return head
+
+
+def _put(
+    tensors: dict[str, NDArray[np.floating]], prefix: str, weights: Mapping[str, NDArray[np.floating] | None]
+) -> None:
+    tensors.update({f"{prefix}.{key}": value for key, value in weights.items() if value is not None})
+
+
+def _branch_tensors(branch: Branch) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
+    if isinstance(branch, NetVLAD):
+        return "netvlad", {"a": branch.a, "b": branch.b, "c": branch.c}
+    return "product", {f"factors.{i}": factor for i, factor in enumerate(branch.factors)}
+
+
+def _branch(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Branch:
+    prefix = f"branches.{j}."
+    if spec["kind"] == "netvlad":
+        a, b, c = (tensors[prefix + key] for key in "abc")
+        return NetVLAD(a, b, c, share=spec["share"])
+    if spec["kind"] == "product":
+        count = sum(key.startswith(prefix + "factors.") for key in tensors)
+        return Product(tuple(tensors[f"{prefix}factors.{i}"] for i in range(count)), share=spec["share"])
+    raise ModelError(f"unknown kind of branch {spec['kind']!r}: valid are 'netvlad', 'product'")
+
+
+def _layer_tensors(layer: Layer) -> tuple[str, dict[str, NDArray[np.floating] | None]]:
+    if isinstance(layer, Affine):
+        return "affine", {"weight": layer.weight, "bias": layer.bias}
+    return "blocks", {"blocks": layer.blocks}
+
+
+def _layer(tensors: Mapping[str, NDArray[np.floating]], j: int, spec: Mapping[str, Any]) -> Layer:
+    prefix = f"output.{j}."
+    if spec["kind"] == "affine":
+        return Affine(tensors.get(prefix + "weight"), tensors.get(prefix + "bias"))
+    if spec["kind"] == "blocks":
+        return Blocks(tensors[prefix + "blocks"])
+    raise ModelError(f"unknown kind of layer {spec['kind']!r}: valid are 'affine', 'blocks'")

@@ -1,9 +1,0 @@
-from .message import Message as Message
-from .message import as_bytes as as_bytes
-from .message import invalid_reply as invalid_reply
-from .pool import WorkerPool as WorkerPool
-from .service import Limits as Limits
-from .service import Service as Service
-from .service import Tasks as Tasks
-from .service import ran_out_of_memory as ran_out_of_memory
-from .unordered import unordered_map as unordered_map
