@@ -34,7 +34,7 @@ from setnet.evaluate.methods.stress_measure import (
 )
 from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.faces import load_descriptor
-from setnet.learn.data.crops import aligned_crops
+from setnet.learn.faces import aligned_crops
 from setnet.sets import Logistic, SetNet, codec, unit
 
 Floats = NDArray[np.float32]

@@ -108,14 +108,6 @@ def test_descriptors_of_another_width_are_refused(tmp_path: Path) -> None:
         run("sets", tmp_path / "faces.npz", "--out", tmp_path / "run")
 
 
-def test_a_fixed_batch_is_overfitted(tmp_path: Path) -> None:
-    small = [*SMALL, "sets.rate=0.01", "sets.freeze_norm=false"]
-    said = run("overfit", "--backbone", "mobile", "--preset", "tiny", "--steps", 8, *changes(small), "--json")
-    for phase in ("pretrain", "sets"):
-        losses = json.loads(said)[phase]["losses"]
-        assert losses[-1] < losses[0]
-
-
 def test_calibrate_prints_and_rewrites_a_head(tmp_path: Path) -> None:
     rows, labels = descriptors(40, 4)
     data = tmp_path / "faces.npz"

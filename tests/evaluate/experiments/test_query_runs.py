@@ -11,7 +11,7 @@ import pytest
 from setnet.evaluate.experiments.query_runs import QueryRunner, build_index, by_faces
 from setnet.evaluate.methods.plain_scan import PlainElements
 from setnet.evaluate.worlds.worlds import SimulatedWorld
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.learn.simulated import VirtualPeople
 from setnet.sets import Mean
 from setnet.sets.logistic import ELEMENT_LOGISTIC
 

@@ -12,7 +12,7 @@ from setnet.evaluate.methods import ranking_calibration
 from setnet.evaluate.methods.ranking_calibration import calibrate_head, calibrated, calibrated_elements
 from setnet.evaluate.methods.stress_measure import measured_elements, measured_sets
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.learn.simulated import VirtualPeople
 from setnet.sets import Logistic, Mean, SetNet
 
 EYE = np.eye(128, dtype=np.float32)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.shared_options import JsonOption, make_app
+from setnet.cli.shared_options import make_app
 
 if TYPE_CHECKING:
     from setnet.learn import TrainingSettings, TrainReport
@@ -126,38 +126,6 @@ def export(
     for path in (written.head, written.backbone, written.entry):
         if path is not None:
             typer.echo(str(path))
-
-
-@app.command()
-def overfit(
-    backbone: Annotated[str, typer.Option(help="resnet50, senet50 or mobile.")] = "resnet50",
-    steps: Annotated[int, typer.Option(min=1, help="Training steps on the one batch.")] = 20,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DATA", help="Folders of identities; noise patterns without it.")
-    ] = None,
-    preset: PresetOption = "paper",
-    changes: ChangesOption = None,
-    threads: ThreadsOption = 0,
-    json: JsonOption = False,
-) -> None:
-    """Overfit one fixed batch in both phases: does the loss fall, how long does a step take?"""
-    from dataclasses import asdict
-
-    settings = _prepared(preset, [f"backbone.name={backbone}", *(changes or [])], "cpu", threads)
-    from setnet.cli.output import print_json, say
-    from setnet.learn import overfit_batch
-
-    phases = dict(zip(("pretrain", "sets"), overfit_batch(settings, steps, data, say), strict=True))
-    if json:
-        facts = {name: asdict(done) for name, done in phases.items()}
-        print_json({"backbone": backbone, "faces": 2 * settings.sets.identities} | facts)
-        return
-    for name, done in phases.items():
-        typer.echo(
-            f"{backbone}, {name}: loss {done.losses[0]:.4f} -> {done.losses[-1]:.4f} in {steps} steps on "
-            f"{2 * settings.sets.identities} faces, {done.seconds_per_step:.1f} s per step "
-            f"({sum(done.processor_seconds) / steps:.1f} s of processor time)"
-        )
 
 
 @app.command()
