@@ -9,6 +9,258 @@ one like a head. Data: `DescriptorSource`, `FaceFolder`, `FaceArray`, `VirtualSo
 and of a whole descriptor model `fit_model_calibration`.
 """
 
-from setnet.lazy import lazy
+from __future__ import annotations
 
-__getattr__, __dir__, __all__ = lazy(__name__, extra="train")
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from setnet.errors import ModelError
+
+if TYPE_CHECKING:
+    from setnet.learn.aggregators import GeneralisedMean
+    from setnet.learn.backbones import Descriptors
+    from setnet.learn.calibration import (
+        Calibration,
+        MatchRates,
+        calibrate_elements,
+        fit_logistic,
+        fit_model_calibration,
+        match_rates,
+    )
+    from setnet.learn.distributed import use_device
+    from setnet.learn.export import ExportedNetwork, export_network
+    from setnet.learn.faces import (
+        Crops,
+        FaceArray,
+        FaceFolder,
+        FacePhotos,
+        FaceSource,
+        FeatureSource,
+        aligned_crops,
+        identity_photos,
+        kept_features,
+    )
+    from setnet.learn.glyphs import Glyphs, GlyphSource, font_packages, rendered_glyphs
+    from setnet.learn.loop import TrainReport, train_loop
+    from setnet.learn.network import (
+        NetworkAggregator,
+        SetNetwork,
+        StoredNetwork,
+        learned_exponents,
+        load_backbone,
+        load_network,
+        make_aggregator,
+        new_backbone,
+        new_network,
+        save_backbone,
+        save_network,
+    )
+    from setnet.learn.recipes import RECIPES, Recipe, fit_head
+    from setnet.learn.settings import Schedule, SetSettings, TrainingSettings, load_settings, presets
+    from setnet.learn.sface import SFace, SFaceEnd, load_sface
+    from setnet.learn.simulated import SimulatedIdentities, VirtualPeople
+    from setnet.learn.sources import DescriptorSource, Draw, TrainingSource, VirtualSource
+    from setnet.learn.stages import (
+        VARIANTS,
+        WITHOUT,
+        Variant,
+        WhitenReport,
+        run_export,
+        run_pretrain,
+        run_sets,
+        run_whiten,
+        trained_variant,
+        whiten,
+    )
+    from setnet.learn.training import adapt, elements_of, pretrain, set_step_loss, train_sets
+
+__all__ = [
+    "RECIPES",
+    "VARIANTS",
+    "WITHOUT",
+    "Calibration",
+    "Crops",
+    "DescriptorSource",
+    "Descriptors",
+    "Draw",
+    "ExportedNetwork",
+    "FaceArray",
+    "FaceFolder",
+    "FacePhotos",
+    "FaceSource",
+    "FeatureSource",
+    "GeneralisedMean",
+    "GlyphSource",
+    "Glyphs",
+    "MatchRates",
+    "NetworkAggregator",
+    "Recipe",
+    "SFace",
+    "SFaceEnd",
+    "Schedule",
+    "SetNetwork",
+    "SetSettings",
+    "SimulatedIdentities",
+    "StoredNetwork",
+    "TrainReport",
+    "TrainingSettings",
+    "TrainingSource",
+    "Variant",
+    "VirtualPeople",
+    "VirtualSource",
+    "WhitenReport",
+    "adapt",
+    "aligned_crops",
+    "calibrate_elements",
+    "elements_of",
+    "export_network",
+    "fit_head",
+    "fit_logistic",
+    "fit_model_calibration",
+    "font_packages",
+    "identity_photos",
+    "kept_features",
+    "learned_exponents",
+    "load_backbone",
+    "load_network",
+    "load_settings",
+    "load_sface",
+    "make_aggregator",
+    "match_rates",
+    "new_backbone",
+    "new_network",
+    "presets",
+    "pretrain",
+    "rendered_glyphs",
+    "run_export",
+    "run_pretrain",
+    "run_sets",
+    "run_whiten",
+    "save_backbone",
+    "save_network",
+    "set_step_loss",
+    "train_loop",
+    "train_sets",
+    "trained_variant",
+    "use_device",
+    "whiten",
+]
+
+# Imported on first use (PEP 562): torch takes seconds to load, and some names are used without it.
+_MODULES = {
+    "aggregators": ("GeneralisedMean",),
+    "backbones": ("Descriptors",),
+    "calibration": (
+        "Calibration",
+        "MatchRates",
+        "calibrate_elements",
+        "fit_logistic",
+        "fit_model_calibration",
+        "match_rates",
+    ),
+    "distributed": ("use_device",),
+    "export": (
+        "ExportedNetwork",
+        "export_network",
+    ),
+    "faces": (
+        "Crops",
+        "FaceArray",
+        "FaceFolder",
+        "FacePhotos",
+        "FaceSource",
+        "FeatureSource",
+        "aligned_crops",
+        "identity_photos",
+        "kept_features",
+    ),
+    "glyphs": (
+        "GlyphSource",
+        "Glyphs",
+        "font_packages",
+        "rendered_glyphs",
+    ),
+    "loop": (
+        "TrainReport",
+        "train_loop",
+    ),
+    "network": (
+        "NetworkAggregator",
+        "SetNetwork",
+        "StoredNetwork",
+        "learned_exponents",
+        "load_backbone",
+        "load_network",
+        "make_aggregator",
+        "new_backbone",
+        "new_network",
+        "save_backbone",
+        "save_network",
+    ),
+    "recipes": (
+        "RECIPES",
+        "Recipe",
+        "fit_head",
+    ),
+    "settings": (
+        "Schedule",
+        "SetSettings",
+        "TrainingSettings",
+        "load_settings",
+        "presets",
+    ),
+    "sface": (
+        "SFace",
+        "SFaceEnd",
+        "load_sface",
+    ),
+    "simulated": (
+        "SimulatedIdentities",
+        "VirtualPeople",
+    ),
+    "sources": (
+        "DescriptorSource",
+        "Draw",
+        "TrainingSource",
+        "VirtualSource",
+    ),
+    "stages": (
+        "VARIANTS",
+        "WITHOUT",
+        "Variant",
+        "WhitenReport",
+        "run_export",
+        "run_pretrain",
+        "run_sets",
+        "run_whiten",
+        "trained_variant",
+        "whiten",
+    ),
+    "training": (
+        "adapt",
+        "elements_of",
+        "pretrain",
+        "set_step_loss",
+        "train_sets",
+    ),
+}
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("setnet"):
+            raise
+        raise ModelError(
+            f"setnet.learn needs {error.name}: install it with `pip install 'setnet[train]'`"
+        ) from error
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,4 +1,4 @@
-"""`setnet collect annotate`, `answers`, `calibrate`: the part of a person, and its thresholds."""
+"""`setnet collect annotate`, `calibrate`: the part of a person, and its thresholds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ AnnotatorOption = Annotated[
 def annotate(
     run: RunArgument,
     answers: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take answers from a .jsonl or .csv file instead.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Take answers from a file like RUN/answers.jsonl."),
     ] = None,
     annotator: AnnotatorOption = None,
     twice: Annotated[
@@ -57,17 +58,6 @@ def annotate(
         f"{done.stored:,} answers stored, {done.known:,} were there; "
         f"{state.answered:,} of {state.questions:,} questions answered"
     )
-
-
-@app.command()
-def answers(
-    run: RunArgument,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="A .jsonl or .csv file to write.")],
-) -> None:
-    """Export all answers with their times and who gave them; `annotate --answers` reads the file."""
-    from setnet.collect import CollectRun, export_answers
-
-    typer.echo(f"{out}: {export_answers(CollectRun.open(run), out):,} answers")
 
 
 @app.command()

@@ -59,7 +59,6 @@ def begin(
     distractors: Annotated[
         list[Path] | None, typer.Option(metavar="DIR", help="Photos of other people; repeatable.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of caption files [default: utf-8].")] = None,
     names_needed: Annotated[
         int | None, typer.Option(min=1, max=2, help="Names of a pair that a text must have [default: 2].")
     ] = None,
@@ -102,7 +101,6 @@ def begin(
         names=names,
         exclude=exclude or None,
         distractors=distractors or None,
-        encoding=encoding,
         names_needed=names_needed,
         detector=detector,
         descriptor=descriptor,
@@ -164,11 +162,13 @@ for _name, _about in _STEPS.items():
 @app.command()
 def status(run: RunArgument, json: JsonOption = False) -> None:
     """Show how far a run is, why photos were dropped, ambiguous names, and how annotators agree."""
+    from dataclasses import asdict
+
     from setnet.collect import CollectRun, status_of
 
     found = status_of(CollectRun.open(run))
     if json:
-        print_json(found.to_dict())
+        print_json(asdict(found))
     else:
         _print_status(found)
 
