@@ -140,7 +140,7 @@ def test_the_data_set_is_complete_and_training_and_evaluation_read_it(
         report = library.index([tmp_path / "set"], workers=0)
     assert report.added == sum(1 for _ in made.rows())
     assert CollectedWorld(made).size == sum(1 for _ in made.rows("test"))
-    learn = pytest.importorskip("setnet.learn")
+    learn = pytest.importorskip("setnet.train")
     pytest.importorskip("torch", reason="training needs the extra 'train'")
     source = learn.DescriptorSource.open(tmp_path / "set")
     assert source.people == len(made.splits["train"])

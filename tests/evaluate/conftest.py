@@ -8,7 +8,7 @@ import pytest
 from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
-from setnet.learn.simulated import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 MODEL = VirtualPeople.load(LFW_LIKE)
 

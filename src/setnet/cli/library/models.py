@@ -143,7 +143,7 @@ def calibrate(
     from setnet.errors import InvalidInputError
     from setnet.evaluate import divided, read_people
     from setnet.faces import model_entry, store_calibration
-    from setnet.learn import fit_model_calibration, match_rates
+    from setnet.train import fit_model_calibration, match_rates
 
     people = read_people(data)
     dim = model_entry(name, "descriptor").dim

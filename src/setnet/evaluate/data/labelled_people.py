@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
 from setnet.heads import unit
-from setnet.learn import VirtualPeople
 from setnet.library import read_descriptors
+from setnet.train import VirtualPeople
 
 LEAST_PEOPLE = 6
 # Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.

@@ -14,7 +14,7 @@ from setnet.evaluate.data.similarity import Distance, Similarities, distance, si
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.report.record import Record, Row, fingerprinted
 from setnet.heads import unit
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 PEOPLE, FACES_EACH = 3000, 4
 

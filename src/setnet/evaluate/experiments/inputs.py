@@ -17,7 +17,7 @@ from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.collected_world import CollectedWorld, collected_halves
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 WORLDS = ("simulated", "composed", "press")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85 on the full world (docs/results.md).

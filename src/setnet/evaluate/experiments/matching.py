@@ -16,8 +16,8 @@ from setnet.evaluate.methods.example_ways import RATES, WAYS, recalls
 from setnet.evaluate.methods.match_measures import Bands, absent, bands, false_matches, reliability
 from setnet.evaluate.report.record import Record, Row, Run, fingerprinted
 from setnet.faces import calibration_of
-from setnet.learn import VirtualPeople
 from setnet.library import MatchModel, fit_match_model
+from setnet.train import VirtualPeople
 
 EXAMPLES = (1, 2, 3, 5, 10)
 LIBRARIES = 10  # of people who look alike

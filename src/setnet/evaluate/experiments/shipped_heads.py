@@ -24,8 +24,8 @@ from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.tables import Table
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.heads import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
-from setnet.learn import RECIPES, fit_head
 from setnet.library import read_descriptors
+from setnet.train import RECIPES, fit_head
 
 Floats = NDArray[np.float32]
 CALIBRATION_SETS = 32_000

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.collect import together_queries
 from setnet.errors import InvalidInputError
 from setnet.evaluate.worlds.world_plan import Plan, make_plan
-from setnet.learn import SimulatedIdentities, VirtualPeople
+from setnet.train import SimulatedIdentities, VirtualPeople
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

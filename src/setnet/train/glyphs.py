@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from setnet.errors import TrainingError
-from setnet.learn.backbones import InputSpec
-from setnet.learn.faces import FaceSource, Pixels
-from setnet.learn.settings import AugmentSettings
+from setnet.train.backbones import InputSpec
+from setnet.train.faces import FaceSource, Pixels
+from setnet.train.settings import AugmentSettings
 
 FONTS = Path("/usr/share/fonts")
 LEAST_CHARACTERS = 4000  # of a typeface, or it is left out

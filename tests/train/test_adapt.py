@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 from setnet.errors import InvalidInputError, TrainingError
-from setnet.learn.aggregators import unit
-from setnet.learn.backbones import Backbone, InputSpec
-from setnet.learn.faces import FaceArray, FeatureSource, kept_features
-from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.settings import TrainingSettings, load_settings
-from setnet.learn.training import adapt
+from setnet.train.aggregators import unit
+from setnet.train.backbones import Backbone, InputSpec
+from setnet.train.faces import FaceArray, FeatureSource, kept_features
+from setnet.train.network import SetNetwork, make_aggregator
+from setnet.train.settings import TrainingSettings, load_settings
+from setnet.train.training import adapt
 
 PEOPLE, DIM, WIDTH = 40, 16, 24
 SPEC = InputSpec(8, (127.5,) * 3, (64.0,) * 3)

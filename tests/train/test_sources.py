@@ -14,15 +14,15 @@ from learn_people import descriptors, pattern, photo_folder
 from setnet.collect import CollectRun, write_result
 from setnet.errors import InvalidInputError, PhotoError, TrainingError
 from setnet.faces import load_descriptor, load_detector, open_photo
-from setnet.learn import faces as face_places
-from setnet.learn import load_settings, new_backbone, run_sets
-from setnet.learn.backbones import InputSpec
-from setnet.learn.faces import FaceArray, FaceFolder, centre_crop, random_crop
-from setnet.learn.settings import AugmentSettings
-from setnet.learn.simulated import VirtualPeople
-from setnet.learn.sources import DescriptorSource, VirtualSource, stream, with_quality
-from setnet.learn.stages import open_source
-from setnet.learn.training import set_sizes
+from setnet.train import faces as face_places
+from setnet.train import load_settings, new_backbone, run_sets
+from setnet.train.backbones import InputSpec
+from setnet.train.faces import FaceArray, FaceFolder, centre_crop, random_crop
+from setnet.train.settings import AugmentSettings
+from setnet.train.simulated import VirtualPeople
+from setnet.train.sources import DescriptorSource, VirtualSource, stream, with_quality
+from setnet.train.stages import open_source
+from setnet.train.training import set_sizes
 
 SPEC = InputSpec(32, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
 AUGMENT = AugmentSettings(short_side=36)

@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from setnet.errors import InvalidInputError, TrainingError
-from setnet.learn.aggregators import NetVLAD, NetVLADAggregator
-from setnet.learn.backbones import Backbone
-from setnet.learn.calibration import calibrate_sets
-from setnet.learn.distributed import ProcessGroup, synchronise_norms
-from setnet.learn.faces import FaceSource, FeatureSource
-from setnet.learn.loop import TrainReport, deterministic, latest_checkpoint, train_loop
-from setnet.learn.losses import membership, set_loss
-from setnet.learn.network import SetNetwork
-from setnet.learn.settings import SetSettings, TrainingSettings
-from setnet.learn.sources import TrainingSource, stream
+from setnet.train.aggregators import NetVLAD, NetVLADAggregator
+from setnet.train.backbones import Backbone
+from setnet.train.calibration import calibrate_sets
+from setnet.train.distributed import ProcessGroup, synchronise_norms
+from setnet.train.faces import FaceSource, FeatureSource
+from setnet.train.loop import TrainReport, deterministic, latest_checkpoint, train_loop
+from setnet.train.losses import membership, set_loss
+from setnet.train.network import SetNetwork
+from setnet.train.settings import SetSettings, TrainingSettings
+from setnet.train.sources import TrainingSource, stream
 
 
 class Classifier(nn.Module):

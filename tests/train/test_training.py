@@ -8,11 +8,11 @@ import torch
 
 from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import TrainingError
-from setnet.learn.aggregators import GeneralisedMean, NetVLAD, NetVLADAggregator, unit
-from setnet.learn.backbones import make_backbone
-from setnet.learn.faces import FaceArray, FaceFolder
-from setnet.learn.loop import TrainReport, latest_checkpoint
-from setnet.learn.network import (
+from setnet.train.aggregators import GeneralisedMean, NetVLAD, NetVLADAggregator, unit
+from setnet.train.backbones import make_backbone
+from setnet.train.faces import FaceArray, FaceFolder
+from setnet.train.loop import TrainReport, latest_checkpoint
+from setnet.train.network import (
     SetNetwork,
     load_backbone,
     load_network,
@@ -21,10 +21,10 @@ from setnet.learn.network import (
     save_backbone,
     save_network,
 )
-from setnet.learn.settings import TrainingSettings, load_settings
-from setnet.learn.sources import DescriptorSource, Draw
-from setnet.learn.stages import run_sets, run_whiten
-from setnet.learn.training import (
+from setnet.train.settings import TrainingSettings, load_settings
+from setnet.train.sources import DescriptorSource, Draw
+from setnet.train.stages import run_sets, run_whiten
+from setnet.train.training import (
     batch_of_step,
     calibrate_network,
     initialise_aggregator,

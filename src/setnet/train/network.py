@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from setnet.errors import ModelError, VersionError, one_of
 from setnet.heads import Aggregator, Logistic
-from setnet.learn.aggregators import (
+from setnet.train.aggregators import (
     AggregatorModule,
     Average,
     AverageBeforeFC,
@@ -28,10 +28,10 @@ from setnet.learn.aggregators import (
     Whitening,
     unit,
 )
-from setnet.learn.backbones import Backbone, make_backbone
-from setnet.learn.resnet import load_vggface2
-from setnet.learn.settings import BackboneSettings, TrainingSettings
-from setnet.learn.sface import load_sface
+from setnet.train.backbones import Backbone, make_backbone
+from setnet.train.resnet import load_vggface2
+from setnet.train.settings import BackboneSettings, TrainingSettings
+from setnet.train.sface import load_sface
 
 AGGREGATORS = ("average", "before-fc", "gem", "gem-per-dim", "memory", "muvera", "netvlad", "sum")
 

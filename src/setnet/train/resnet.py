@@ -13,7 +13,7 @@ from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from setnet.errors import ModelError
-from setnet.learn.backbones import Backbone, InputSpec
+from setnet.train.backbones import Backbone, InputSpec
 
 BLOCKS = (3, 4, 6, 3)
 SE_RATIO = 16

@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from setnet.errors import ModelError
 from setnet.faces import write_model_entry
 from setnet.heads import Affine, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
-from setnet.learn.aggregators import Average, NetVLADAggregator, Sum, Whitening, unit
-from setnet.learn.backbones import Backbone
-from setnet.learn.network import SetNetwork
+from setnet.train.aggregators import Average, NetVLADAggregator, Sum, Whitening, unit
+from setnet.train.backbones import Backbone
+from setnet.train.network import SetNetwork
 
 
 @dataclass(frozen=True)

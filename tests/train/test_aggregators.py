@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError, TrainingError
-from setnet.learn.aggregators import (
+from setnet.train.aggregators import (
     AggregatorModule,
     AverageBeforeFC,
     GeneralisedMean,
@@ -19,8 +19,8 @@ from setnet.learn.aggregators import (
     ragged_sum,
     unit,
 )
-from setnet.learn.backbones import make_backbone
-from setnet.learn.network import AGGREGATORS, SetNetwork, make_aggregator
+from setnet.train.backbones import make_backbone
+from setnet.train.network import AGGREGATORS, SetNetwork, make_aggregator
 
 
 @settings(max_examples=30, deadline=None)

@@ -9,8 +9,8 @@ import pytest
 
 from setnet.errors import TrainingError
 from setnet.heads import Blocks, Product, SetNet, unit
-from setnet.learn.recipes import RECIPES, fit_head
-from setnet.learn.simulated import VirtualPeople
+from setnet.train.recipes import RECIPES, fit_head
+from setnet.train.simulated import VirtualPeople
 
 People = tuple[np.ndarray, np.ndarray]
 

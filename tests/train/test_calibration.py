@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from learn_people import descriptors
 from setnet.errors import InvalidInputError
-from setnet.learn import calibration as model_calibration
-from setnet.learn import fit_model_calibration, match_rates
-from setnet.learn.calibration import calibrate_elements, fit_logistic
+from setnet.train import calibration as model_calibration
+from setnet.train import fit_model_calibration, match_rates
+from setnet.train.calibration import calibrate_elements, fit_logistic
 
 
 @settings(max_examples=20, deadline=None)
@@ -135,7 +135,7 @@ def test_the_shipped_numbers_of_sface_fit_its_virtual_people() -> None:
     """People drawn from the statistics of SFace's descriptors: the entry's numbers hold for them too."""
     from setnet.evaluate.data.labelled_people import LFW_LIKE
     from setnet.faces import model_entry
-    from setnet.learn import VirtualPeople
+    from setnet.train import VirtualPeople
 
     model, rng = VirtualPeople.load(LFW_LIKE), np.random.default_rng(0)
     who = np.arange(1500).repeat(2)

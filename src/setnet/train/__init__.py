@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from setnet.errors import ModelError
 
 if TYPE_CHECKING:
-    from setnet.learn.aggregators import GeneralisedMean
-    from setnet.learn.backbones import Descriptors
-    from setnet.learn.calibration import (
+    from setnet.train.aggregators import GeneralisedMean
+    from setnet.train.backbones import Descriptors
+    from setnet.train.calibration import (
         Calibration,
         MatchRates,
         calibrate_elements,
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
         fit_model_calibration,
         match_rates,
     )
-    from setnet.learn.distributed import use_device
-    from setnet.learn.export import ExportedNetwork, export_network
-    from setnet.learn.faces import (
+    from setnet.train.distributed import use_device
+    from setnet.train.export import ExportedNetwork, export_network
+    from setnet.train.faces import (
         Crops,
         FaceArray,
         FaceFolder,
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
         identity_photos,
         kept_features,
     )
-    from setnet.learn.glyphs import Glyphs, GlyphSource, font_packages, rendered_glyphs
-    from setnet.learn.loop import TrainReport, train_loop
-    from setnet.learn.network import (
+    from setnet.train.glyphs import Glyphs, GlyphSource, font_packages, rendered_glyphs
+    from setnet.train.loop import TrainReport, train_loop
+    from setnet.train.network import (
         NetworkAggregator,
         SetNetwork,
         StoredNetwork,
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
         save_backbone,
         save_network,
     )
-    from setnet.learn.recipes import RECIPES, Recipe, fit_head
-    from setnet.learn.settings import Schedule, SetSettings, TrainingSettings, load_settings, presets
-    from setnet.learn.sface import SFace, SFaceEnd, load_sface
-    from setnet.learn.simulated import SimulatedIdentities, VirtualPeople
-    from setnet.learn.sources import DescriptorSource, Draw, TrainingSource, VirtualSource
-    from setnet.learn.stages import (
+    from setnet.train.recipes import RECIPES, Recipe, fit_head
+    from setnet.train.settings import Schedule, SetSettings, TrainingSettings, load_settings, presets
+    from setnet.train.sface import SFace, SFaceEnd, load_sface
+    from setnet.train.simulated import SimulatedIdentities, VirtualPeople
+    from setnet.train.sources import DescriptorSource, Draw, TrainingSource, VirtualSource
+    from setnet.train.stages import (
         VARIANTS,
         WITHOUT,
         Variant,
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
         trained_variant,
         whiten,
     )
-    from setnet.learn.training import adapt, elements_of, pretrain, set_step_loss, train_sets
+    from setnet.train.training import adapt, elements_of, pretrain, set_step_loss, train_sets
 
 __all__ = [
     "RECIPES",
@@ -256,7 +256,7 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").startswith("setnet"):
             raise
         raise ModelError(
-            f"setnet.learn needs {error.name}: install it with `pip install 'setnet[train]'`"
+            f"setnet.train needs {error.name}: install it with `pip install 'setnet[train]'`"
         ) from error
     globals()[name] = found
     return found

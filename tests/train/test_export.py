@@ -10,12 +10,12 @@ from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
 from setnet.heads import SetNet
-from setnet.learn.aggregators import unit
-from setnet.learn.backbones import make_backbone
-from setnet.learn.export import export_network, head_of
-from setnet.learn.network import NetworkAggregator, SetNetwork, make_aggregator
-from setnet.learn.stages import whiten
-from setnet.learn.training import initialise_aggregator
+from setnet.train.aggregators import unit
+from setnet.train.backbones import make_backbone
+from setnet.train.export import export_network, head_of
+from setnet.train.network import NetworkAggregator, SetNetwork, make_aggregator
+from setnet.train.stages import whiten
+from setnet.train.training import initialise_aggregator
 
 
 def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.learn.settings import TrainingSettings, load_settings, presets
+from setnet.train.settings import TrainingSettings, load_settings, presets
 
 
 def test_the_paper_preset_is_the_paper() -> None:

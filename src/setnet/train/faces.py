@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from setnet.collect import CollectedSet
 from setnet.errors import PhotoError, TrainingError
 from setnet.faces import Detector, FaceSettings, box_crop, five_point_crop, load_detector
-from setnet.learn.backbones import InputSpec
-from setnet.learn.settings import AugmentSettings
-from setnet.learn.sources import LabelledSource
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
+from setnet.train.backbones import InputSpec
+from setnet.train.settings import AugmentSettings
+from setnet.train.sources import LabelledSource
 
 Pixels = NDArray[np.uint8]
 

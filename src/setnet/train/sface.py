@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from setnet.errors import ModelError
 from setnet.faces import model_entry, model_paths
-from setnet.learn.backbones import Backbone, InputSpec
+from setnet.train.backbones import Backbone, InputSpec
 
 # What OpenCV's block quantisation calls the parts of a tensor.
 CODES, SCALES, ZEROS, SHAPE = "_quantized", "_scales", "_zero_point", "_shape"

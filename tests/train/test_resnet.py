@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import save_file
 
 from setnet.errors import ModelError
-from setnet.learn.resnet import ResNet50, from_vggface2, load_vggface2
+from setnet.train.resnet import ResNet50, from_vggface2, load_vggface2
 
 
 def to_vggface2(net: ResNet50) -> dict[str, torch.Tensor]:

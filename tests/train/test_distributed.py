@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.learn.distributed import own_device
+from setnet.train.distributed import own_device
 
 SCRIPT = """
 import json, os, sys
@@ -19,13 +19,13 @@ import numpy as np
 import torch
 sys.path.insert(0, sys.argv[1])
 from learn_people import pattern
-from setnet.learn.faces import FaceArray
-from setnet.learn.network import new_backbone
-from setnet.learn.network import SetNetwork, make_aggregator
-from setnet.learn.training import pretrain
-from setnet.learn.distributed import process_group
-from setnet.learn.training import train_sets
-from setnet.learn.settings import load_settings
+from setnet.train.faces import FaceArray
+from setnet.train.network import new_backbone
+from setnet.train.network import SetNetwork, make_aggregator
+from setnet.train.training import pretrain
+from setnet.train.distributed import process_group
+from setnet.train.training import train_sets
+from setnet.train.settings import load_settings
 
 torch.set_num_threads(1)
 torch.set_default_dtype(torch.float64)  # float32 would show rounding, grown step by step, and hide mistakes

@@ -85,11 +85,11 @@ def make_backbone(
     if name == "small":
         return SmallCNN(dim, size=size, width=width)
     if name == "sface":
-        from setnet.learn.sface import SFace
+        from setnet.train.sface import SFace
 
         return SFace(dim, size)
     if name in ("resnet50", "senet50"):
-        from setnet.learn.resnet import ResNet50
+        from setnet.train.resnet import ResNet50
 
         return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
     raise one_of("backbone", name, BACKBONES)

@@ -12,10 +12,10 @@ from onnx import helper, numpy_helper
 from learn_people import pattern
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entry, model_paths
-from setnet.learn.export import export_backbone
-from setnet.learn.network import new_backbone
-from setnet.learn.settings import load_settings
-from setnet.learn.sface import SFace, load_sface, onnx_weights
+from setnet.train.export import export_backbone
+from setnet.train.network import new_backbone
+from setnet.train.settings import load_settings
+from setnet.train.sface import SFace, load_sface, onnx_weights
 
 CROPS = [pattern(person, 0, 112) for person in range(6)]
 
@@ -89,7 +89,7 @@ def test_files_that_do_not_fit_are_refused(tmp_path: Path, monkeypatch: pytest.M
         onnx_weights(tmp_path / "half.onnx")
     stored(tmp_path / "other.onnx", {"conv_1_conv2d_weight": np.zeros((1, 4), np.float32)})
     other = {"model": tmp_path / "other.onnx"}
-    monkeypatch.setattr("setnet.learn.sface.model_paths", lambda entry: other)
+    monkeypatch.setattr("setnet.train.sface.model_paths", lambda entry: other)
     with pytest.raises(ModelError, match="not those of SFace"):
         load_sface()
 

@@ -12,19 +12,19 @@ import torch
 
 from setnet.collect import is_collected
 from setnet.errors import InvalidInputError, TrainingError, one_of
-from setnet.learn.aggregators import (
+from setnet.train.aggregators import (
     AggregatorModule,
     AverageBeforeFC,
     GeneralisedMean,
     NetVLADAggregator,
     fit_whitening,
 )
-from setnet.learn.backbones import BACKBONES, Backbone, Descriptors
-from setnet.learn.distributed import own_device, process_group
-from setnet.learn.export import ExportedNetwork, export_network
-from setnet.learn.faces import CollectedFaces, FaceFolder, FaceSource
-from setnet.learn.loop import TrainReport
-from setnet.learn.network import (
+from setnet.train.backbones import BACKBONES, Backbone, Descriptors
+from setnet.train.distributed import own_device, process_group
+from setnet.train.export import ExportedNetwork, export_network
+from setnet.train.faces import CollectedFaces, FaceFolder, FaceSource
+from setnet.train.loop import TrainReport
+from setnet.train.network import (
     SetNetwork,
     learned_exponents,
     load_backbone,
@@ -34,9 +34,9 @@ from setnet.learn.network import (
     save_backbone,
     save_network,
 )
-from setnet.learn.settings import TrainingSettings
-from setnet.learn.sources import DescriptorSource, TrainingSource, VirtualSource
-from setnet.learn.training import (
+from setnet.train.settings import TrainingSettings
+from setnet.train.sources import DescriptorSource, TrainingSource, VirtualSource
+from setnet.train.training import (
     SAMPLE,
     calibrate_network,
     elements_of,

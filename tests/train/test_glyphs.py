@@ -8,8 +8,8 @@ from fontTools.fontBuilder import FontBuilder
 from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from setnet.errors import TrainingError
-from setnet.learn import glyphs
-from setnet.learn.glyphs import installed_typefaces, kanji, rendered_glyphs
+from setnet.train import glyphs
+from setnet.train.glyphs import installed_typefaces, kanji, rendered_glyphs
 
 SOME = kanji()[:24]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from setnet.errors import one_of
-from setnet.learn.aggregators import set_numbers
+from setnet.train.aggregators import set_numbers
 
 
 def membership(query_labels: Tensor, set_labels: Tensor, counts: Tensor) -> Tensor:

@@ -20,8 +20,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from setnet.errors import TrainingError
-from setnet.learn.distributed import ProcessGroup
-from setnet.learn.settings import Schedule
+from setnet.train.distributed import ProcessGroup
+from setnet.train.settings import Schedule
 
 SECONDS_BETWEEN_LINES = 5.0
 logger = logging.getLogger(__name__)

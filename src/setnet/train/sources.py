@@ -14,8 +14,8 @@ from torch import Tensor
 
 from setnet.collect import CollectedSet, is_collected
 from setnet.errors import TrainingError
-from setnet.learn.simulated import VirtualPeople
 from setnet.library import read_descriptors
+from setnet.train.simulated import VirtualPeople
 
 
 @dataclass(frozen=True)

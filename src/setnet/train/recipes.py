@@ -19,7 +19,7 @@ from scipy.linalg import eigh
 
 from setnet.errors import TrainingError
 from setnet.heads import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
-from setnet.learn.simulated import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 BLOCK_SIDE = 64  # of the blocks that rotate a lift
 CLUSTERS = 8  # of a vlad
