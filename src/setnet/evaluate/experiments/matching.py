@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.labelled_people import LFW_LIKE, virtual_halves
+from setnet.evaluate.data.labelled_people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
 from setnet.evaluate.data.matching_faces import MatchingFaces, faces_of_people, read_matching_faces
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.alike_libraries import alike_libraries
@@ -79,7 +79,7 @@ def matching(
     settings: dict[str, object] = {"seed": seed, "faces": faces, "trials": trials, "repeats": repeats}
     model = VirtualPeople.load(people or LFW_LIKE)
     if descriptors is None:
-        halves = virtual_halves(model, difficulty, seed, VIRTUAL)
+        halves = virtual_halves(people, difficulty, seed, VIRTUAL)
         train, test, name = faces_of_people(halves.train), faces_of_people(halves.test), halves.name
         settings |= {
             "people": "virtual" if people is None else fingerprinted(people),
@@ -101,7 +101,7 @@ def matching(
         run.note(world=name, model=fitted.to_dict(), train=_size(train), test=_size(test))
         if constants is not None:
             write_constants(constants, fitted)
-        _order(run, train, test, fitted, model, faces, seed)
+        _order(run, train, test, fitted, (VirtualPeople.load(people or LFW_LIKE_TRAIN), model), faces, seed)
         _ways(run, test, repeats, trials, seed)
         _bands(run, test, fitted, trials)
         _absent(run, test, fitted, model, faces, trials, seed)
@@ -141,7 +141,7 @@ def _order(
     train: MatchingFaces,
     test: MatchingFaces,
     model: MatchModel,
-    virtual: VirtualPeople,
+    virtual: tuple[VirtualPeople, VirtualPeople],
     most: int,
     seed: int,
 ) -> None:
@@ -154,8 +154,8 @@ def _order(
     if all(run.has(f"{way}, {name}, {half}") for way in ways for name in names for half in HALVES):
         return
     queries = {
-        (half, name): _composed(run, f"{half}, {name}", faces, model, virtual, most, seed)
-        for half, part in zip(HALVES, (train, test), strict=True)
+        (half, name): _composed(run, f"{half}, {name}", faces, model, others, most, seed)
+        for half, part, others in zip(HALVES, (train, test), virtual, strict=True)
         for name, faces in zip(names, (part.faces, *part.degraded.values()), strict=True)
     }
     plain = fitted_plain(
