@@ -94,8 +94,8 @@ class VirtualPeople:
         """Return these people, unless they were fitted on those that are kept for tests."""
         if self.half == "test":
             raise InvalidInputError(
-                "these virtual people were fitted on the test half, and what is fitted to them would be judged by "
-                "people it has seen: fit them with `setnet evaluate fit FILE.npz --half train`"
+                "these virtual people were fitted on the test half, and what is fitted to them would be "
+                "judged by people it has seen: fit them with `setnet evaluate fit FILE.npz --half train`"
             )
         return self
 
