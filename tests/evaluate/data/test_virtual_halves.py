@@ -28,7 +28,12 @@ def test_people_of_the_test_half_train_nothing(tmp_path: Path) -> None:
 def test_people_to_fit_on_are_like_the_training_half(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Path] = []
     load = VirtualPeople.load
-    monkeypatch.setattr(VirtualPeople, "load", lambda path: (read.append(Path(path)), load(path))[1])
+
+    def noted(path: str | Path) -> VirtualPeople:
+        read.append(Path(path))
+        return load(path)
+
+    monkeypatch.setattr(VirtualPeople, "load", noted)
     halves = virtual_halves(None, 1.0, seed=0, people=10)
     assert read == [LFW_LIKE_TRAIN, LFW_LIKE]
     assert not np.isin(halves.train.labels[halves.train.labels != ""], halves.test.labels).any()
