@@ -50,8 +50,8 @@ def describe_photos(
     """Describe the main face of each photo and write it to a descriptor file.
 
     The file has `descriptors`, `labels`, `paths`, `boxes`, `quality` and `model`. The label is the name of
-    the folder a photo lies in; `quality` has the numbers of `Quality` in order; `model` is the model's identity.
-    With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
+    the folder a photo lies in; `quality` has the numbers of `Quality` in order; `model` is the model's
+    identity. With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
     """
     from setnet.faces import model_entry
 
