@@ -73,7 +73,7 @@ def test_a_stored_metric_is_part_of_the_models_identity(
 
 def test_descriptor_files_of_two_metrics_are_not_used_together(tmp_path: Path) -> None:
     for name, model in (("a", "sface"), ("b", "sface+0123456789ab"), ("c", "")):
-        more = {"model": np.str_(model)} if model else {}
+        more = {"model": np.array(model)} if model else {}
         write_descriptor_file(tmp_path / f"{name}.npz", np.eye(2, dtype=np.float32), ["x", "y"], **more)
     files = [tmp_path / f"{name}.npz" for name in "abc"]
     assert refuse_two_models([files[0], files[2]]) == "sface"

@@ -103,7 +103,7 @@ def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, model: st
         paths=np.array(paths),
         boxes=np.array(boxes, np.float32),
         quality=np.array(quality, np.float32),
-        model=np.str_(model),
+        model=np.array(model),
     )
     return Described(
         photos=len(results),
