@@ -1,6 +1,6 @@
 """The calibration of a model: the numbers that turn similarities of its descriptors into matches.
 
-Similarities of two models do not compare: SFace gives two people 0.43 once in ten thousand pairs, another
+Similarities of two models do not compare: SFace gives two people 0.35 once in ten thousand pairs, another
 model 0.28. A model's entry therefore brings its own numbers as a plain mapping, `ModelEntry.calibration`:
 
 threshold

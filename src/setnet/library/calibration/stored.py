@@ -29,13 +29,13 @@ def model_calibration(settings: FaceSettings) -> MatchModel:
 
 
 def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel | None:
-    """Return what `setnet calibrate` fitted to the library; None without, or for another descriptor model."""
+    """Return what `setnet calibrate` fitted to the library; None without, or for another model or metric."""
     text = catalog.meta(_KEY)
     if text is None:
         return None
     try:
         stored = json.loads(text)
-        return MatchModel.of(stored["model"]) if stored["descriptor"] == settings.descriptor else None
+        return MatchModel.of(stored["model"]) if stored["descriptor"] == _fitted_to(settings) else None
     except (ValueError, TypeError, KeyError, InvalidInputError):
         return None  # of a later setnet: the model's own constants are always right enough
 
@@ -46,5 +46,12 @@ def store_calibration(database: Database, settings: FaceSettings, model: MatchMo
         if model is None:
             db.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
             return
-        text = json.dumps({"descriptor": settings.descriptor, "model": model.to_dict()})
+        text = json.dumps({"descriptor": _fitted_to(settings), "model": model.to_dict()})
         db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, text))
+
+
+def _fitted_to(settings: FaceSettings) -> str:
+    """Return which descriptors similarities are of: under a new metric, they have another meaning."""
+    from setnet.faces import model_entry
+
+    return model_entry(settings.descriptor, "descriptor").identity
