@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from perceptual_hashes import HASHES
 from performance_page import machine, write_section
 from planted_collections import Collection, names_of, of_lfw, of_synthetic_people, without_faces
-from setnet.evaluate.data.planted_copies import ALTERATIONS, Pixels
+from setnet.evaluate.photos import ALTERATIONS, Pixels
 from setnet.faces import open_photo
 from setnet.library.duplicates.copy_candidates import candidates
 from setnet.library.duplicates.dense_sift import DIM, dense_sift, small_grey

@@ -152,9 +152,8 @@ def _indexed(clip: Path, folder: Path) -> tuple[IndexReport, float]:
 
 def _composed_clips(folder: Path, photos: Path, ffmpeg: str | None) -> list[Path]:
     """Compose a minute of video; ffmpeg makes larger ones of it, with few key pictures and with many."""
-    from setnet.evaluate.data.group_photos import lfw_pictures
-    from setnet.evaluate.footage.composition import Clip, plan_footage, write_clip
-    from setnet.evaluate.footage.mp4_edits import set_turned
+    from setnet.evaluate.footage import Clip, plan_footage, set_turned, write_clip
+    from setnet.evaluate.photos import lfw_pictures
 
     planned = plan_footage(lfw_pictures(photos), 16, seed=1)
     first = planned[0].shots
@@ -255,8 +254,8 @@ def grouping(faces: int) -> dict[str, Any]:
     """Group faces of virtual people: half of these have one face, one in s has s or more, up to 1 % of all."""
     import numpy as np
 
-    from setnet.evaluate.data.labelled_people import LFW_LIKE
-    from setnet.evaluate.group_measures import group_quality
+    from setnet.evaluate.measures import group_quality
+    from setnet.evaluate.people import LFW_LIKE
     from setnet.heads import ELEMENT_LOGISTIC
     from setnet.library.grouping.faces_to_group import FacesToGroup
     from setnet.library.grouping.grouping import group_faces

@@ -123,7 +123,7 @@ def one_thread() -> None:
 @pytest.fixture
 def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores from a grid of four, not of 54: how the best is chosen has tests of its own."""
-    from setnet.evaluate.methods import ranking_calibration
+    from setnet.evaluate import ranking_calibration
 
     monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
     monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))

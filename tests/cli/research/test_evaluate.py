@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 
 from setnet.cli.research.evaluate import app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.labelled_people import LabelledPeople, read_people
-from setnet.evaluate.experiments.inputs import Inputs
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import read_record
+from setnet.evaluate.inputs import Inputs
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.people import LabelledPeople, read_people
+from setnet.evaluate.record import read_record
 from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")

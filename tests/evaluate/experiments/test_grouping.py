@@ -9,10 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from setnet.cli.research.evaluate import app
+from setnet.evaluate import evaluate_grouping as library_shapes
+from setnet.evaluate import evaluate_grouping as module
 from setnet.evaluate import read_record, tables_of, write_markdown
-from setnet.evaluate.data.labelled_people import LFW_LIKE
-from setnet.evaluate.experiments import grouping as module
-from setnet.evaluate.methods import library_shapes
+from setnet.evaluate.grouping import OURS
+from setnet.evaluate.people import LFW_LIKE
 from setnet.train import VirtualPeople
 
 
@@ -38,7 +39,7 @@ def test_ours_stands_beside_other_ways_and_in_other_shapes(
     done = CliRunner().invoke(app, [*words, "--json", str(kept)])
     assert done.exit_code == 0, done.output
     record = read_record(kept)
-    ours = record.row(module.OURS).values
+    ours = record.row(OURS).values
     assert np.mean(ours["f1 0"]) > 97
     assert np.mean(ours["f1 1"]) > 94
     assert np.mean(ours["precision 1"]) > 98

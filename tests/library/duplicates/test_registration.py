@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from setnet.evaluate.data.planted_copies import altered
+from setnet.evaluate.photos import altered
 from setnet.library.duplicates.dense_sift import small_grey
 from setnet.library.duplicates.find import AGREEMENT
 from setnet.library.duplicates.registration import Keypoints, agreement

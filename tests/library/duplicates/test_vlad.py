@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
+from setnet.evaluate.photos import ALTERATIONS, altered
 from setnet.library import photo_vlad, photo_vlads
 from setnet.library.duplicates.copy_candidates import FLOOR, candidates
 from setnet.library.duplicates.dense_sift import small_grey

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.labelled_people import LFW_LIKE
-from setnet.evaluate.group_measures import GroupQuality, group_quality, pairwise_agreement
-from setnet.evaluate.methods.library_shapes import photos_at_random
+from setnet.evaluate.grouping import photos_at_random
+from setnet.evaluate.measures import GroupQuality, group_quality, pairwise_agreement
+from setnet.evaluate.people import LFW_LIKE
 from setnet.library import group_descriptors
 from setnet.library.grouping import clustering, grouping, parts
 from setnet.library.grouping.faces_to_group import FacesToGroup

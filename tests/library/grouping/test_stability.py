@@ -11,8 +11,8 @@ import pytest
 from numpy.typing import NDArray
 
 from invented_photos import store_vectors
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.group_measures import group_quality, pairwise_agreement
+from setnet.evaluate.measures import group_quality, pairwise_agreement
+from setnet.evaluate.people import read_split
 from setnet.faces import FaceSettings
 from setnet.library import Library, describe_photos
 

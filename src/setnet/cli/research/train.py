@@ -206,7 +206,7 @@ def claim(
         )
     settings = _prepared(preset or domain, [*(_QUICK if quick else ()), *(changes or ())], "cpu", threads)
     from setnet.cli.output import say
-    from setnet.evaluate import claim as run
+    from setnet.evaluate import evaluate_claim as run
     from setnet.evaluate import faces_domain, glyphs_domain, tables_of, write_claim
 
     if data is not None:
@@ -261,9 +261,9 @@ def adapt(
     """
     settings = _prepared(preset, changes, "cpu", threads)
     from setnet.cli.output import say
-    from setnet.evaluate import adaptation, tables_of, write_adaptation
+    from setnet.evaluate import evaluate_adaptation, tables_of, write_adaptation
 
-    result = adaptation(
+    result = evaluate_adaptation(
         photos, trained, judged or [], out, settings, blocks=blocks, most=most, sets=sets, say=say
     )
     for table in tables_of(result):
