@@ -25,7 +25,7 @@ _LIBRARIES = (
 )
 _IMPORT = re.compile(rf"^\s*(?:import|from) (?:{_LIBRARIES})\b", re.MULTILINE)
 # Parts of the list's commands; `client` is Python's, and `workers` are processes of this machine.
-KNOWN = ("addresses.py", "client/", "faces/registry/", "sources/", "web/server/", "workers/")
+KNOWN = ("addresses.py", "client/", "faces/registry/", "sources/", "web/server.py", "workers/")
 
 
 def every_command(found: Any, path: str) -> Iterator[tuple[str, Any]]:
