@@ -102,11 +102,6 @@ class TimelineCache:
             return self._kept[1]
 
 
-def query_digest(query: str) -> bytes:
-    """Return a digest of everything in a query but its page."""
-    return blake2b(query.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-
-
 class Place(NamedTuple):
     """Where a page begins, and the library's commit that its answer was ranked at."""
 

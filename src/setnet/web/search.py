@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from pydantic_core import to_json
 from setnet.client import SearchAnswer
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, shown
-from setnet.web.caches import Place, query_digest
+from setnet.web.caches import Place
 from setnet.web.examples import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
 from setnet.web.requests import Name, State, Strict, json_body, json_schema, require_group, require_person
@@ -167,7 +168,9 @@ def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
 
 
 def _digest(query: SearchQuery) -> bytes:
-    return query_digest(query.model_dump_json(exclude={"cursor", "k"}))
+    """Return a digest of everything in a query but its page."""
+    text = query.model_dump_json(exclude={"cursor", "k"})
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _query_person(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:
