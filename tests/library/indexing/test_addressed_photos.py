@@ -12,8 +12,8 @@ import pytest
 from setnet.cli.search.result_files import copy_photos, print_paths
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library
-from setnet.web.server.problems import Problem
-from setnet.web.state.photo_files import open_inside
+from setnet.web.files import open_inside
+from setnet.web.problems import Problem
 
 pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
 

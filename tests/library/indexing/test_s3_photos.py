@@ -10,7 +10,7 @@ import pytest
 from s3_server import S3Server, s3_server
 from setnet.errors import InvalidInputError
 from setnet.library import Library
-from setnet.web.state.photo_files import open_inside
+from setnet.web.files import open_inside
 
 ALBUM = "s3://album/photos"
 
