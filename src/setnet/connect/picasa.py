@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from setnet.connect.tags.region_list import RegionList
+from setnet.connect.face_regions import RegionList
 from setnet.errors import InvalidInputError
 
 FILE_NAMES = (".picasa.ini", "Picasa.ini")
@@ -21,7 +21,7 @@ def picasa_regions(data: bytes) -> dict[str, RegionList]:
     if len(data) > LARGEST:
         raise InvalidInputError(f"larger than {LARGEST >> 20} MB: no file of Picasa's is")
     sections: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for section, key, value in _lines(_decoded(data)):
+    for section, key, value in _lines(_decode(data)):
         sections[section][key] = value
     names = {
         key: value.partition(";")[0].strip()
@@ -35,7 +35,7 @@ def picasa_regions(data: bytes) -> dict[str, RegionList]:
     }
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:  # the earliest versions wrote in the code page of Windows

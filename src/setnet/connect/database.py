@@ -24,10 +24,10 @@ PATIENCE = 10  # seconds to wait for a server that does not answer
 _ABANDONED: list[Connection | None] = []
 
 
-def shown_uri(uri: str) -> str:
+def display_uri(uri: str) -> str:
     """Return a connection string as it may be shown and logged: without password and options.
 
-    >>> shown_uri("postgresql://ann:secret@db.example:5433/photos?sslmode=require")
+    >>> display_uri("postgresql://ann:secret@db.example:5433/photos?sslmode=require")
     'postgresql://ann@db.example:5433/photos'
     """
     known = _parts(uri)
@@ -53,7 +53,7 @@ class Database:
     """
 
     def __init__(self, uri: str, prepare: Callable[[Connection], None] = lambda _: None) -> None:
-        self.name = shown_uri(uri)
+        self.name = display_uri(uri)
         self._uri, self._prepare = uri, prepare
         self._lock = threading.RLock()
         self._process = os.getpid()

@@ -4,26 +4,67 @@ from __future__ import annotations
 
 import os
 import stat
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from setnet.connect.tags.face_matching import in_fractions, matched_regions
-from setnet.connect.tags.named_faces import FaceNames, photos_with_names
-from setnet.connect.tags.orientation import Frame, stored_size, turned_back
-from setnet.connect.tags.photo_tags import PhotoTags, TagReader, contents, sidecars_of
-from setnet.connect.tags.region_list import FaceRegion, RegionList, area_in_picture
-from setnet.connect.tags.safe_xml import LARGEST
-from setnet.connect.tags.sidecar import new_sidecar, with_regions
-from setnet.connect.tags.tag_import import OnProgress, TagConflict
-from setnet.connect.tags.xmp_regions import MWG
+from setnet.connect.face_regions import (
+    FaceRegion,
+    Frame,
+    RegionList,
+    area_in_picture,
+    rotate_back,
+    stored_size,
+)
+from setnet.connect.face_tags import (
+    OnProgress,
+    PhotoTags,
+    TagConflict,
+    TagReader,
+    find_sidecars,
+    match_regions,
+    read_limited,
+    to_fractions,
+)
+from setnet.connect.xmp import LARGEST_XMP, MWG, add_regions, new_sidecar
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
-from setnet.library import Library, LibraryPhoto
+from setnet.faces import Box
+from setnet.library import SAME_FACE, Library, LibraryPhoto, NamedPeople
+
+_FaceNames = dict[int, str]
+
+
+def _photos_with_names(
+    library: Library, only: Collection[str] = ()
+) -> Iterator[tuple[LibraryPhoto, _FaceNames]]:
+    """Yield every photo with the names of its faces that are confirmed, examples or sure matches.
+
+    A face is one person's, the one it exceeds the threshold of by most; `only` says whose names are wanted.
+    """
+    people = NamedPeople.of(library)
+    examples: defaultdict[str, list[tuple[Box, str]]] = defaultdict(list)
+    for person in library.people:
+        for example in library.people.examples(person):
+            if example.content is not None and example.box is not None:
+                examples[example.content.hex()].append((example.box, person.name))
+    for photo in library.catalog.all_photos():
+        if photo.start is not None:
+            continue  # a shot: regions are for pictures
+        names: _FaceNames = {}
+        vectors = library.descriptors(photo.id) if photo.faces else ()
+        for number, (face, vector) in enumerate(zip(photo.faces, vectors, strict=True)):
+            known = [name for box, name in examples[photo.content] if box.overlap(face.box) >= SAME_FACE]
+            identity = people.identify(vector, face.quality, (photo.id, number))
+            name = known[0] if known else identity.name if identity.sure else ""
+            if name and (not only or name in only):
+                names[number] = name
+        yield photo, names
+
 
 _PROGRESS_STEP = 20  # photos
 
@@ -108,7 +149,7 @@ def write_tags(
         raise InvalidInputError("nobody is saved yet: `setnet people name` and `people add` give names")
     report, reader = TagsWritten(dry_run=dry_run), TagReader()
     total = library.catalog.counts().photos
-    for number, (photo, names) in enumerate(photos_with_names(library, wanted)):
+    for number, (photo, names) in enumerate(_photos_with_names(library, wanted)):
         if progress is not None and number % _PROGRESS_STEP == 0:
             progress("writing tags", number, total)
         if names:
@@ -117,54 +158,56 @@ def write_tags(
     return report
 
 
-def _write(photo: LibraryPhoto, names: FaceNames, tags: PhotoTags, report: TagsWritten, update: bool) -> None:
+def _write(
+    photo: LibraryPhoto, names: _FaceNames, tags: PhotoTags, report: TagsWritten, update: bool
+) -> None:
     """Bring the sidecar of a photo up to date, or note why that is not done."""
     if not photo.path.is_file():
         report.failed.append((photo.path, "is not there: nothing was written beside it"))
         return
-    sidecar = next((path for path in sidecars_of(photo.path) if path.exists()), None)
+    sidecar = next((path for path in find_sidecars(photo.path) if path.exists()), None)
     try:
         missing = _missing(photo, names, tags, report)
         if not missing:
             report.unchanged += 1
         elif sidecar is None:
-            place = sidecars_of(photo.path)[0]
+            place = find_sidecars(photo.path)[0]
             inside = _mwg_list(tags, photo.path)
             frame = _frame(inside, photo, tags.orientation)
             regions = _regions(photo, missing, frame, tags.orientation)
             size = _size(photo, frame, tags.orientation)
             # Programs read a sidecar in the place of what is in the photo: that has to be in it too.
             data = new_sidecar([*(inside.regions if inside else ()), *regions], size)
-            _put(place, data, None, report)
+            _put_sidecar(place, data, None, report)
             report.created.append(place)
             report.regions.update(missing.values())
         elif not update:
             report.kept.append(sidecar)
         else:
-            before = contents(sidecar, LARGEST) or b""
+            before = read_limited(sidecar, LARGEST_XMP) or b""
             frame = _frame(_mwg_list(tags, sidecar), photo, tags.orientation)
             regions = _regions(photo, missing, frame, tags.orientation)
-            data = with_regions(before, regions, _size(photo, frame, tags.orientation))
-            _put(sidecar, data, before, report)
+            data = add_regions(before, regions, _size(photo, frame, tags.orientation))
+            _put_sidecar(sidecar, data, before, report)
             report.updated.append(sidecar)
             report.regions.update(missing.values())
     except InvalidInputError as error:
         report.failed.append((sidecar or photo.path, str(error)))
     except OSError as error:
         reason = f"cannot be written ({error.strerror or error})"
-        report.failed.append((sidecar or sidecars_of(photo.path)[0], reason))
+        report.failed.append((sidecar or find_sidecars(photo.path)[0], reason))
 
 
-def _missing(photo: LibraryPhoto, names: FaceNames, tags: PhotoTags, report: TagsWritten) -> FaceNames:
+def _missing(photo: LibraryPhoto, names: _FaceNames, tags: PhotoTags, report: TagsWritten) -> _FaceNames:
     """Return the names that no MWG region has; a face that is called otherwise is a conflict."""
     called: dict[int, set[str]] = {}
     for _, found in tags.lists:
         if found.form == MWG.form:
             named = [region for region in found.regions if region.name]
-            _, matches = matched_regions(named, photo, found, tags.orientation)
+            _, matches = match_regions(named, photo, found, tags.orientation)
             for region, face in matches.items():
                 called.setdefault(face, set()).add(named[region].name)
-    missing: FaceNames = {}
+    missing: _FaceNames = {}
     for face, name in names.items():
         there = called.get(face, set())
         if not there:
@@ -182,7 +225,7 @@ def _frame(found: RegionList | None, photo: LibraryPhoto, orientation: int) -> F
     """Return the frame of regions that are there; without any, that which most programs expect."""
     if found is None or not found.regions:
         return "stored"
-    return matched_regions(found.regions, photo, found, orientation)[0]
+    return match_regions(found.regions, photo, found, orientation)[0]
 
 
 def _size(photo: LibraryPhoto, frame: Frame, orientation: int) -> tuple[int, int]:
@@ -190,15 +233,15 @@ def _size(photo: LibraryPhoto, frame: Frame, orientation: int) -> tuple[int, int
     return stored_size(*size, orientation) if frame == "stored" else size
 
 
-def _regions(photo: LibraryPhoto, names: FaceNames, frame: Frame, orientation: int) -> list[FaceRegion]:
+def _regions(photo: LibraryPhoto, names: _FaceNames, frame: Frame, orientation: int) -> list[FaceRegion]:
     regions = []
     for face, name in names.items():
-        area = area_in_picture(*in_fractions(photo.faces[face].box, photo))
-        regions.append(FaceRegion(name, turned_back(area, orientation) if frame == "stored" else area))
+        area = area_in_picture(*to_fractions(photo.faces[face].box, photo))
+        regions.append(FaceRegion(name, rotate_back(area, orientation) if frame == "stored" else area))
     return regions
 
 
-def _put(sidecar: Path, data: bytes, before: bytes | None, report: TagsWritten) -> None:
+def _put_sidecar(sidecar: Path, data: bytes, before: bytes | None, report: TagsWritten) -> None:
     """Write a sidecar as a whole, after a backup of what was there."""
     if report.dry_run:
         return

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from postgres_server import CAREFUL, PostgresServer
-from setnet.connect import PostgresSets, shown_uri
+from setnet.connect import PostgresSets, display_uri
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from sets_world import fill_table, sets_world
 
@@ -21,8 +21,8 @@ from sets_world import fill_table, sets_world
         ("postgresql://ann:s3cret%40x@/p?host=/run/pg", "postgresql://ann@%2Frun%2Fpg/p"),
     ],
 )
-def test_a_shown_uri_has_no_password(uri: str, shown: str) -> None:
-    assert shown_uri(uri) == shown
+def test_a_displayed_uri_has_no_password(uri: str, shown: str) -> None:
+    assert display_uri(uri) == shown
 
 
 def test_an_unreadable_uri_is_not_repeated() -> None:

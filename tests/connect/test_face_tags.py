@@ -10,7 +10,7 @@ import pytest
 
 from invented_photos import area_of
 from setnet.connect import import_tags
-from setnet.connect.tags.orientation import turned_back
+from setnet.connect.face_regions import rotate_back
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Library
@@ -145,7 +145,7 @@ def test_regions_of_turned_photos_are_read_in_either_frame(
     x, y, w, h = area_of(3)
     area, size = Box(x - w / 2, y - h / 2, x + w / 2, y + h / 2), SIZE
     if frame == "stored":
-        area = turned_back(area, orientation)
+        area = rotate_back(area, orientation)
         size = (1200, 1600) if orientation >= 5 else SIZE
     centred = ((area.x0 + area.x1) / 2, (area.y0 + area.y1) / 2, area.width, area.height)
     xmp = lightroom({"Cleo": centred}, size if has_size else None)

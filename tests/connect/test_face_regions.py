@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from setnet.connect.tags.orientation import frames_of, stored_size, turned, turned_back
+from setnet.connect.face_regions import possible_frames, rotate, rotate_back, stored_size
 from setnet.errors import InvalidInputError
 from setnet.faces import Box, open_photo
 
@@ -30,24 +30,24 @@ def test_areas_turn_as_photos_do(orientation: int, tmp_path: object) -> None:
         (columns[-1] + 1) / upright.shape[1],
         (rows[-1] + 1) / upright.shape[0],
     )
-    assert turned(Box(0.2, 0.25, 0.6, 0.5), orientation) == pytest.approx(seen)
+    assert rotate(Box(0.2, 0.25, 0.6, 0.5), orientation) == pytest.approx(seen)
     assert stored_size(upright.shape[1], upright.shape[0], orientation) == (80, 40)
 
 
 @given(st.tuples(sides, sides, sides, sides), st.integers(1, 8))
 def test_turning_back_undoes_turning(corners: tuple[float, ...], orientation: int) -> None:
     area = Box(*corners)
-    assert turned_back(turned(area, orientation), orientation) == pytest.approx(area)
+    assert rotate_back(rotate(area, orientation), orientation) == pytest.approx(area)
 
 
 def test_the_sides_tell_the_frame_of_a_photo_on_its_side() -> None:
-    assert frames_of((4000, 3000), 3000, 4000, 6) == ("stored",)
-    assert frames_of((300, 400), 3000, 4000, 6) == ("upright",)
-    assert frames_of(None, 3000, 4000, 6) == ("stored", "upright")
-    assert frames_of((4000, 3000), 4000, 3000, 3) == ("stored", "upright")
-    assert frames_of((4000, 3000), 4000, 3000, 1) == ("upright",)
+    assert possible_frames((4000, 3000), 3000, 4000, 6) == ("stored",)
+    assert possible_frames((300, 400), 3000, 4000, 6) == ("upright",)
+    assert possible_frames(None, 3000, 4000, 6) == ("stored", "upright")
+    assert possible_frames((4000, 3000), 4000, 3000, 3) == ("stored", "upright")
+    assert possible_frames((4000, 3000), 4000, 3000, 1) == ("upright",)
 
 
 def test_regions_of_a_picture_of_another_shape_are_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"4000 x 3000.*cropped"):
-        frames_of((4000, 3000), 3000, 3000, 1)
+        possible_frames((4000, 3000), 3000, 3000, 1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.connect.tags.picasa import LARGEST, picasa_regions
+from setnet.connect.picasa import LARGEST, picasa_regions
 from setnet.errors import InvalidInputError
 
 INI = """\

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from invented_photos import area_of
 from setnet.connect import import_tags, write_tags
-from setnet.connect.tags.xmp_regions import regions_in_xmp
+from setnet.connect.xmp import regions_in_xmp
 from setnet.errors import InvalidInputError
 from setnet.library import Library
 from tag_files import lightroom, packet
@@ -154,3 +156,26 @@ def test_photos_that_are_gone_get_no_sidecar(named: Library, tmp_path: Path) -> 
 def test_nobody_to_write_is_an_error(library: Library) -> None:
     with pytest.raises(InvalidInputError, match="nobody is saved"):
         write_tags(library)
+
+
+def test_names_come_back_to_the_same_faces_of_upright_and_turned_photos(
+    compose: Callable[..., None], library: Library, tmp_path: Path
+) -> None:
+    upright, turned = tmp_path / "photos" / "upright.jpg", tmp_path / "photos" / "turned.jpg"
+    compose(upright, ("P001", "P003"))
+    compose(turned, ("P003", "P001"), tile=3)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # shown turned by a quarter clockwise
+    with Image.open(turned) as image:
+        image.transpose(Image.Transpose.ROTATE_90).save(turned, quality=92, exif=exif)
+    library.index([tmp_path / "photos"], workers=0)
+    library.add_person("Anna", [f"{upright}#1"])
+    assert dict(write_tags(library).regions) == {"Anna": 2}
+    library.people.remove("Anna")
+    done = import_tags(library)
+    assert (done.named, done.not_found, done.conflicts, done.unreadable) == (2, [], [], [])
+    faces = {
+        (library.photo(verdict.photo_id or "").path, verdict.face)
+        for verdict in library.people.verdicts("Anna")
+    }
+    assert faces == {(upright, 0), (turned, 1)}

@@ -167,7 +167,7 @@ def test_immich_is_never_written(immich: ImmichDatabase, tmp_path: Path) -> None
 def test_an_interrupted_sync_is_completed_by_the_next(
     immich: ImmichDatabase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from setnet.connect.immich import sync as module
+    from setnet.connect import immich_sync as module
 
     monkeypatch.setattr(module, "BATCH", 2)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
-from setnet.connect.postgres.connection import Connection, Database, unit_vectors
+from setnet.connect.database import Connection, Database, unit_vectors
 from setnet.engine import (
     Hit,
     QueryLike,

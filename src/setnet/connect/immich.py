@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,17 +13,66 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.connect.immich.immich_tables import ImmichTables
-from setnet.connect.immich.known_people import ImmichPerson, people_from, person_called
-from setnet.connect.immich.photo_hit import ImmichHit, link_to
-from setnet.connect.immich.reading import NOBODY, PhotoState, read_people, read_photos
-from setnet.connect.immich.sync import Progress, SyncReport, bring_up_to_date
-from setnet.connect.postgres.connection import Database
+from setnet.connect.database import Database
+from setnet.connect.immich_sync import (
+    NOBODY,
+    ImmichPerson,
+    ImmichTables,
+    PhotoState,
+    Progress,
+    SyncReport,
+    find_person,
+    read_people,
+    read_photos,
+    read_stored_people,
+    update_index,
+)
 from setnet.durable import replace_file, storage_errors
 from setnet.engine import Hit, KnownPair, SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.heads import Logistic
 from setnet.library import Conditions, taken_time
+
+
+@dataclass(frozen=True, slots=True)
+class ImmichHit:
+    """A photo with its score and who is in it.
+
+    Attributes
+    ----------
+    id
+        Immich's id of the photo.
+    score
+        About the number of wanted people in it.
+    people
+        The wanted people found, by name; one that Immich does not name there, but whose face is alike, has a
+        question mark.
+    file, taken
+        The file's name, and when it was taken (ISO, the camera's clock; empty where that is not known).
+    link
+        Where Immich's page shows the photo.
+    """
+
+    id: str
+    score: float
+    people: tuple[str, ...]
+    file: str
+    taken: str
+    link: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the hit for JSON, its score rounded to six digits."""
+        return {**asdict(self), "score": round(self.score, 6)}
+
+
+def _link_to(photo: str, base: str) -> str:
+    """Return the address of a photo on Immich's page; its path alone without a base.
+
+    >>> _link_to("77aa", "https://photos.example/")
+    'https://photos.example/photos/77aa'
+    """
+    return f"{base.rstrip('/')}/photos/{photo}"
+
 
 ABOUT = "immich.json"
 INDEX = "index"
@@ -76,8 +126,8 @@ class ImmichIndex:
             with database.reading() as connection:
                 tables = ImmichTables.of(connection, database.name, schema)
                 people, wanted = read_people(connection, tables), read_photos(connection, tables)
-                with _opened(root, tables.dim) as index:
-                    differs, skipped = bring_up_to_date(index, connection, tables, wanted, progress)
+                with _open_index(root, tables.dim) as index:
+                    differs, skipped = update_index(index, connection, tables, wanted, progress)
                     photos = len(index)
         finally:
             database.close()
@@ -104,7 +154,7 @@ class ImmichIndex:
     def people(self) -> list[ImmichPerson]:
         """Immich's people, those in most photos first."""
         photos = Counter(who for state in self._photos.values() for who in set(state.persons))
-        return people_from(self._about["people"], photos)
+        return read_stored_people(self._about["people"], photos)
 
     def search(
         self,
@@ -137,8 +187,8 @@ class ImmichIndex:
         if not people:
             raise InvalidInputError("nobody is asked for: give at least one person")
         everybody = self.people
-        wanted = [person_called(everybody, text) for text in people]
-        unwanted = [person_called(everybody, text) for text in without]
+        wanted = [find_person(everybody, text) for text in people]
+        unwanted = [find_person(everybody, text) for text in without]
         if twice := [p for p, times in Counter([*wanted, *unwanted]).items() if times > 1]:
             raise InvalidInputError(f"{twice[0].name} is asked for twice")
         hits = self._index.search(
@@ -194,10 +244,10 @@ class ImmichIndex:
                 found.append(f"{person.name}?")
         taken = taken_time(state.taken)
         when = taken.isoformat(sep=" ", timespec="seconds") if taken else ""
-        return ImmichHit(hit.id, hit.score, tuple(found), state.file, when, link_to(hit.id, link_base))
+        return ImmichHit(hit.id, hit.score, tuple(found), state.file, when, _link_to(hit.id, link_base))
 
 
-def _opened(root: Path, dim: int) -> SetIndex:
+def _open_index(root: Path, dim: int) -> SetIndex:
     """Open the index for writing, made if there is none; an error when its faces are of another dimension."""
     if (root / INDEX / "catalog.sqlite").is_file():
         index = SetIndex.open(root / INDEX)
