@@ -63,7 +63,7 @@ def inside(*arguments: object, library: Path | None = None) -> subprocess.Comple
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with photos of synthetic people, portraits to ask with, and a library made by `index`."""
-    from setnet.cli.demo.cutouts import picture, portrait_path
+    from setnet.cli.demo_album import picture, portrait_path
 
     place = tmp_path_factory.mktemp("cli")
     (place / "photos" / "trip").mkdir(parents=True)

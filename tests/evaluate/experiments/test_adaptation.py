@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.photo_copies import photos_of_half
 from setnet.evaluate.data.splits import read_split

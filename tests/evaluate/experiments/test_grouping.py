@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
+from setnet.cli.evaluate import app
 from setnet.evaluate import read_record, tables_of, write_markdown
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.experiments import grouping as module

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
 from setnet.evaluate.experiments import shipped_heads
