@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-
-def setnet(library: Path, *words: object, keys: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process; with `keys`, at a terminal at which these are pressed."""
-    from setnet.cli.app import run
-
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return keys is not None
-
-    pressed: Iterator[str] = iter(keys or "")
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["setnet", *map(str, words)])
-        patch.setattr(sys, "stdin", Terminal(keys))
-        patch.setattr(typer, "getchar", lambda: next(pressed))
-        patch.setenv("SETNET_LIBRARY", str(library))
-        with pytest.raises(SystemExit) as left:
-            run()
-    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
+from command_line import setnet
 
 
 def answered(library: Path, *words: object, code: int = 0) -> Any:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import pytest
 import typer
 from PIL import Image
 
-from command_line import answered, called
+from command_line import answered, called, setnet
 from setnet.errors import LockedError
 from setnet.faces import write_model_entry
 from setnet.library import Library
@@ -30,7 +27,7 @@ def add(folder: Path, *names: str) -> None:
         Image.new("RGB", (32, 32), (number, len(list(folder.iterdir())), 0)).save(folder / name)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of twelve photos in which nobody is, and a library that knows them."""
     monkeypatch.setenv("SETNET_LIBRARY", str(tmp_path / "library"))
@@ -126,18 +123,6 @@ def library(made: Any, tmp_path: Path) -> Path:
 def small(tmp_path: Path) -> str:
     model = write_small_model(tmp_path / "small.onnx")
     return str(write_model_entry(model, name="small", dim=24, calibration={"w": 20.0, "b": -8.0}))
-
-
-def setnet(library: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    from setnet.cli.app import run
-
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["setnet", *map(str, words)])
-        patch.setenv("SETNET_LIBRARY", str(library))
-        with pytest.raises(SystemExit) as left:
-            run()
-    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def test_the_descriptor_of_a_library_is_changed(library: Path, small: str) -> None:

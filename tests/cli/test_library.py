@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from command_line import setnet
+
 pytestmark = pytest.mark.xdist_group("recovery")
-
-
-def setnet(library: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process: its models are loaded once."""
-    from setnet.cli.app import run
-
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["setnet", *map(str, words)])
-        patch.setenv("SETNET_LIBRARY", str(library))
-        with pytest.raises(SystemExit) as left:
-            run()
-    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def answered(library: Path, *words: object) -> Any:

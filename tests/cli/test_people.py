@@ -1,39 +1,16 @@
-"""People saved, mended, undone, exported and imported on the command line, on real photos."""
+"""People saved, edited, undone, exported and imported on the command line, on real photos."""
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-
-class Terminal(io.StringIO):
-    """A terminal at which somebody types an answer."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def setnet(library: Path, *words: object, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Run a command in this process, at a terminal if something is typed there."""
-    from setnet.cli.app import run
-
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["setnet", *map(str, words)])
-        patch.setattr(sys, "stdin", io.StringIO() if typed is None else Terminal(typed))
-        patch.setenv("SETNET_LIBRARY", str(library))
-        with pytest.raises(SystemExit) as left:
-            run()
-    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
+from command_line import setnet
 
 
 def answered(library: Path, *words: object, code: int = 0) -> Any:
@@ -70,12 +47,12 @@ def test_another_spelling_or_another_face_needs_a_yes(library: Path, pair: Path)
         refused = setnet(library, "people", "add", *words)
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "--to-existing" in refused.stderr
-        declined = setnet(library, "people", "add", *words, typed="n\n")
+        declined = setnet(library, "people", "add", *words, keys="n\n")
         assert declined.returncode == 1
         assert "Add to Anna? [y/N]" in declined.stderr
         assert "nothing was saved" in declined.stderr
     assert len(answered(library, "show", "Anna")["examples"]) == 1
-    agreed = setnet(library, "people", "add", "Anna", f"{pair}#2", typed="y\n")
+    agreed = setnet(library, "people", "add", "Anna", f"{pair}#2", keys="y\n")
     assert (agreed.returncode, agreed.stdout.strip()) == (0, "Anna: 2 example faces")
     assert "note: these 2 do not look like the same person: look at example 2 of Anna" in agreed.stderr
     assert answered(library, "add", "anna", f"{pair}#1", "--to-existing")["examples"] == 3
@@ -159,15 +136,15 @@ def test_nobody_is_lost_by_a_pipe(library: Path, pair: Path) -> None:
 
 
 def test_removing_asks_at_a_terminal_and_is_undone_until_it_is_for_good(library: Path) -> None:
-    kept = setnet(library, "people", "remove", "Anna", typed="n\n")
+    kept = setnet(library, "people", "remove", "Anna", keys="n\n")
     assert kept.returncode == 1
     assert "Remove Anna (1 example face)? [y/N]" in kept.stderr
-    assert setnet(library, "people", "remove", "Anna", typed="y\n").stdout.strip() == "removed Anna"
+    assert setnet(library, "people", "remove", "Anna", keys="y\n").stdout.strip() == "removed Anna"
     assert setnet(library, "people", "undo").stdout.startswith("undid: removed Anna")
-    asked = setnet(library, "people", "remove", "Anna", "--for-good", typed="n\n")
+    asked = setnet(library, "people", "remove", "Anna", "--for-good", keys="n\n")
     assert "Delete Anna (1 example face) for good? [y/N]" in asked.stderr
     answered(library, "remove", "Anna", "--yes")
-    done = setnet(library, "people", "remove", "anna", "--for-good", typed="y\n")  # who was removed before
+    done = setnet(library, "people", "remove", "anna", "--for-good", keys="y\n")  # who was removed before
     assert done.stdout.strip() == "removed anna for good"
     assert [c["summary"] for c in answered(library, "history")["changes"]] == ["deleted 1 person for good"]
     stopped = setnet(library, "people", "undo")
@@ -176,6 +153,6 @@ def test_removing_asks_at_a_terminal_and_is_undone_until_it_is_for_good(library:
 
 
 def test_the_journal_is_erased_when_that_is_confirmed(library: Path) -> None:
-    assert setnet(library, "people", "history", "--erase", typed="n\n").returncode == 1
+    assert setnet(library, "people", "history", "--erase", keys="n\n").returncode == 1
     assert answered(library, "history", "--erase", "--yes") == {"erased": 1}
     assert "no change" in setnet(library, "people", "history").stderr
