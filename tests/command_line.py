@@ -36,7 +36,7 @@ def setnet(library: Path | None, *words: object, keys: str | None = None) -> sub
             patch.setenv("SETNET_LIBRARY", str(library))
         with pytest.raises(SystemExit) as left:
             run()
-    return subprocess.CompletedProcess(words, int(left.value.code or 0), out.getvalue(), err.getvalue())
+    return subprocess.CompletedProcess([], int(left.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def called(*words: object, code: int = 0) -> tuple[str, str]:

@@ -47,7 +47,8 @@ def answered(*arguments: object, code: int = 0, **options: Any) -> Any:
 
 
 def inside(*arguments: object, library: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return command_line.setnet(library, *arguments)
+    done: subprocess.CompletedProcess[str] = command_line.setnet(library, *arguments)
+    return done
 
 
 @pytest.fixture(scope="module")

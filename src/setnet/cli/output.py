@@ -126,7 +126,7 @@ class ProgressBar:
         """Take the bar away, until something is shown again."""
         if self._bar is not None:
             self._bar.stop()
-            self._bar = None
+            self._bar = self._task = None
 
     def show(self, stage: str, done: int, total: int | None = None, details: str = "") -> None:
         """Show how far a stage is, with details or, if there are none, the time left."""
@@ -134,6 +134,9 @@ class ProgressBar:
             return
         if stage != self._stage:
             self._stage, self._first, self._began = stage, done, monotonic()
+            if self._task is not None:  # a task cannot go back to an unknown total
+                self._bar.remove_task(self._task)
+                self._task = None
         details = details or self._time_left(done, total)
         if sys.stderr.isatty():
             self._draw(stage, done, total, details)
@@ -165,9 +168,10 @@ class ProgressBar:
                 transient=True,
                 refresh_per_second=4,
             )
-            self._task = self._bar.add_task(stage, details="")
             self._bar.start()
-        self._bar.update(self._task, description=stage, total=total, completed=done, details=details)
+        if self._task is None:
+            self._task = self._bar.add_task(stage, total=total, details="")
+        self._bar.update(self._task, total=total, completed=done, details=details)
 
 
 def _index_details(now: IndexProgress) -> str:
