@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.options import JsonOption, WorkersOption, make_app
 from setnet.cli.output import ProgressBar, print_json, print_table, say
 from setnet.errors import InvalidInputError
 
@@ -16,16 +16,6 @@ if TYPE_CHECKING:
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)]
 AgainOption = Annotated[bool, typer.Option("--again", help="Do it anew, as after photos were added.")]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=256,
-        metavar="N",
-        help="Processes for photos [default: one per core].",
-        show_default=False,
-    ),
-]
 
 
 def _print_step(report: StepReport) -> None:

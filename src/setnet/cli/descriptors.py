@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app, open_library
 from setnet.cli.output import ProgressBar, print_either, print_json, print_table, say, say_some
 from setnet.errors import InvalidInputError
 from setnet.wording import counted
@@ -39,10 +39,7 @@ def describe(
     min_face: Annotated[
         float, typer.Option(min=1, metavar="PIXELS", help="Leave out faces smaller than this.")
     ] = 40,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
-    ] = None,
+    workers: WorkersOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write the descriptors of photos, each labelled with the name of the folder it lies in.

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import AfterOption, BeforeOption, JsonOption, WithoutOption, make_app
+from setnet.cli.options import (
+    AfterOption,
+    AllOption,
+    AtLeastOption,
+    BeforeOption,
+    HitsOption,
+    JsonOption,
+    OnlyOption,
+    WithoutOption,
+    make_app,
+)
 from setnet.cli.output import print_either, print_json, print_table, say
 from setnet.wording import counted
 
@@ -72,12 +82,10 @@ def search(
         ),
     ],
     library: FolderOption,
-    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")] = 20,
-    all_people: Annotated[bool, typer.Option("--all", help="Only photos with all of them.")] = False,
-    at_least: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
-    ] = 1,
-    only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
+    k: HitsOption = 20,
+    all_people: AllOption = False,
+    at_least: AtLeastOption = 1,
+    only: OnlyOption = False,
     without: WithoutOption = None,
     after: AfterOption = None,
     before: BeforeOption = None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app
+from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app
 from setnet.cli.output import ProgressBar, print_json, say, say_some
 from setnet.errors import InvalidInputError, LockedError
 from setnet.wording import counted
@@ -50,10 +50,7 @@ def index(
         bool,
         typer.Option("--quick", help="The same as --detector cascade: in half the time, nearly all faces."),
     ] = False,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
-    ] = None,
+    workers: WorkersOption = None,
     prune: Annotated[
         bool,
         typer.Option(

@@ -24,6 +24,18 @@ LibraryOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=256, metavar="N", help="Worker processes [default: one per core].", show_default=False
+    ),
+]
+HitsOption = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")]
+AllOption = Annotated[bool, typer.Option("--all", help="Only photos with all of them.")]
+AtLeastOption = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
+]
+OnlyOption = Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")]
 WithoutOption = Annotated[
     list[str] | None,
     typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app, open_library
 from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
 from setnet.wording import counted
 
@@ -83,10 +83,7 @@ def duplicates(
     sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also draw the groups: out.png or out.html.")
     ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(min=0, max=256, metavar="N", help="Worker processes [default: one per core]."),
-    ] = None,
+    workers: WorkersOption = None,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -19,9 +19,13 @@ import typer
 from setnet.addresses import is_address
 from setnet.cli.options import (
     AfterOption,
+    AllOption,
+    AtLeastOption,
     BeforeOption,
+    HitsOption,
     JsonOption,
     LibraryOption,
+    OnlyOption,
     WithoutOption,
     make_app,
     open_library,
@@ -47,12 +51,10 @@ def search(
             show_default=False,
         ),
     ],
-    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")] = 20,
-    all_people: Annotated[bool, typer.Option("--all", help="Only photos with all of them.")] = False,
-    at_least: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
-    ] = 1,
-    only: Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")] = False,
+    k: HitsOption = 20,
+    all_people: AllOption = False,
+    at_least: AtLeastOption = 1,
+    only: OnlyOption = False,
     sure: Annotated[bool, typer.Option("--sure", help="Only sure matches count, no guesses.")] = False,
     min_similarity: Annotated[
         float | None,
