@@ -25,9 +25,8 @@ import numpy as np
 
 from performance_page import machine, write_section
 from setnet.collect import CollectRun, run_step, write_result
-from setnet.collect.run.manifest import ManifestWriter
-from setnet.collect.run.packed import packed
-from setnet.collect.run.steps import STEPS, _made_from
+from setnet.collect.run import pack
+from setnet.collect.steps import STEPS, write_manifest
 from setnet.system import peak_memory
 
 DIM, PORTRAITS, NOISE = 128, 3, 0.06
@@ -93,10 +92,7 @@ def invented(place: Path, rows: int, names: int) -> CollectRun:
     people = unit(rng.normal(size=(names, DIM)))
 
     def write(step: str, found: Any) -> None:
-        with ManifestWriter(run.manifest(step).path, _made_from(run, STEPS[step]), STEPS[step].key) as writer:
-            for row in found:
-                writer.add(row)
-            writer.finish()
+        write_manifest(run, STEPS[step], lambda _: found)
 
     called = [f"Person {n}" for n in range(names)]
     write("names", ({"entry": name, "name": name, "aliases": [], "kept": True} for name in called))
@@ -107,7 +103,7 @@ def invented(place: Path, rows: int, names: int) -> CollectRun:
                 "portrait": f"{n}-{k}",
                 "name": called[n],
                 "kept": True,
-                "descriptor": packed(seen(people[n], rng)),
+                "descriptor": pack(seen(people[n], rng)),
             }
             for n in range(names)
             for k in range(PORTRAITS)
@@ -132,8 +128,8 @@ def photo_row(path: str, people: np.ndarray, called: list[str], rng: np.random.G
         {
             "box": [100.0 * n, 0.0, 100.0 * n + 90, 90.0],
             "score": 0.9,
-            "landmarks": packed(np.zeros(10, np.float32)),
-            "descriptor": packed(vector),
+            "landmarks": pack(np.zeros(10, np.float32)),
+            "descriptor": pack(vector),
         }
         for n, vector in enumerate(vectors)
     ]

@@ -258,10 +258,10 @@ def grouping(faces: int) -> dict[str, Any]:
     from setnet.evaluate.data.labelled_people import LFW_LIKE
     from setnet.evaluate.group_measures import group_quality
     from setnet.heads import ELEMENT_LOGISTIC
-    from setnet.learn import VirtualPeople
     from setnet.library.grouping.faces_to_group import FacesToGroup
     from setnet.library.grouping.grouping import group_faces
     from setnet.library.grouping.impostors import Impostors
+    from setnet.train import VirtualPeople
 
     chance = np.random.default_rng((0, faces))
     sizes = np.minimum(1 / (1 - chance.random(faces)), faces // 100).astype(np.int64)

@@ -35,7 +35,7 @@ from setnet.engine import Hit, SetIndex
 from setnet.evaluate import ndcg
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.worlds.worlds import SimulatedWorld
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 Floats = NDArray[np.float32]
 Search = Callable[[Floats], list[Hit]]

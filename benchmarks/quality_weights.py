@@ -35,7 +35,7 @@ from setnet.evaluate.methods.stress_measure import (
 from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.faces import load_descriptor
 from setnet.heads import Logistic, SetNet, codec, unit
-from setnet.learn.data.crops import aligned_crops
+from setnet.train.faces import aligned_crops
 
 Floats = NDArray[np.float32]
 POWERS = (-0.5, 0.0, 0.5, 1.0, 2.0)

@@ -9,11 +9,10 @@ import numpy as np
 
 from invented_photos import face_of
 from setnet.collect import CollectRun, run_step
-from setnet.collect.run.manifest import ManifestWriter, Row
-from setnet.collect.run.packed import packed
-from setnet.collect.run.steps import STEPS, _made_from
+from setnet.collect.run import Row, pack
+from setnet.collect.steps import STEPS, write_manifest
 
-LANDMARKS = packed(np.zeros(10, np.float32))
+LANDMARKS = pack(np.zeros(10, np.float32))
 
 
 def name_of(person: int) -> str:
@@ -23,10 +22,7 @@ def name_of(person: int) -> str:
 
 def write(run: CollectRun, step: str, rows: Iterable[Row]) -> None:
     """Write the manifest of a step as if it had been done."""
-    with ManifestWriter(run.manifest(step).path, _made_from(run, STEPS[step]), STEPS[step].key) as writer:
-        for row in rows:
-            writer.add(row)
-        writer.finish()
+    write_manifest(run, STEPS[step], lambda _: rows)
 
 
 def photo_row(run: CollectRun, name: str, faces: Sequence[tuple[int, int]], query: Sequence[int]) -> Row:
@@ -43,7 +39,7 @@ def photo_row(run: CollectRun, name: str, faces: Sequence[tuple[int, int]], quer
                 "box": [100.0 * i + 10, 10.0, 100.0 * i + 90, 90.0],
                 "score": 0.9,
                 "landmarks": LANDMARKS,
-                "descriptor": packed(face_of(person, view)),
+                "descriptor": pack(face_of(person, view)),
             }
             for i, (person, view) in enumerate(faces)
         ],
@@ -53,15 +49,18 @@ def photo_row(run: CollectRun, name: str, faces: Sequence[tuple[int, int]], quer
 def invented_run(place: Path, people: int, photos: Sequence[Sequence[int]]) -> CollectRun:
     """Return a run, labelled: the first ``people`` are in the list, photos say who is in them.
 
-    The first two of a photo's people who are in the list are its query. Photo files are not there.
+    The first two of a photo's people who are in the list are its query. Strangers are asked about, however
+    unlikely they are anybody of so short a list. Photo files are not there.
     """
     for folder in ("portraits", "archive"):
         (place / folder).mkdir(parents=True)
-    run = CollectRun.begin(place / "run", portraits=place / "portraits", photos=[place / "archive"])
+    run = CollectRun.begin(
+        place / "run", portraits=place / "portraits", photos=[place / "archive"], ask_from=0.0
+    )
     names = [{"entry": str(p), "name": name_of(p), "aliases": [], "kept": True} for p in range(people)]
     write(run, "names", names)
     portraits = [
-        {"portrait": f"{p}-{k}", "name": name_of(p), "kept": True, "descriptor": packed(face_of(p, 1000 + k))}
+        {"portrait": f"{p}-{k}", "name": name_of(p), "kept": True, "descriptor": pack(face_of(p, 1000 + k))}
         for p in range(people)
         for k in range(3)
     ]

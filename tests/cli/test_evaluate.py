@@ -15,7 +15,7 @@ from setnet.evaluate.data.labelled_people import LabelledPeople, read_people
 from setnet.evaluate.experiments.inputs import Inputs
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import read_record
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

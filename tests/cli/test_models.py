@@ -140,3 +140,15 @@ def test_a_calibration_is_fitted_kept_and_used(
     kept = tmp_path / "data" / "setnet" / "models" / "own.calibration.json"
     assert json.loads(kept.read_text()) == facts["calibration"]
     assert setnet("models", "calibrate", "sface", tmp_path / "faces.npz").returncode == 2
+
+    np.savez(tmp_path / "moved.npz", descriptors=faces + 1.0, labels=labels)
+    plain = setnet("models", "calibrate", "own", tmp_path / "moved.npz", "--json")
+    with_metric = setnet("models", "calibrate", "own", tmp_path / "moved.npz", "--metric", "--json")
+    assert with_metric.returncode == 0, with_metric.stderr
+    found = [json.loads(run.stdout)["held_out"]["true_matches"] for run in (plain, with_metric)]
+    assert found[0] < found[1]  # what all descriptors have in common hides who is who
+    assert len(json.loads(kept.read_text())["metric"]["offset"]) == faces.shape[1]
+    np.savez(tmp_path / "other.npz", descriptors=faces, labels=labels, model="own+0123456789ab")
+    refused = setnet("models", "calibrate", "own", tmp_path / "other.npz")
+    assert refused.returncode == 2
+    assert "own+0123456789ab" in refused.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,7 +74,6 @@ def begin(
     distractors: Annotated[
         list[Path] | None, typer.Option(metavar="DIR", help="Photos of other people; repeatable.")
     ] = None,
-    encoding: Annotated[str | None, typer.Option(help="Of caption files [default: utf-8].")] = None,
     names_needed: Annotated[
         int | None, typer.Option(min=1, max=2, help="Names of a pair that a text must have [default: 2].")
     ] = None,
@@ -116,7 +116,6 @@ def begin(
         names=names,
         exclude=exclude or None,
         distractors=distractors or None,
-        encoding=encoding,
         names_needed=names_needed,
         detector=detector,
         descriptor=descriptor,
@@ -180,7 +179,7 @@ def status(run: RunArgument, json: JsonOption = False) -> None:
 
     found = status_of(CollectRun.open(run))
     if json:
-        print_json(found.to_dict())
+        print_json(asdict(found))
     else:
         _print_status(found)
 
@@ -219,7 +218,8 @@ AnnotatorOption = Annotated[
 def annotate(
     run: RunArgument,
     answers: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Take answers from a .jsonl or .csv file instead.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Take answers from a file like RUN/answers.jsonl."),
     ] = None,
     annotator: AnnotatorOption = None,
     twice: Annotated[
@@ -256,17 +256,6 @@ def annotate(
 
 
 @app.command()
-def answers(
-    run: RunArgument,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="A .jsonl or .csv file to write.")],
-) -> None:
-    """Export all answers with their times and who gave them; `annotate --answers` reads the file."""
-    from setnet.collect import CollectRun, export_answers
-
-    typer.echo(f"{out}: {export_answers(CollectRun.open(run), out):,} answers")
-
-
-@app.command()
 def calibrate(
     run: RunArgument,
     precision: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Precision to reach.")] = 0.99,
@@ -277,8 +266,6 @@ def calibrate(
 
     Each portrait is tried with its person in the list, and as a stranger with that name taken out.
     """
-    from dataclasses import asdict
-
     from setnet.collect import CollectRun, calibrate_rules, gallery
 
     opened = CollectRun.open(run)

@@ -191,7 +191,7 @@ def _calibrate_score(data: Path, head: str | None, out: Path | None, json: bool)
     descriptors, labels = read_descriptors(data)
     logistic: Logistic
     if head is None:
-        from setnet.learn import calibrate_elements
+        from setnet.train import calibrate_elements
 
         fit = calibrate_elements(descriptors, labels)
         logistic = fit.logistic

@@ -14,7 +14,7 @@ from setnet.cli.output import say
 from setnet.errors import InvalidInputError, one_of
 
 if TYPE_CHECKING:
-    from setnet.learn import TrainingSettings, TrainReport
+    from setnet.train import TrainingSettings, TrainReport
 
 app = make_app()
 
@@ -64,7 +64,7 @@ def pretrain(
 ) -> None:
     """Train a backbone by softmax on single faces."""
     settings = _prepare_settings(preset, changes, device, threads)
-    from setnet.learn import run_pretrain
+    from setnet.train import run_pretrain
 
     report = run_pretrain(data, out, settings, device)
     _echo_once(f"{out / 'backbone.safetensors'}: {_outcome(report)}")
@@ -85,7 +85,7 @@ def sets(
 ) -> None:
     """Train the aggregator on synthetic sets: with its backbone, or on descriptors."""
     settings = _prepare_settings(preset, changes, device, threads)
-    from setnet.learn import run_sets
+    from setnet.train import run_sets
 
     report = run_sets(data, out, settings, device, virtual)
     _echo_once(f"{out / 'network.safetensors'}: {_outcome(report)}")
@@ -103,7 +103,7 @@ def whiten(
     ] = 0.01,
 ) -> None:
     """Fit whitening on training data and calibrate the score again."""
-    from setnet.learn import run_whiten
+    from setnet.train import run_whiten
 
     report = run_whiten(data, out, place, ridge)
     typer.echo(
@@ -122,7 +122,7 @@ def export(
     ] = 32,
 ) -> None:
     """Write the head for the run time, and the backbone as ONNX with its registry entry."""
-    from setnet.learn import run_export
+    from setnet.train import run_export
 
     written = run_export(out, name, descriptor, bits)
     for path in (written.head, written.backbone, written.entry):
@@ -144,7 +144,7 @@ def glyphs(
 
     apt-get install $(setnet train glyphs --packages) installs the typefaces.
     """
-    from setnet.learn import font_packages, rendered_glyphs
+    from setnet.train import font_packages, rendered_glyphs
 
     if packages:
         typer.echo(" ".join(font_packages()))
@@ -324,7 +324,7 @@ def _echo_once(text: str) -> None:
 
 
 def _prepare_settings(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:
-    from setnet.learn import load_settings, use_device
+    from setnet.train import load_settings, use_device
 
     settings = load_settings(preset, changes or [])
     use_device(device, threads)

@@ -32,6 +32,7 @@ from .registry.added.known_files import recognised as recognised
 from .registry.download import download_model as download_model
 from .registry.entry import ModelEntry as ModelEntry
 from .registry.entry import ModelFile as ModelFile
+from .registry.metric import Metric as Metric
 from .registry.model_calibration import calibration_of as calibration_of
 from .registry.model_calibration import store_calibration as store_calibration
 from .registry.model_loading import load_descriptor as load_descriptor

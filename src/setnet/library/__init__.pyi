@@ -80,8 +80,10 @@ from .search.query_person import QueryPerson as QueryPerson
 from .search.ranked_pages import Ranking as Ranking
 from .search.video_hits import VideoHit as VideoHit
 from .store.content_hash import content_hash as content_hash
+from .store.descriptor_file import model_of as model_of
 from .store.descriptor_file import read_arrays as read_arrays
 from .store.descriptor_file import read_descriptors as read_descriptors
+from .store.descriptor_file import refuse_two_models as refuse_two_models
 from .store.descriptor_file import write_descriptor_file as write_descriptor_file
 from .store.face_references import SAME_FACE as SAME_FACE
 from .store.item_changes import ItemChange as ItemChange

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from setnet.collect import Question
-from setnet.collect.annotation.rules import NamedScore
+from setnet.collect.rules import NamedScore
 from setnet.evaluate.collecting.composed_archive import CaptionedArchive
 from setnet.evaluate.collecting.label_measures import label_quality, true_answer
 from setnet.evaluate.data.group_photos import Placed

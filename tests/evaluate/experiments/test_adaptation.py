@@ -17,7 +17,7 @@ from setnet.evaluate.experiments import adaptation as experiment
 from setnet.evaluate.experiments.adaptation import adaptation
 from setnet.evaluate.report.adaptation_tables import adaptation_tables, verdict
 from setnet.evaluate.report.record import Record, Row
-from setnet.learn import load_network, load_settings, load_sface
+from setnet.train import load_network, load_settings, load_sface
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 

@@ -13,7 +13,7 @@ from setnet.evaluate import read_record, tables_of, write_markdown
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.experiments import grouping as module
 from setnet.evaluate.methods import library_shapes
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 
 def descriptor_file(path: Path, difficulty: float) -> Path:

@@ -36,11 +36,15 @@ def test_it_measures_ways_bands_absence_and_probabilities(tmp_path: Path) -> Non
     ways = {row.name: row.values for row in record.rows if row.facts["table"] == "ways"}
     wrong = "3, one wrong at 1e-05"
     assert np.mean(ways["weighted mean"][wrong]) > np.mean(ways["plain mean"][wrong]) + 5
+    order = record.row("score = probability, photos as they are, test half").values
+    assert np.mean(order["2 people"]) > 99
+    assert np.mean(order["5 people"]) > 99
     likely = [f for f in facts.values() if f["table"] == "reliability" and f["low"] == 0.99]
     assert all(f["right"] > 99 for f in likely)
     titles = [table.title for table in tables_of(record)]
-    assert len(titles) == 5
-    assert "Sure and maybe" in titles[1]
+    assert len(titles) == 6
+    assert "Order" in titles[0]
+    assert "Sure and maybe" in titles[2]
     written = tomllib.loads((tmp_path / "constants.toml").read_text(encoding="utf-8"))
     assert MatchModel.of(written["calibration"]["match"]).spread > 0
     pytest.importorskip("matplotlib")

@@ -13,7 +13,7 @@ from setnet.evaluate.methods.plain_scan import PlainElements
 from setnet.evaluate.worlds.worlds import SimulatedWorld
 from setnet.heads import Mean
 from setnet.heads.logistic import ELEMENT_LOGISTIC
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 
 def test_measures_of_the_engine_agree_with_an_independent_library(

@@ -10,7 +10,7 @@ from setnet.evaluate.experiments.tradeoff import EXACT, OPTIMAL, PLAIN, PLAIN_SE
 from setnet.evaluate.methods.methods import Methods
 from setnet.evaluate.report.record import Run
 from setnet.evaluate.worlds.worlds import SimulatedWorld
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

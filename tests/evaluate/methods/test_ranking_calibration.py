@@ -13,7 +13,7 @@ from setnet.evaluate.methods.ranking_calibration import calibrate_head, calibrat
 from setnet.evaluate.methods.stress_measure import measured_elements, measured_sets
 from setnet.evaluate.worlds.stress_world import StressWorld
 from setnet.heads import Logistic, Mean, SetNet
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 EYE = np.eye(128, dtype=np.float32)
 

@@ -17,7 +17,7 @@ from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.stored_world import StoredWorld
 from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
-from setnet.learn.data.virtual_people import VirtualPeople
+from setnet.train.simulated import VirtualPeople
 
 MODEL = VirtualPeople.load(LFW_LIKE)
 
@@ -91,7 +91,7 @@ def test_difficulty_pulls_one_persons_faces_apart() -> None:
 
 
 def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
-    half = virtual_halves(MODEL, 1.3, seed=1, people=250).train
+    half = virtual_halves(None, 1.3, seed=1, people=250).train
     fit = fit_virtual(half.descriptors, half.labels, evaluations=40)
     assert fit.same.wasserstein < 0.03
     assert fit.different.wasserstein < 0.03
@@ -104,7 +104,7 @@ def test_fitting_finds_known_people_again(tmp_path: Path) -> None:
 
 
 def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
-    people = virtual_halves(MODEL, 1.0, seed=2, people=40).test
+    people = virtual_halves(None, 1.0, seed=2, people=40).test
     world = composed_world(people, "some", items=600)
     check_world(world)
     inside = set(world.items[world.owner >= 0].tolist())
@@ -112,7 +112,7 @@ def test_query_faces_of_composed_worlds_are_in_no_item() -> None:
 
 
 def test_press_photos_become_items(tmp_path: Path) -> None:
-    people = virtual_halves(MODEL, 1.0, seed=2, people=6).test
+    people = virtual_halves(None, 1.0, seed=2, people=6).test
     known = np.flatnonzero(people.labels != "")
     paths = [
         f"x/{people.labels[row]}/{row}.jpg" if row in known else f"x/y/{row}.jpg"

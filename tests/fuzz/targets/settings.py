@@ -15,7 +15,7 @@ from tests.fuzz.target import Function, attempt
 from setnet.engine.settings import Settings
 from setnet.faces import FaceSettings
 from setnet.heads import Mean
-from setnet.learn.training.training_settings import TrainingSettings, load_settings
+from setnet.train.settings import TrainingSettings, load_settings
 
 WORDS = ["float16", "mean", "none", "given", 1, 8, 128, [20.0, -8.0], "mtcnn", "yunet", "sface", "default"]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.faces import calibration_of
-from setnet.learn import VirtualPeople
 from setnet.library import Cohort, LabelledFaces, MatchModel, fit_match_model
+from setnet.train import VirtualPeople
 
 SFACE = MatchModel.of(calibration_of("sface", "match"))
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.group_measures import GroupQuality, group_quality, pairwise_agreement
 from setnet.evaluate.methods.library_shapes import photos_at_random
-from setnet.learn import VirtualPeople
 from setnet.library import group_descriptors
 from setnet.library.grouping import clustering, grouping, parts
 from setnet.library.grouping.faces_to_group import FacesToGroup
 from setnet.library.grouping.impostors import Impostors
+from setnet.train import VirtualPeople
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int64]

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import read_split
 from setnet.heads import unit
-from setnet.learn import VirtualPeople
 from setnet.library import read_descriptors
+from setnet.train import VirtualPeople
 
 LEAST_PEOPLE = 6
-# Parameters of virtual people: `setnet evaluate fit LFW.npz --half test` made them; see docs/evaluate.md.
-LFW_LIKE = Path(__file__).parent / "sface_people.npz"
+# Parameters of virtual people, fitted on LFW's test half for simulated worlds and on its training half for
+# whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test` made the first (docs/evaluate.md).
+LFW_LIKE = Path(__file__).parent / "sface_people_test.npz"
+LFW_LIKE_TRAIN = Path(__file__).parent / "sface_people_train.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +102,16 @@ def divided(people: LabelledPeople, name: str, seed: int = 0) -> Halves:
     return halves
 
 
-def virtual_halves(model: VirtualPeople, difficulty: float, seed: int, people: int = 1500) -> Halves:
-    """Return virtual people in place of a descriptor file; both halves drawn alike, nobody in both."""
-    drawn = model.harder(difficulty)
+def virtual_halves(path: Path | None, difficulty: float, seed: int, people: int = 1500) -> Halves:
+    """Return virtual people in place of a descriptor file; nobody is in both halves.
+
+    They are those of a file; without one, people to fit on are like LFW's training half, others like its test
+    half.
+    """
+    models = VirtualPeople.load(path or LFW_LIKE_TRAIN).to_train_with(), VirtualPeople.load(path or LFW_LIKE)
     parts = []
-    for half in range(2):
+    for half, model in enumerate(models):
+        drawn = model.harder(difficulty)
         rng = np.random.default_rng((seed, 100 + half))
         several, singles = people, 2 * people
         who = np.concatenate([np.repeat(np.arange(several), 8), several + np.arange(singles)])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.labelled_people import LabelledPeople, divided, read_people
 from setnet.evaluate.data.lfw_errata import corrected, photo_key
-from setnet.library import LabelledFaces
+from setnet.library import LabelledFaces, refuse_two_models
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +36,7 @@ def read_matching_faces(
     path: Path, degraded: Sequence[Path] = (), seed: int = 0
 ) -> tuple[MatchingFaces, MatchingFaces, str]:
     """Return faces to fit on, faces to test on, and in words what they are."""
+    refuse_two_models([path, *degraded])
     plain = _read(path)
     worse = {copy.stem: _read(copy) for copy in degraded}
     halves = divided(plain.people, path.name, seed)

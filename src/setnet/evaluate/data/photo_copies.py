@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.data.splits import half_of
-from setnet.learn import FacePhotos, SFace, TrainingSettings, identity_photos, kept_features
+from setnet.train import FacePhotos, SFace, TrainingSettings, identity_photos, kept_features
 
 AS_THEY_ARE = "as they are"
 

@@ -30,7 +30,7 @@ from setnet.evaluate.report.record import Record, Row, Run
 from setnet.evaluate.verification import match_rate_draws, true_match_rates
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.heads import Aggregator, Mean, SetNet
-from setnet.learn import (
+from setnet.train import (
     RECIPES,
     FeatureSource,
     SetNetwork,

@@ -14,7 +14,7 @@ from setnet.evaluate.data.similarity import Distance, Similarities, distance, si
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.report.record import Record, Row, fingerprinted
 from setnet.heads import unit
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 PEOPLE, FACES_EACH = 3000, 4
 
@@ -113,7 +113,7 @@ def fit(
         run.say("fitting")
         found = fit_virtual(people.descriptors, people.labels, seed)
         if out is not None:
-            found.model.save(out)
+            replace(found.model, half=half).save(out)
         run.note(
             world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
             person_spread=found.model.person_spread,

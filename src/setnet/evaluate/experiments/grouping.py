@@ -16,7 +16,7 @@ from setnet.evaluate.group_measures import GroupQuality, group_quality
 from setnet.evaluate.methods.grouping_peers import PEERS, Peer, hdbscan
 from setnet.evaluate.methods.library_shapes import shapes
 from setnet.evaluate.report.record import Record, Row, Run, fingerprinted
-from setnet.library import group_descriptors
+from setnet.library import group_descriptors, refuse_two_models
 
 THRESHOLDS = np.arange(0.36, 0.641, 0.02)
 OURS = "setnet people discover"
@@ -48,6 +48,7 @@ def grouping(
         As in `stress`.
     """
     files = [descriptors, *(others or ())]
+    refuse_two_models(files)
     settings = {
         "descriptors": [fingerprinted(file) for file in files],
         "repeats": repeats,

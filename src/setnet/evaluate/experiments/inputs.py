@@ -17,7 +17,7 @@ from setnet.evaluate.report.record import fingerprinted
 from setnet.evaluate.worlds.collected_world import CollectedWorld, collected_halves
 from setnet.evaluate.worlds.real_worlds import composed_world, press_world
 from setnet.evaluate.worlds.worlds import SimulatedWorld, World
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 WORLDS = ("simulated", "composed", "press")
 # Descriptor-per-element then reaches the paper's nDCG@10 of about 85 on the full world (docs/results.md).
@@ -99,7 +99,7 @@ class Inputs:
         if (collected := self.collected) is not None:
             return collected_halves(collected)
         if self.descriptors is None:
-            return virtual_halves(self._model(), self.difficulty, self.seed)
+            return virtual_halves(self.people, self.difficulty, self.seed)
         return divided(read_people(self.descriptors), self.descriptors.name, self.seed)
 
     def methods(self, halves: Halves, fitting_sets: int = 6000) -> Methods:
@@ -111,7 +111,9 @@ class Inputs:
         if (collected := self.collected) is not None:
             return CollectedWorld(collected, self.seed)
         if self.descriptors is None:
-            return SimulatedWorld(self._model(), self.seed, self.scale, self.difficulty)
+            return SimulatedWorld(
+                VirtualPeople.load(self.people or LFW_LIKE), self.seed, self.scale, self.difficulty
+            )
         if self.kind == "press":
             return self._press(self.descriptors)
         return composed_world(halves.test, self.descriptors.name, self.items, self.seed)
@@ -145,9 +147,6 @@ class Inputs:
 
     def _virtual(self) -> str:
         return "virtual" if self.people is None else fingerprinted(self.people)
-
-    def _model(self) -> VirtualPeople:
-        return VirtualPeople.load(self.people or LFW_LIKE)
 
     def _press(self, descriptors: Path) -> World:
         if self.lists is None:

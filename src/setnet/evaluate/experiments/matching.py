@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.labelled_people import LFW_LIKE, virtual_halves
+from setnet.evaluate.data.labelled_people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
 from setnet.evaluate.data.matching_faces import MatchingFaces, faces_of_people, read_matching_faces
 from setnet.evaluate.experiments.running import OnProgress, running
 from setnet.evaluate.methods.alike_libraries import alike_libraries
 from setnet.evaluate.methods.example_ways import RATES, WAYS, recalls
 from setnet.evaluate.methods.match_measures import Bands, absent, bands, false_matches, reliability
+from setnet.evaluate.methods.match_order import (
+    CIRCLE,
+    Ranked,
+    fitted_plain,
+    ordered,
+    plain_score,
+    ranked_queries,
+    score_by,
+)
 from setnet.evaluate.report.record import Record, Row, Run, fingerprinted
 from setnet.faces import calibration_of
-from setnet.learn import VirtualPeople
-from setnet.library import MatchModel, fit_match_model
+from setnet.library import LabelledFaces, MatchModel, fit_match_model
+from setnet.train import VirtualPeople
 
 EXAMPLES = (1, 2, 3, 5, 10)
 LIBRARIES = 10  # of people who look alike
 VIRTUAL = 500  # people with several faces, where there are no real ones
+CIRCLES = 40  # of people who are in photos together, at most in one library where order is measured
+SIZES = (300, 3000)  # faces of these libraries, beside the number given
+KINDS = {"1": "1 person", **{str(n): f"{n} people" for n in (2, 3, 4, 5)}}
+KINDS |= {"absent": "2, one absent", "groups": "2 groups"}
+HALVES = ("training half", "test half")
 SITUATIONS = {"3 examples": (3, 0), "3, one wrong": (3, 1), "5 examples": (5, 0), "5, one wrong": (5, 1)}
 
 
@@ -63,7 +79,7 @@ def matching(
     settings: dict[str, object] = {"seed": seed, "faces": faces, "trials": trials, "repeats": repeats}
     model = VirtualPeople.load(people or LFW_LIKE)
     if descriptors is None:
-        halves = virtual_halves(model, difficulty, seed, VIRTUAL)
+        halves = virtual_halves(people, difficulty, seed, VIRTUAL)
         train, test, name = faces_of_people(halves.train), faces_of_people(halves.test), halves.name
         settings |= {
             "people": "virtual" if people is None else fingerprinted(people),
@@ -73,7 +89,7 @@ def matching(
         train, test, name = read_matching_faces(descriptors, degraded or (), seed)
         settings["descriptors"] = fingerprinted(descriptors)
         settings["degraded"] = [fingerprinted(path) for path in degraded or ()]
-    total = len(WAYS) + len(EXAMPLES) + 2 * len(test.degraded) + 20  # about: by how probabilities fall
+    total = len(WAYS) + len(EXAMPLES) + 10 * (1 + len(test.degraded)) + 20  # about: by how probabilities fall
     with running("matching", settings, json, progress, total) as run:
         run.say("fitting the constants")
         fitted = fit_match_model(
@@ -85,6 +101,7 @@ def matching(
         run.note(world=name, model=fitted.to_dict(), train=_size(train), test=_size(test))
         if constants is not None:
             write_constants(constants, fitted)
+        _order(run, train, test, fitted, (VirtualPeople.load(people or LFW_LIKE_TRAIN), model), faces, seed)
         _ways(run, test, repeats, trials, seed)
         _bands(run, test, fitted, trials)
         _absent(run, test, fitted, model, faces, trials, seed)
@@ -117,6 +134,58 @@ def _ways(run: Run, test: MatchingFaces, repeats: int, trials: int, seed: int) -
                     values[name].setdefault(f"{situation} at {rate:g}", []).append(number)
     for name in WAYS:
         run.add(Row(name, values[name], {"table": "ways"}))
+
+
+def _order(
+    run: Run,
+    train: MatchingFaces,
+    test: MatchingFaces,
+    model: MatchModel,
+    virtual: tuple[VirtualPeople, VirtualPeople],
+    most: int,
+    seed: int,
+) -> None:
+    """Measure how photos are ordered on both halves, each source of photos a row; the first half chooses."""
+    ways = {
+        "score one half where sure": score_by(lambda r: r.sure),
+        "score = probability": score_by(lambda r: r.even),
+    }
+    names = ["photos as they are", *test.degraded]
+    if all(run.has(f"{way}, {name}, {half}") for way in ways for name in names for half in HALVES):
+        return
+    queries = {
+        (half, name): _composed(run, f"{half}, {name}", faces, model, others, most, seed)
+        for half, part, others in zip(HALVES, (train, test), virtual, strict=True)
+        for name, faces in zip(names, (part.faces, *part.degraded.values()), strict=True)
+    }
+    plain = fitted_plain(
+        [ranked for (half, _), some in queries.items() if half == HALVES[0] for ranked in some]
+    )
+    ways["one logistic for everybody, fitted for order"] = plain_score(plain)
+    run.note(plain={"w": plain.w, "centre": plain.threshold})
+    for (half, name), some in queries.items():
+        for way, score in ways.items():
+            for by_count in (False, True) if way == "score = probability" else (False,):
+                values: dict[str, list[float]] = {}
+                for ranked in some:
+                    values.setdefault(KINDS[ranked.kind], []).append(ordered(ranked, score, by_count))
+                label = f"{way}{', number of people first' * by_count}, {name}, {half}"
+                run.add(Row(label, values, {"table": "order", "queries": len(some)}))
+
+
+def _composed(
+    run: Run, name: str, faces: LabelledFaces, model: MatchModel, virtual: VirtualPeople, most: int, seed: int
+) -> list[Ranked]:
+    """Return queries in libraries of several sizes, more of the small ones, for 1, 3 and 10 examples."""
+    found: list[Ranked] = []
+    fill = partial(_distractors, virtual, seed=seed)
+    for size in sorted({min(size, most) for size in (*SIZES, most)}):
+        run.say(f"order of photos, {name}, {size:,} faces")
+        for examples, draw in product((1, 3, 10), range(max(1, SIZES[1] // size))):
+            if len(faces.people(examples + 2)) > CIRCLE:
+                rng = np.random.default_rng((seed, size, examples, draw))
+                found += ranked_queries(faces, model, examples, size, CIRCLES, fill, rng)
+    return found
 
 
 def _bands(run: Run, test: MatchingFaces, model: MatchModel, trials: int) -> None:

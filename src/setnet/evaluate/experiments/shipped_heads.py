@@ -23,9 +23,10 @@ from setnet.evaluate.methods.stress_measure import StressResult, gap_closed, mea
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.tables import Table
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.faces import FaceSettings
 from setnet.heads import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
-from setnet.learn import RECIPES, fit_head
-from setnet.library import read_descriptors
+from setnet.library import read_descriptors, refuse_two_models
+from setnet.train import RECIPES, fit_head
 
 Floats = NDArray[np.float32]
 CALIBRATION_SETS = 32_000
@@ -96,12 +97,14 @@ def train_heads(
         if name not in RECIPES:
             raise one_of("head", name, RECIPES)
     folder = folder or SHIPPED
+    made_by = refuse_two_models([descriptors, *degraded]) or FaceSettings().descriptor
     halves = [_halves(path) for path in (descriptors, *degraded)]
     made = [folder / f"{name}.safetensors" for name in only or RECIPES] if make else []
     folder.mkdir(parents=True, exist_ok=True)
     for path in made:
         say(f"making {path.stem}")
-        make_head(path.stem, halves[0].train, [part.train for part in halves[1:]]).save(path)
+        head = make_head(path.stem, halves[0].train, [part.train for part in halves[1:]])
+        replace(head, descriptor=made_by).save(path)
     if not evaluate:
         return []
     kinds = ["as they are", *(f"degraded, {path.stem}" for path in degraded)]

@@ -18,7 +18,7 @@ def load_head(name: str) -> Aggregator:
     """
     if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
         return SetNet.load(name)
-    from setnet.learn import NetworkAggregator, load_network  # imports torch
+    from setnet.train import NetworkAggregator, load_network  # imports torch
 
     return NetworkAggregator(load_network(Path(name)).network, name)
 

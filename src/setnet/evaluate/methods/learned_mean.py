@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from setnet.evaluate.data.labelled_people import LabelledPeople
-from setnet.learn import (
+from setnet.train import (
     Descriptors,
     DescriptorSource,
     GeneralisedMean,

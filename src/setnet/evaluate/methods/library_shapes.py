@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.evaluate.data.labelled_people import LFW_LIKE, LabelledPeople
-from setnet.learn import VirtualPeople
+from setnet.train import VirtualPeople
 
 Rows = NDArray[np.int64]
 Draw = Callable[[Sequence[Rows], np.random.Generator], Rows]

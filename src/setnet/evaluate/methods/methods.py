@@ -189,7 +189,7 @@ class Methods:
 
 
 def _untrained(name: str, dim: int) -> Aggregator:
-    from setnet.learn import Descriptors, NetworkAggregator, SetNetwork, make_aggregator
+    from setnet.train import Descriptors, NetworkAggregator, SetNetwork, make_aggregator
 
     backbone = Descriptors(dim)
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)

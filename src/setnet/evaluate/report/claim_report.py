@@ -10,7 +10,7 @@ from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.page import with_block
 from setnet.evaluate.report.plots import plots_of
 from setnet.evaluate.report.record import Record, Row
-from setnet.learn import WITHOUT
+from setnet.train import WITHOUT
 
 CLAIMED = "SetNet-3 + W"  # the paper's choice
 

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from setnet.evaluate.experiments.matching import SITUATIONS
+from setnet.evaluate.experiments.matching import KINDS, SITUATIONS, SIZES
 from setnet.evaluate.report.record import Record, Row
 from setnet.evaluate.report.tables import Column, Table, result_table
 
 
 def matching_tables(record: Record) -> list[Table]:
-    """Return what several examples change, the two bands, absent people, alike people, probabilities."""
-    found = [_ways(record), _bands(record), _absent(record), _alike(record), _reliability(record)]
+    """Return order, what several examples change, the two bands, absent and alike people, probabilities."""
+    found = [
+        _order(record),
+        _ways(record),
+        _bands(record),
+        _absent(record),
+        _alike(record),
+        _reliability(record),
+    ]
     return [table for table in found if table.cells]
 
 
 def _rows(record: Record, table: str) -> list[Row]:
     return [row for row in record.rows if row.facts["table"] == table]
+
+
+def _order(record: Record) -> Table:
+    columns = [Column(name, name, digits=2) for name in KINDS.values()]
+    sizes = ", ".join(f"{size:,}" for size in (*SIZES, record.settings.get("faces", SIZES[-1])))
+    note = (
+        "nDCG@10 of photos composed of people who are in photos together, in libraries of "
+        f"{sizes} faces, which virtual people fill up, for 1, 3 and 10 examples. An absent person is in no "
+        "photo; a group is all faces of a person in the library. Mean ± standard error over queries."
+    )
+    return result_table("Order: nDCG@10 by the people asked for", _rows(record, "order"), columns, note)
 
 
 def _ways(record: Record) -> Table:

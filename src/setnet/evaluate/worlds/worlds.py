@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.collect import together_queries
 from setnet.errors import InvalidInputError
 from setnet.evaluate.worlds.world_plan import Plan, make_plan
-from setnet.learn import Crowd, VirtualPeople
+from setnet.train import SimulatedIdentities, VirtualPeople
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -156,7 +156,7 @@ class SimulatedWorld(World):
         rng, who = self._rng(FACE, first), self.owner[rows].copy()
         celebrities, unknown = self._celebrities, who < 0
         distractors = self._people.people(rng, int(unknown.sum()))
-        crowd = Crowd(
+        crowd = SimulatedIdentities(
             np.concatenate([celebrities.centres, distractors.centres]),
             np.concatenate([celebrities.spread, distractors.spread]),
         )

@@ -24,6 +24,11 @@ class Descriptor:
     def __init__(self, entry: ModelEntry, session: Any) -> None:
         if entry.dim is None:
             raise ModelError(f"model {entry.name!r}: its entry does not say 'dim'")
+        if entry.metric is not None and len(entry.metric.offset) != entry.dim:
+            raise ModelError(
+                f"model {entry.name!r}: its metric has {len(entry.metric.offset)} numbers, its descriptors "
+                f"{entry.dim}"
+            )
         self.name, self.dim = entry.name, entry.dim
         self._entry, self._session = entry, session
         inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
@@ -64,7 +69,8 @@ class Descriptor:
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(vectors).all() or (lengths == 0).any():
             raise ModelError(f"model {self.name!r} returned zeros or NaN: is the file damaged?")
-        return np.asarray(vectors / lengths, np.float32)
+        descriptors = np.asarray(vectors / lengths, np.float32)
+        return descriptors if self._entry.metric is None else self._entry.metric.applied(descriptors)
 
     def _prepared(self, crops: Pixels) -> Floats:
         colours = crops if self._entry.colour == "rgb" else crops[..., ::-1]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from setnet.errors import ModelError
+from setnet.faces.registry.metric import Metric
 
 _KINDS = {"detector": ("cascade", "mtcnn", "yunet"), "descriptor": ("onnx",)}
 _ALIGNMENTS = ("five-point", "box")
@@ -36,7 +37,8 @@ class ModelEntry:
     """A model as the registry knows it; `align`, `colour`, `mean`, `scale` describe its input.
 
     `terms` is what the licence says in short, for those who must agree to it before the model is added.
-    `calibration` has the numbers that turn similarities of this model's descriptors into matches.
+    `calibration` has the numbers that turn similarities of this model's descriptors into matches; `metric` is
+    applied to them as they are made.
     """
 
     name: str
@@ -55,6 +57,12 @@ class ModelEntry:
     output: str | None = None
     terms: str = ""
     calibration: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}), hash=False)
+    metric: Metric | None = None
+
+    @property
+    def identity(self) -> str:
+        """The name, with the metric's hash if there is one: descriptors of two metrics do not compare."""
+        return self.name if self.metric is None else f"{self.name}+{self.metric.hash}"
 
 
 def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
@@ -85,6 +93,7 @@ def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> Model
         output=reader.take("output", str, "") or None,
         terms=reader.take("terms", str, "").strip(),
         calibration=MappingProxyType(reader.take("calibration", dict, {})),
+        metric=reader.metric(),
     )
     reader.refuse_leftovers()
     return entry
@@ -116,6 +125,13 @@ class _Table:
         if value not in valid:
             raise self.error(f"{key!r} is {value!r}; valid are {', '.join(map(repr, valid))}")
         return value
+
+    def metric(self) -> Metric | None:
+        values = self.take("metric", dict, {})
+        try:
+            return Metric.of(values, None) if values else None
+        except ModelError as error:
+            raise self.error(str(error)) from error
 
     def mean(self) -> tuple[float, float, float]:
         value = self.take("mean", (list, int, float), 0.0)

@@ -13,6 +13,7 @@ from typing import Any
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces.registry.entry import ModelEntry
+from setnet.faces.registry.metric import Metric
 
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -42,7 +43,9 @@ def with_stored_calibration(entry: ModelEntry, folder: Path) -> ModelEntry:
         raise ModelError(f"{path}: cannot read this calibration ({error}): delete it") from error
     if not isinstance(fitted, dict):
         raise ModelError(f"{path}: a calibration is a JSON object, not {fitted!r:.60}: delete it")
-    return replace(entry, calibration=MappingProxyType({**entry.calibration, **fitted}))
+    metric = fitted.pop("metric", None)
+    entry = replace(entry, calibration=MappingProxyType({**entry.calibration, **fitted}))
+    return entry if metric is None else replace(entry, metric=Metric.of(metric, entry.dim))
 
 
 def write_calibration(name: str, calibration: Mapping[str, Any], folder: Path) -> Path:

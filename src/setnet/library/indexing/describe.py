@@ -47,11 +47,14 @@ def describe_photos(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Described:
-    """Describe the main face of each photo and write `descriptors`, `labels`, `paths`, `boxes`, `quality`.
+    """Describe the main face of each photo and write it to a descriptor file.
 
-    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order.
-    With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
+    The file has `descriptors`, `labels`, `paths`, `boxes`, `quality` and `model`. The label is the name of
+    the folder a photo lies in; `quality` has the numbers of `Quality` in order; `model` is the model's
+    identity. With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
     """
+    from setnet.faces import model_entry
+
     start = perf_counter()
     refuse_place(out)  # now, and not after hours of work
     roots = existing(folders)
@@ -69,10 +72,11 @@ def describe_photos(
             if progress is not None:
                 seconds = perf_counter() - start
                 progress(IndexProgress("describing", len(results), len(tasks), 0, faces, failed, seconds))
-    return _write([results[task.path] for task in tasks], out, all_faces, start)
+    model = model_entry(settings.descriptor, "descriptor").identity
+    return _write([results[task.path] for task in tasks], out, all_faces, model, start)
 
 
-def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: float) -> Described:
+def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, model: str, start: float) -> Described:
     vectors: list[NDArray[np.float32]] = []
     labels: list[str] = []
     paths: list[str] = []
@@ -99,6 +103,7 @@ def _write(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: fl
         paths=np.array(paths),
         boxes=np.array(boxes, np.float32),
         quality=np.array(quality, np.float32),
+        model=np.array(model),
     )
     return Described(
         photos=len(results),

@@ -76,6 +76,7 @@ def describe_frames(
         pool.close()
     if not vectors:
         raise InvalidInputError(f"no video could be read: {failed[0][0]}: {failed[0][1]}")
-    stored = {"paths": np.array(paths), "times": np.array(times)}
+    model = np.array(model_entry(descriptor, "descriptor").identity)
+    stored = {"paths": np.array(paths), "times": np.array(times), "model": model}
     write_descriptor_file(out, np.concatenate(vectors), labels, **stored)
     return len(labels), len(set(labels)), failed

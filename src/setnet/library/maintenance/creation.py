@@ -113,9 +113,10 @@ def refuse_other_model(catalog: PhotoCatalog, settings: FaceSettings) -> None:
     made_with = catalog.meta("model")
     if made_with is not None and made_with != fingerprint(settings):
         raise ModelError(
-            f"the model {settings.descriptor!r} on this machine is not the one this library was made with: "
-            "descriptors of two models do not compare. Put the old model file back, or describe the faces "
-            "anew: `setnet index --redescribe`"
+            f"the model {settings.descriptor!r} on this machine is not the one this library was made with "
+            f"({_short(fingerprint(settings))} in place of {_short(made_with)}): descriptors of two "
+            "models or metrics do not compare. Put the old model file back, or describe the faces anew: "
+            "`setnet index --redescribe`"
         )
 
 
@@ -162,7 +163,13 @@ def fingerprint(settings: FaceSettings) -> str:
     from setnet.faces import model_entry
 
     entry = model_entry(settings.descriptor, "descriptor")
-    return f"{settings.descriptor} {' '.join(file.sha256 or '' for file in entry.files)}".strip()
+    name = settings.descriptor if entry.metric is None else f"{settings.descriptor}+{entry.metric.hash}"
+    return f"{name} {' '.join(file.sha256 or '' for file in entry.files)}".strip()
+
+
+def _short(fingerprint: str) -> str:
+    name, _, hashes = fingerprint.partition(" ")
+    return f"{name}, {hashes[:12]}" if hashes else name
 
 
 def _logistic(settings: FaceSettings) -> Logistic:
@@ -176,9 +183,11 @@ def _logistic(settings: FaceSettings) -> Logistic:
 
 def _head(settings: FaceSettings, dim: int) -> Aggregator:
     """Return what makes set vectors: the shipped head for this descriptor, else the mean."""
+    from setnet.faces import model_entry
     from setnet.heads import Mean, SetNet, shipped_heads
 
-    fitting = [h for h in shipped_heads() if h.descriptor == settings.descriptor and h.element_dim == dim]
+    made_for = model_entry(settings.descriptor, "descriptor").identity
+    fitting = [h for h in shipped_heads() if h.descriptor == made_for and h.element_dim == dim]
     # At the same bytes, more dimensions of fewer bits keep more people apart.
     best = sorted(fitting, key=lambda h: (abs(h.bytes_per_item - 512), -h.dim, h.name))
     return SetNet.load(best[0].name) if best else Mean(dim)

@@ -35,6 +35,8 @@ class Recogniser:
         How many faces are searched.
     sure, maybe
         Similarities from which a face is surely the person's, and maybe.
+    even
+        Similarity at which the person is in a photo as probably as not: it adds one half to a photo's score.
     strictness
         How many times more false matches there were than expected, by what the user refused; 1 or more.
     """
@@ -46,6 +48,7 @@ class Recogniser:
     faces: int
     sure: float
     maybe: float
+    even: float
     strictness: float = 1.0
 
     @classmethod
@@ -69,9 +72,11 @@ class Recogniser:
         strictness = max(1.0, (1.0 + seen) / (1.0 + faces * rate))
         maybe = model.threshold(rate / strictness, strangers)
         sure = model.threshold(min(_SURE_RATE, _SURE_FALSE / max(faces, 1)) / strictness, strangers)
-        probable = model.similarity_of(_SURE_PROBABILITY, examples, strangers, round(strictness * faces))
+        others = round(strictness * faces)
+        probable = model.similarity_of(_SURE_PROBABILITY, examples, strangers, others)
         sure = max(sure, probable, maybe, *(wrong + _ABOVE_REFUSED).tolist())
-        return cls(model, vector, examples, strangers, faces, sure, maybe, strictness)
+        even = model.even(examples, strangers, others)
+        return cls(model, vector, examples, strangers, faces, sure, maybe, even, strictness)
 
     @property
     def steepness(self) -> float:

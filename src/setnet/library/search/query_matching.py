@@ -24,8 +24,9 @@ Floats = NDArray[np.float32]
 class QueryMatching:
     """Recognises the people of one query: which similarities are matches, how sure and how probable.
 
-    A photo's score is about the number of people who are surely in it: each adds one half at the similarity
-    from which a match is sure. What the user confirmed or refused comes before any similarity.
+    A photo's score is the expected number of the people who are in it: each adds the probability that they
+    are, as a logistic that is one half where they are there as probably as not. It does not depend on which
+    matches are sure. What the user confirmed or refused comes before any similarity.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class QueryMatching:
         self._known = _known_pairs([*people, *without])
         self._scoring = Scoring(
             min(r.steepness for r in self.recognisers),
-            tuple(self._sure.tolist()),
+            tuple(r.even for r in self.recognisers),
             tuple(self._least.tolist()),
             tuple(r.maybe for r in self._unwanted),
         )

@@ -54,5 +54,6 @@ def export(library: Library, path: Path) -> ExportReport:
         counts=np.array(counts, np.int64),
         paths=np.array(paths, np.str_),
         ids=np.array(ids, np.str_),
+        model=np.array((library.catalog.meta("model") or "").partition(" ")[0]),
     )
     return ExportReport(len(ids), len(labels), sum(label != "" for label in labels))

@@ -68,6 +68,25 @@ def read_descriptors(path: str | Path) -> tuple[NDArray[np.float32], NDArray[np.
     return descriptors, labels.astype(np.str_)
 
 
+def model_of(path: str | Path) -> str:
+    """Return which model, in which metric, made a descriptor file; empty if it does not say."""
+    path = Path(path)
+    with np.load(path, allow_pickle=False) as file:
+        return str(file["model"]) if "model" in file else ""
+
+
+def refuse_two_models(paths: Sequence[Path]) -> str:
+    """Return the model of descriptor files that are used together; raise when there are two."""
+    made_by = {found: path for path in paths if (found := model_of(path))}
+    if len(made_by) > 1:
+        (one, first), (other, second) = list(made_by.items())[:2]
+        raise InvalidInputError(
+            f"{first} was made by {one}, {second} by {other}: descriptors of two models or metrics do not "
+            "compare; describe the photos of one again (`setnet describe`)"
+        )
+    return next(iter(made_by), "")
+
+
 def read_arrays(path: str | Path, names: Sequence[str]) -> list[NDArray[Any]]:
     """Return the arrays called ``names`` of an ``.npz`` file; no pickle is read."""
     try:

@@ -23,10 +23,10 @@ from setnet.evaluate.report.claim_report import write_claim
 from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
 from setnet.evaluate.report.experiment_tables import tables_of
 from setnet.evaluate.report.record import Record, Row
-from setnet.learn.training import stages
-from setnet.learn.training.initialise import random_sets
-from setnet.learn.training.training_settings import load_settings
-from setnet.learn.training.variants import VARIANTS
+from setnet.train import stages
+from setnet.train.settings import load_settings
+from setnet.train.stages import VARIANTS
+from setnet.train.training import random_sets
 
 FAMILY_OF_ROW = {
     "Baseline-GM-": "gem",

@@ -9,10 +9,10 @@ import torch
 from setnet.evaluate.experiments.claim.ways import Pooled, SetVectors
 from setnet.evaluate.methods.stress_measure import StressTest
 from setnet.evaluate.worlds.stress_world import StressWorld
-from setnet.learn import NetworkAggregator, SetNetwork
-from setnet.learn.models.backbones.backbone import Descriptors
-from setnet.learn.models.network import make_aggregator
-from setnet.learn.models.whitening import fit_whitening
+from setnet.train import NetworkAggregator, SetNetwork
+from setnet.train.aggregators import fit_whitening
+from setnet.train.backbones import Descriptors
+from setnet.train.network import make_aggregator
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -13,7 +13,7 @@ from typing import Any
 from setnet.evaluate.experiments.claim.described import Described
 from setnet.evaluate.experiments.claim.ways import Pooled, formed, forms, quality
 from setnet.evaluate.report.record import Run
-from setnet.learn import SetNetwork, TrainingSettings, Variant
+from setnet.train import SetNetwork, TrainingSettings, Variant
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
 RATES = (0.25, 0.5, 1.0)  # of set training, times that of the settings

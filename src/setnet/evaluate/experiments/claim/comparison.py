@@ -33,7 +33,7 @@ from setnet.evaluate.methods.stress_measure import FACES, StressTest
 from setnet.evaluate.report.claim_rows import measure
 from setnet.evaluate.report.record import Record, Row, Run
 from setnet.heads import SetNet
-from setnet.learn import (
+from setnet.train import (
     VARIANTS,
     WITHOUT,
     NetworkAggregator,

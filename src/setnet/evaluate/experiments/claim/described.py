@@ -13,7 +13,7 @@ from setnet.evaluate.experiments.claim.domains import Domain
 from setnet.evaluate.experiments.one_face.orthogonality import gram_difference, identity_descriptors
 from setnet.evaluate.methods.stress_measure import StressTest
 from setnet.heads import Aggregator
-from setnet.learn import FaceSource, SetNetwork, elements_of
+from setnet.train import FaceSource, SetNetwork, elements_of
 
 WHITENED = 10_000  # pictures that whitening and lifts are fitted on, at most
 Tests = Mapping[str, Sequence[StressTest]]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from setnet.evaluate.data.splits import half_of
 from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
-from setnet.learn import (
+from setnet.train import (
     FaceArray,
     FaceSource,
     Glyphs,

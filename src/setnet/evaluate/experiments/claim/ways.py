@@ -23,7 +23,7 @@ from setnet.evaluate.methods.stress_measure import (
     vector_similarities,
 )
 from setnet.heads import Aggregator, unit
-from setnet.learn import NetworkAggregator, SetNetwork, Variant, whiten
+from setnet.train import NetworkAggregator, SetNetwork, Variant, whiten
 
 Floats = NDArray[np.float32]
 

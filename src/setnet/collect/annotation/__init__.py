@@ -1,1 +1,0 @@
-"""Who each face is: scores, rules, and a person's answers."""

@@ -1,0 +1,108 @@
+"""Faces found and described in worker processes: of portraits, of the pairs' photos, and of distractors."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.collect.run import CollectRun, CollectSettings, Row, pack, unpack
+from setnet.faces import FaceSettings
+from setnet.library import FolderScan, PhotoReader, PhotoResult, PhotoTask, main_face
+from setnet.system import usable_cores
+
+
+def portrait_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+    """Yield a row per portrait with its main face; a file without a face is named and left out."""
+    files: dict[str, str] = {}
+    for person in run.manifest("names").kept():
+        for file in FolderScan([os.fsencode(person["folder"])]).files():
+            if (path := os.fsdecode(file.path)) not in done:
+                files[path] = person["name"]
+    for path, result in read_faces(run.settings, files, workers):
+        row: Row = {"portrait": path, "name": files[path]}
+        if result.reason is not None:
+            yield row | {"kept": False, "reason": "cannot be read", "detail": result.reason}
+        elif result.descriptors is None:
+            yield row | {"kept": False, "reason": "no face"}
+        else:
+            yield row | {"kept": True, "descriptor": pack(result.descriptors[main_face(result)])}
+
+
+def gallery(run: CollectRun) -> dict[str, NDArray[np.float32]]:
+    """Return the descriptors of each person's portraits, (n, D), people in the order of the list."""
+    found: dict[str, list[NDArray[np.float32]]] = {}
+    for row in run.manifest("portraits").kept():
+        found.setdefault(row["name"], []).append(unpack(row["descriptor"]))
+    return {name: np.stack(rows) for name, rows in found.items()}
+
+
+def known_names(run: CollectRun) -> dict[str, tuple[str, ...]]:
+    """Return the names of whom there is a portrait, with their aliases."""
+    usable = {row["name"] for row in run.manifest("portraits").kept()}
+    return {
+        row["name"]: tuple(row["aliases"]) for row in run.manifest("names").kept() if row["name"] in usable
+    }
+
+
+def face_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+    """Yield a row per photo that the filter of texts kept, with its faces."""
+
+    def left() -> Iterator[Row]:
+        return (row for row in run.manifest("photos").kept() if row["photo"] not in done)
+
+    found = read_faces(run.settings, (row["photo"] for row in left()), workers)
+    for row, (photo, result) in zip(left(), found, strict=True):
+        about = {"query": row["query"], "text": row["text"]}
+        yield face_row(photo, result, run.settings.min_faces) | about
+
+
+def distractor_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
+    """Yield a row per photo of the folders of distractors, with its faces."""
+    files = FolderScan([os.fsencode(folder) for folder in run.settings.distractors]).files()
+    left = [path for file in files if (path := os.fsdecode(file.path)) not in done]
+    for photo, result in read_faces(run.settings, left, workers):
+        yield face_row(photo, result, run.settings.min_faces)
+
+
+def face_row(photo: str, result: PhotoResult, min_faces: int) -> Row:
+    """Return the row of a photo: its size and faces, or why it is dropped."""
+    row: Row = {"photo": photo}
+    if result.reason is not None:
+        return row | {"kept": False, "reason": "cannot be read", "detail": result.reason}
+    if len(result.faces) < min_faces or result.descriptors is None:
+        detail = f"{len(result.faces)} of {min_faces}"
+        return row | {"kept": False, "reason": "too few faces", "detail": detail}
+    faces = [
+        {
+            "box": [round(float(side), 1) for side in face.box],
+            "score": round(float(face.score), 4),
+            "landmarks": pack(np.frombuffer(face.landmarks, "<f4")),
+            "descriptor": pack(descriptor),
+        }
+        for face, descriptor in zip(result.faces, result.descriptors, strict=True)
+    ]
+    return row | {"kept": True, "width": result.width, "height": result.height, "faces": faces}
+
+
+def read_faces(
+    settings: CollectSettings, photos: Iterable[str], workers: int | None = None
+) -> Iterator[tuple[str, PhotoResult]]:
+    """Yield each photo with its faces, in the order given: manifests are the same in every run."""
+    faces = FaceSettings(settings.detector, settings.descriptor, settings.min_face)
+    under_way: deque[str] = deque()
+    waiting: dict[bytes, PhotoResult] = {}
+
+    def tasks() -> Iterator[PhotoTask]:
+        for photo in photos:
+            under_way.append(photo)
+            yield PhotoTask(os.fsencode(photo))
+
+    with PhotoReader(faces, usable_cores() if workers is None else workers) as reader:
+        for result in reader.results(tasks()):
+            waiting[result.path] = result
+            while under_way and (key := os.fsencode(under_way[0])) in waiting:
+                yield under_way.popleft(), waiting.pop(key)

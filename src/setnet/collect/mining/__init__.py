@@ -1,1 +1,0 @@
-"""Pairs of people who are together, and the photos of each pair."""

@@ -1,1 +1,0 @@
-"""The people to look for: their names as people write them, and their portraits."""

@@ -1,1 +1,0 @@
-"""The data set: labels, split, statistics, queries, distractors, and how to read it."""

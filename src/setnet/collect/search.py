@@ -1,0 +1,235 @@
+"""Who is together, and the photos of each pair ("Query selection" and "Image download" of section 4).
+
+The archive's captions are searched as the paper searched the web: SQLite's FTS5 ranks and excludes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from setnet.collect.faces import known_names
+from setnet.collect.names import COMMA, NameMatcher, derived_forms, full_form, words_of
+from setnet.collect.run import CollectRun, Row
+from setnet.durable import storage_errors, transaction
+
+_FILE = "captions.db"
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionedPhoto:
+    """A photo's file and the text that came with it."""
+
+    photo: str
+    text: str
+
+
+class PhotoSource(Protocol):
+    """Where photos are searched by words, as in a search engine.
+
+    Write one for an archive on the web: `search` asks it, stores the photos that it finds in a folder, and
+    returns their files with the texts; pass it to `run_step` or `run_all`. Nothing else of `setnet collect`
+    knows where photos come from.
+    """
+
+    def search(
+        self,
+        people: Sequence[Sequence[str]],
+        *,
+        prefer: Sequence[str] = (),
+        without: Sequence[str] = (),
+        limit: int = 100,
+    ) -> Iterable[CaptionedPhoto]:
+        """Return photos whose text names all of some people, best first.
+
+        Parameters
+        ----------
+        people
+            For each person the ways to write the name, of which one must be in the text.
+        prefer
+            Words that only change the order: the "and" of "Ann Cole and".
+        without
+            Phrases that must not be in the text.
+        limit
+            How many photos at most.
+        """
+        ...
+
+
+class CaptionArchive:
+    """Photos of an archive by the words of their captions; a `PhotoSource`.
+
+    Words are indexed as names are compared, without case, accents and possessives. BM25 of the names and of
+    the preferred words orders the photos; equal ones come in the order of the archive.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with storage_errors(path):
+            self._db = sqlite3.connect(path, isolation_level=None)
+
+    def __enter__(self) -> CaptionArchive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    @classmethod
+    def of(cls, run: CollectRun) -> CaptionArchive:
+        """Return the archive of a run's captions; indexed when they changed since the last time."""
+        captions = run.manifest("captions")
+        checksum = captions.summary().checksum
+        archive = cls(run.path / _FILE)
+        if archive._indexed_checksum() != checksum:
+            archive._fill(((row["photo"], row["text"]) for row in captions.kept()), checksum)
+        return archive
+
+    def _indexed_checksum(self) -> str:
+        try:
+            row = self._db.execute("SELECT checksum FROM made_from").fetchone()
+        except sqlite3.Error:  # new or damaged: it is made again
+            return ""
+        return str(row[0]) if row else ""
+
+    def _fill(self, captions: Iterable[tuple[str, str]], checksum: str) -> None:
+        self._db.close()
+        with storage_errors(self.path):
+            self.path.unlink(missing_ok=True)
+            self._db = sqlite3.connect(self.path, isolation_level=None)
+            self.path.chmod(0o600)
+            with transaction(self._db):
+                self._db.execute("CREATE TABLE photos (id INTEGER PRIMARY KEY, photo BLOB, text TEXT)")
+                self._db.execute("CREATE VIRTUAL TABLE words USING fts5(keys, content='')")
+                self._db.execute("CREATE TABLE made_from (checksum TEXT)")
+                for number, (photo, text) in enumerate(captions, 1):
+                    stored = (number, photo.encode("utf-8", "surrogatepass"), text)
+                    self._db.execute("INSERT INTO photos VALUES (?, ?, ?)", stored)
+                    keys = " ".join(word.key for word in words_of(text))
+                    self._db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
+                self._db.execute("INSERT INTO made_from VALUES (?)", (checksum,))
+
+    def search(
+        self,
+        people: Sequence[Sequence[str]],
+        *,
+        prefer: Sequence[str] = (),
+        without: Sequence[str] = (),
+        limit: int = 100,
+    ) -> Iterator[CaptionedPhoto]:
+        """Return photos whose caption fits, best first; see `PhotoSource.search`."""
+        groups = [any_of for ways in people if (any_of := _any_of(ways))]
+        if not groups:
+            return
+        if words := _any_of(prefer):  # true for every photo that has the names; the words add to its rank
+            groups.append(f"({groups[0]} OR {words})")
+        query = " AND ".join(groups)
+        if excluded := _any_of(without):
+            query = f"({query}) NOT {excluded}"
+        sql = """SELECT photo, text FROM words JOIN photos ON photos.id = words.rowid
+                 WHERE words MATCH ? ORDER BY rank, words.rowid LIMIT ?"""
+        with storage_errors(self.path), closing(self._db.execute(sql, (query, limit))) as rows:
+            for photo, text in rows:
+                yield CaptionedPhoto(photo.decode("utf-8", "surrogatepass"), text)
+
+
+def _any_of(phrases: Sequence[str]) -> str:
+    """Return phrases of which one must be there, in FTS5's language; empty when there are none."""
+    keys = (" ".join(word.key for word in words_of(phrase)) for phrase in phrases)
+    found = [f'"{phrase}"' for phrase in keys if phrase]
+    return f"({' OR '.join(found)})" if found else ""
+
+
+def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> Iterator[Row]:
+    """Yield a row per person of the list with the companions found in the first and the second round.
+
+    The first round searches for "<person> and" and looks for other names of the list in the texts; the second
+    excludes those found, so that rarer companions come up. There is no third: the paper found next to
+    nothing new in it.
+    """
+    names = known_names(run)
+    matcher = NameMatcher(names)
+    limit = run.settings.answers_per_search
+
+    def find(seed: str, without: Sequence[str]) -> list[str]:
+        found: dict[str, None] = {}
+        ways = written_forms(seed, names[seed])
+        for photo in source.search([ways], prefer=["and"], without=without, limit=limit):
+            seen = matcher.find(photo.text)
+            ambiguous.update(dict.fromkeys(seen.ambiguous))
+            if seed in seen.names:
+                found |= dict.fromkeys(name for name in seen.names if name != seed)
+        return list(found)
+
+    for seed in names:
+        if seed in done:
+            continue
+        ambiguous: dict[str, None] = {}
+        first = find(seed, ())
+        excluded = [written for friend in first for written in (friend, *names[friend])]
+        second = find(seed, excluded) if first else []
+        row: Row = {"seed": seed, "first": first, "second": [name for name in second if name not in first]}
+        row["ambiguous"] = list(ambiguous)
+        yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
+
+
+def pairs_of(run: CollectRun) -> list[tuple[str, str]]:
+    """Return the pairs found, each once, in order of names."""
+    found = set()
+    for row in run.manifest("pairs").kept():
+        for friend in (*row["first"], *row["second"]):
+            found.add((min(row["seed"], friend), max(row["seed"], friend)))
+    return sorted(found)
+
+
+def written_forms(name: str, aliases: Sequence[str]) -> list[str]:
+    """Return the ways to write a name.
+
+    >>> written_forms("Ann Cole", [])
+    ['ann cole', 'a cole', 'cole, a', 'cole, ann']
+    """
+    forms: dict[str, None] = {}
+    for written in (name, *aliases):
+        for form in (full_form(written), *sorted(derived_forms(written))):
+            forms[" ".join(form).replace(f" {COMMA}", COMMA)] = None
+    return list(forms)
+
+
+def photo_rows(run: CollectRun, source: PhotoSource) -> Iterator[Row]:
+    """Yield a row per photo that a pair's search found: its text, and the names it was searched for.
+
+    A photo is kept when its text has ``names_needed`` names of some pair that found it, both by default: a
+    pair is what was searched for, and a text with one of the names comes with a photo of one person. Its
+    query are the names of the pairs that passed. Photos of the archive that no search found get a row too.
+    """
+    names = known_names(run)
+    found: dict[str, list[tuple[str, str]]] = {}
+    texts: dict[str, str] = {}
+    for pair in pairs_of(run):
+        people = [written_forms(name, names[name]) for name in pair]
+        for photo in source.search(people, limit=run.settings.answers_per_pair):
+            found.setdefault(photo.photo, []).append(pair)
+            texts[photo.photo] = photo.text
+    matcher = NameMatcher(names)
+    for path in sorted(found):
+        yield _photo_row(path, texts[path], found[path], matcher, run.settings.names_needed)
+    captions = run.manifest("captions")
+    if captions.exists:
+        for row in captions.kept():
+            if row["photo"] not in found:
+                yield {"photo": row["photo"], "kept": False, "reason": "found by no pair"}
+
+
+def _photo_row(
+    photo: str, text: str, pairs: Sequence[tuple[str, str]], matcher: NameMatcher, needed: int
+) -> Row:
+    names = matcher.find(text).names
+    passed = [pair for pair in pairs if sum(name in names for name in pair) >= needed]
+    row: Row = {"photo": photo, "text": text, "pairs": [list(pair) for pair in pairs]}
+    if not passed:
+        detail = ", ".join(names) or "none of the list"
+        return row | {"kept": False, "reason": "names not in the text", "detail": detail}
+    return row | {"kept": True, "query": [name for name in names if any(name in pair for pair in passed)]}

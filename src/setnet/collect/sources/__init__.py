@@ -1,1 +1,0 @@
-"""Where photos with texts come from: files beside photos, data inside them, and a search index."""

@@ -1,1 +1,0 @@
-"""Training data: descriptor files, face crops, virtual people, and how batches are drawn."""

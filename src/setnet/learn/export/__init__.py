@@ -1,1 +1,0 @@
-"""From training to run time: ONNX, heads, and calibration of the logistic score."""

@@ -1,1 +1,0 @@
-"""Trainable networks: backbones, aggregators, losses, whitening, and their files."""

@@ -1,1 +1,0 @@
-"""Set aggregators: NetVLAD, the paper's baselines, and untrained alternatives."""

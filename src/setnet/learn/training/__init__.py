@@ -1,1 +1,0 @@
-"""Training: settings, presets, initialisation, the loop, the stages, checkpoints."""

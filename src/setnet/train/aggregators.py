@@ -1,0 +1,299 @@
+"""Aggregators: the elements of each set become one vector (section 3.1); whitening before or after."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from setnet.errors import InvalidInputError, TrainingError
+
+
+def check_counts(elements: Tensor, counts: Tensor) -> None:
+    """Raise unless `counts` cuts `elements` into sets of at least one."""
+    if elements.ndim != 2:
+        raise InvalidInputError(f"elements must be (n, dim), got shape {tuple(elements.shape)}")
+    if counts.ndim != 1 or bool((counts < 1).any()):
+        raise InvalidInputError("counts must be one positive number per set; drop empty sets first")
+    if int(counts.sum()) != len(elements):
+        raise InvalidInputError(
+            f"counts add up to {int(counts.sum())} but there are {len(elements)} elements"
+        )
+
+
+def set_numbers(counts: Tensor) -> Tensor:
+    """Return, for each element, the number of its set.
+
+    >>> set_numbers(torch.tensor([2, 1])).tolist()
+    [0, 0, 1]
+    """
+    return torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+
+
+def ragged_sum(values: Tensor, counts: Tensor) -> Tensor:
+    """Return the sum of each set's rows, (N, ...)."""
+    out = values.new_zeros((len(counts), *values.shape[1:]))
+    return out.index_add(0, set_numbers(counts), values)
+
+
+def ragged_mean(values: Tensor, counts: Tensor) -> Tensor:
+    """Return the mean of each set's rows, (N, ...)."""
+    return ragged_sum(values, counts) / counts.to(values.dtype)[:, None]
+
+
+def unit(x: Tensor) -> Tensor:
+    """Return the rows of `x` scaled to unit norm (a zero row stays zero)."""
+    return torch.nn.functional.normalize(x, dim=-1, eps=1e-12)
+
+
+class AggregatorModule(nn.Module):
+    """Base of the set aggregators (section 3.1 of the paper, and its baselines).
+
+    Attributes
+    ----------
+    element_dim, dim
+        Width of an element and of a set vector.
+    before_fc
+        True when the elements are the features *before* the backbone's last layer.
+    """
+
+    before_fc = False
+
+    def __init__(self, element_dim: int, dim: int) -> None:
+        super().__init__()
+        self.element_dim = element_dim
+        self.dim = dim
+
+    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return one unit vector per set, (N, dim); `counts` cuts the rows of `elements` into sets."""
+        check_counts(elements, counts)
+        return self.pool(elements, counts)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the vectors of sets whose counts were checked."""
+        raise NotImplementedError
+
+    def describe(self, elements: Tensor) -> Tensor:
+        """Return the query vectors of single faces: sets of one element."""
+        ones = torch.ones(len(elements), dtype=torch.long, device=elements.device)
+        out: Tensor = self(elements, ones)
+        return out
+
+
+class Average(AggregatorModule):
+    """Average pooling and L2: *Baseline*."""
+
+    def __init__(self, element_dim: int) -> None:
+        super().__init__(element_dim, element_dim)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the unit mean of each set."""
+        return unit(ragged_mean(elements, counts))
+
+
+class Sum(Average):
+    """Sum pooling without the final L2: a set's length then grows with its size."""
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the sum of each set's elements."""
+        return ragged_sum(elements, counts)
+
+
+class AverageBeforeFC(AggregatorModule):
+    """Average of the L2-normalised features before the last layer, then that layer, then L2.
+
+    The layer is the aggregator's own (started from the backbone's), so that training it moves one copy only.
+    """
+
+    before_fc = True
+
+    def __init__(self, fc: nn.Linear) -> None:
+        super().__init__(fc.in_features, fc.out_features)
+        self.fc = nn.Linear(fc.in_features, fc.out_features, bias=fc.bias is not None)
+        self.fc.load_state_dict(fc.state_dict())
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the unit image, under the last layer, of each set's mean feature."""
+        return unit(self.fc(ragged_mean(unit(elements), counts)))
+
+
+class GeneralisedMean(AggregatorModule):
+    """``(mean |x|^p)^(1/p)`` and L2, with p learned: one for all dimensions or one per dimension.
+
+    Signs are lost, so whitening can only follow the aggregation (section 5.2).
+    """
+
+    def __init__(self, element_dim: int, per_dimension: bool = False, p: float = 3.0) -> None:
+        super().__init__(element_dim, element_dim)
+        self.p = nn.Parameter(torch.full((element_dim,) if per_dimension else (1,), p))
+
+    @property
+    def exponents(self) -> Tensor:
+        """The exponents in use, from 1 to 6: below, 1 / p explodes; above, powers of small numbers are 0."""
+        return self.p.clamp(1.0, 6.0)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the unit generalised mean of each set."""
+        p = self.exponents
+        # The floor keeps the logarithm in x^p's derivative finite at 0.
+        powers = elements.abs().clamp_min(1e-6) ** p
+        return unit(ragged_mean(powers, counts) ** (1.0 / p))
+
+
+class MemoryVector(AggregatorModule):
+    """The vector whose scalar product with every element of the set is one: the pseudo-inverse construction.
+
+    ``m = X^T (X X^T + ridge I)^-1 1`` for the set's rows X, then L2; the ridge is for near-duplicates.
+    """
+
+    def __init__(self, element_dim: int, ridge: float = 0.01) -> None:
+        super().__init__(element_dim, element_dim)
+        self.ridge = ridge
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the unit memory vector of each set."""
+        out = elements.new_zeros((len(counts), self.dim))
+        numbers = set_numbers(counts)
+        # Sets of one size are solved together: no padding, one batched solve per size.
+        for size in torch.unique(counts).tolist():
+            rows = torch.nonzero(counts == size).flatten()
+            members = elements[counts[numbers] == size].view(len(rows), size, -1)
+            gram = members @ members.transpose(1, 2)
+            gram = gram + self.ridge * torch.eye(size, dtype=gram.dtype, device=gram.device)
+            weights = torch.linalg.solve(gram, gram.new_ones(len(rows), size, 1))
+            out = out.index_add(0, rows, (weights * members).sum(1))
+        return unit(out)
+
+
+class NetVLAD(nn.Module):
+    """Soft-assigned residuals to K centres (eq. 1); a_k, b_k and c_k are trained independently.
+
+    The paper's modification: an element's total contribution (its K weighted residuals together) is
+    L2-normalised before the sum, so that each face weighs the same. The output is laid out cluster by
+    cluster: entry ``k * element_dim + j`` is V(j, k).
+    """
+
+    def __init__(self, element_dim: int, clusters: int) -> None:
+        super().__init__()
+        self.element_dim, self.clusters = element_dim, clusters
+        self.a = nn.Parameter(torch.randn(clusters, element_dim) / element_dim**0.5)
+        self.b = nn.Parameter(torch.zeros(clusters))
+        self.c = nn.Parameter(torch.randn(clusters, element_dim) / element_dim**0.5)
+
+    def contributions(self, elements: Tensor) -> Tensor:
+        """Return each element's unit-norm contribution, (n, clusters * element_dim)."""
+        weights = torch.softmax(elements @ self.a.T + self.b, dim=1)
+        residuals = weights[:, :, None] * (elements[:, None, :] - self.c)
+        return unit(residuals.flatten(1))
+
+    def forward(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the L2-normalised sum of the contributions of each set."""
+        return unit(ragged_sum(self.contributions(elements), counts))
+
+
+class NetVLADAggregator(AggregatorModule):
+    """SetNet's aggregator: NetVLAD, fully-connected layer to `dim`, batch norm, L2."""
+
+    def __init__(self, element_dim: int, dim: int, clusters: int = 8) -> None:
+        super().__init__(element_dim, dim)
+        self.vlad = NetVLAD(element_dim, clusters)
+        self.fc = nn.Linear(clusters * element_dim, dim, bias=False)  # batch norm's shift is its bias
+        self.norm = nn.BatchNorm1d(dim)
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return one unit vector per set."""
+        return unit(self.norm(self.fc(self.vlad(elements, counts))))
+
+
+class Muvera(AggregatorModule):
+    """An untrained comparison: 2^planes random buckets, `repeats` times, then a random projection.
+
+    A stored set keeps the mean of its elements in each bucket, and an empty bucket takes the element whose
+    hash is nearest. A query face fills its own bucket only, so a single-element set is *not* its query
+    vector here. A query meets one of the B buckets' means, so similarities shrink by the root of B while the
+    noise of the projection, 1 / sqrt(dim), stays: at 128 dimensions few buckets are best.
+    """
+
+    hyperplanes: Tensor
+    projection: Tensor
+    codes: Tensor
+
+    def __init__(self, element_dim: int, dim: int, planes: int = 1, repeats: int = 4, seed: int = 0) -> None:
+        super().__init__(element_dim, dim)
+        self.planes, self.repeats = planes, repeats
+        generator = torch.Generator().manual_seed(seed)
+        buckets = 2**planes
+        full = repeats * buckets * element_dim
+        signs = torch.randint(0, 2, (full, dim), generator=generator).float() * 2 - 1
+        self.register_buffer("hyperplanes", torch.randn(repeats, element_dim, planes, generator=generator))
+        self.register_buffer("projection", signs / dim**0.5)
+        bits = torch.arange(buckets)[:, None] >> torch.arange(planes)[None, :]
+        self.register_buffer("codes", (bits & 1).bool())
+
+    def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
+        """Return the unit document encodings of the sets."""
+        numbers = set_numbers(counts)
+        blocks = []
+        for plane in self.hyperplanes:
+            distance = self._distances(elements, plane)  # (n, buckets) in bits
+            own = (distance == 0).to(elements.dtype)
+            sums = ragged_sum(own[:, :, None] * elements[:, None, :], counts)
+            sizes = ragged_sum(own, counts)
+            best = torch.full_like(sizes, torch.inf).scatter_reduce(
+                0, numbers[:, None].expand_as(distance), distance, "amin"
+            )
+            near = (distance == best[numbers]).to(elements.dtype)
+            fill = ragged_sum(near[:, :, None] * elements[:, None, :], counts)
+            fill = fill / ragged_sum(near, counts).clamp_min(1)[:, :, None]
+            mean = sums / sizes.clamp_min(1)[:, :, None]
+            blocks.append(torch.where(sizes[:, :, None] > 0, mean, fill).flatten(1))
+        return unit(torch.cat(blocks, 1) @ self.projection)
+
+    def describe(self, elements: Tensor) -> Tensor:
+        """Return the unit query encodings of single faces."""
+        blocks = [
+            (
+                (self._distances(elements, plane) == 0).to(elements.dtype)[:, :, None] * elements[:, None, :]
+            ).flatten(1)
+            for plane in self.hyperplanes
+        ]
+        return unit(torch.cat(blocks, 1) @ self.projection)
+
+    def _distances(self, elements: Tensor, plane: Tensor) -> Tensor:
+        bits = (elements @ plane.to(elements.dtype)) > 0
+        return (bits[:, None, :] != self.codes[None]).sum(2).to(elements.dtype)
+
+
+class Whitening(nn.Module):
+    """``unit((v - mean) matrix)``; applied to set vectors, or to descriptors before aggregation."""
+
+    mean: Tensor
+    matrix: Tensor
+
+    def __init__(self, mean: Tensor, matrix: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("mean", mean)
+        self.register_buffer("matrix", matrix)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Return whitened rows at unit norm."""
+        return unit((vectors - self.mean) @ self.matrix)
+
+
+def fit_whitening(vectors: Tensor, ridge: float = 0.01) -> Whitening:
+    """Return the PCA whitening of the rows of `vectors`.
+
+    `ridge`, a share of the mean variance, is added to every direction: without it the directions in which
+    training vectors hardly vary would be blown up into noise.
+    """
+    n, dim = vectors.shape
+    if n <= dim:
+        raise TrainingError(
+            f"whitening {dim} dimensions needs more than {dim} vectors, got {n}: add training data"
+        )
+    rows = vectors.detach().double()
+    mean = rows.mean(0)
+    centred = rows - mean
+    variance, axes = torch.linalg.eigh(centred.T @ centred / (n - 1))
+    variance = variance.clamp_min(0) + ridge * variance.mean()
+    matrix = axes / variance.sqrt()
+    return Whitening(mean.to(vectors.dtype), matrix.flip(1).to(vectors.dtype))

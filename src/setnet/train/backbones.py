@@ -1,0 +1,196 @@
+"""Backbones: faces become features, features become descriptors; the interface and the small ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from setnet.errors import one_of
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """How a face must be presented: RGB, `size` pixels square, ``(x - mean) / std`` of 0-255."""
+
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+    @property
+    def align(self) -> str:
+        """How faces are cut: the paper's networks see the box around a face, small ones five points."""
+        return "box" if self.size == 224 else "five-point"
+
+
+class Backbone(nn.Module):
+    """Base of the feature extractors (section 3.1): `features`, then `reduce`, the last, linear layer.
+
+    Attributes
+    ----------
+    feature_dim, dim
+        Width before and after the last layer (2048 and D_e for the paper's networks).
+    spec
+        The images expected; None when elements are descriptors already.
+    """
+
+    reduce: nn.Linear
+    spec: InputSpec | None = None
+
+    def __init__(self, feature_dim: int, dim: int) -> None:
+        super().__init__()
+        self.feature_dim = feature_dim
+        self.dim = dim
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the features before the last layer, (n, feature_dim)."""
+        raise NotImplementedError
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the descriptors, (n, dim), not normalised."""
+        out: Tensor = self.reduce(self.features(images))
+        return out
+
+
+class Descriptors(Backbone):
+    """Descriptors already computed: a backbone with nothing to train."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(dim, dim)
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the descriptors unchanged."""
+        return images
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Return the descriptors unchanged."""
+        return images
+
+
+BACKBONES = ("descriptors", "mobile", "resnet50", "senet50", "sface", "small")
+
+
+def make_backbone(
+    name: str, dim: int, size: int = 112, width: float = 1.0, recompute: bool = False
+) -> Backbone:
+    """Return a fresh backbone by name; `size` and `width` are for the small ones, `recompute` for ResNets.
+
+    >>> make_backbone("descriptors", 128).dim
+    128
+    """
+    if name == "descriptors":
+        return Descriptors(dim)
+    if name == "mobile":
+        return MobileFaceNet(dim, size=size, width=width)
+    if name == "small":
+        return SmallCNN(dim, size=size, width=width)
+    if name == "sface":
+        from setnet.train.sface import SFace
+
+        return SFace(dim, size)
+    if name in ("resnet50", "senet50"):
+        from setnet.train.resnet import ResNet50
+
+        return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
+    raise one_of("backbone", name, BACKBONES)
+
+
+WIDTHS = (16, 32, 64, 128)
+LAST_SIDE = 4  # pixels left of the side: 4 x 4 x 128 are the 2048 features of the paper's networks
+
+
+class SmallCNN(Backbone):
+    """Four convolutions, each after the first halving the side; 2048 features at `width` 1.
+
+    `size` is a multiple of 8; larger pictures are averaged to the last side.
+    """
+
+    def __init__(self, dim: int, size: int = 32, width: float = 1.0) -> None:
+        widths = [max(8, round(channels * width / 8) * 8) for channels in WIDTHS]
+        super().__init__(widths[-1] * LAST_SIDE**2, dim)
+        self.spec = InputSpec(size, (127.5, 127.5, 127.5), (64.0, 64.0, 64.0))
+        layers: list[nn.Module] = []
+        for inputs, outputs in zip([3, *widths], widths, strict=False):
+            layers += [
+                nn.Conv2d(inputs, outputs, 3, 2 if layers else 1, 1, bias=False),
+                nn.BatchNorm2d(outputs),
+                nn.ReLU(inplace=True),
+            ]
+        self.trunk = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(LAST_SIDE))
+        self.reduce = nn.Linear(self.feature_dim, dim)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the last convolution's output, flattened."""
+        out: Tensor = self.trunk(images).flatten(1)
+        return out
+
+
+# expansion, width, repeats, stride of the inverted-residual stages (table 1 of the MobileFaceNet paper)
+STAGES = ((2, 64, 5, 2), (4, 128, 1, 2), (2, 128, 6, 1), (4, 128, 1, 2), (2, 128, 2, 1))
+
+
+def _conv(
+    inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1, act: bool = True
+) -> nn.Sequential:
+    layers: list[nn.Module] = [
+        nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups, bias=False),
+        nn.BatchNorm2d(outputs),
+    ]
+    if act:
+        layers.append(nn.PReLU(outputs))
+    return nn.Sequential(*layers)
+
+
+class _Bottleneck(nn.Module):
+    def __init__(self, inputs: int, outputs: int, expansion: int, stride: int) -> None:
+        super().__init__()
+        middle = inputs * expansion
+        self.skip = stride == 1 and inputs == outputs
+        self.body = nn.Sequential(
+            _conv(inputs, middle, 1),
+            _conv(middle, middle, 3, stride, groups=middle),
+            _conv(middle, outputs, 1, act=False),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.body(x)
+        return x + out if self.skip else out
+
+
+class MobileFaceNet(Backbone):
+    """Inverted residuals and a global depthwise convolution; about a million weights at width 1.
+
+    `size` is the side of the square face crop (112 in the original); `width` scales all channel counts.
+    """
+
+    def __init__(self, dim: int, size: int = 112, width: float = 1.0) -> None:
+        def wide(channels: int) -> int:
+            return max(8, round(channels * width / 8) * 8)
+
+        super().__init__(wide(512), dim)
+        self.spec = InputSpec(size, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
+        first = wide(64)
+        layers: list[nn.Module] = [_conv(3, first, 3, 2), _conv(first, first, 3, groups=first)]
+        inputs, side = first, -(-size // 2)
+        for expansion, channels, repeats, stride in STAGES:
+            for i in range(repeats):
+                layers.append(_Bottleneck(inputs, wide(channels), expansion, stride if i == 0 else 1))
+                inputs = wide(channels)
+            side = -(-side // stride)
+        self.trunk = nn.Sequential(*layers, _conv(inputs, self.feature_dim, 1))
+        self.pool = nn.Sequential(
+            nn.Conv2d(self.feature_dim, self.feature_dim, side, groups=self.feature_dim, bias=False),
+            nn.BatchNorm2d(self.feature_dim),
+        )
+        self.reduce = nn.Linear(self.feature_dim, dim)
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the output of the global depthwise convolution, flattened."""
+        out: Tensor = self.pool(self.trunk(images)).flatten(1)
+        return out

@@ -1,0 +1,208 @@
+"""Logistic fits: similarity to probability, of elements, of sets, and of a whole descriptor model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from setnet.errors import InvalidInputError
+from setnet.heads import Logistic, unit
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A fitted (w, b) and its balanced accuracy: the share of pairs on the right side of one half."""
+
+    logistic: Logistic
+    accuracy: float
+    positives: int
+    negatives: int
+
+
+def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating]) -> Calibration:
+    """Return the (w, b) of the balanced logistic loss (eq. 2) for genuine and impostor similarities.
+
+    >>> fit = fit_logistic(np.array([0.7, 0.6, 0.3]), np.array([0.1, 0.0, 0.35]))
+    >>> 0.2 < fit.logistic.threshold < 0.5
+    True
+    """
+    if not len(positive) or not len(negative):
+        raise InvalidInputError(
+            "calibration needs pairs of one person and pairs of different people: add labelled faces"
+        )
+    s = np.concatenate([positive, negative]).astype(np.float64)
+    y = np.concatenate([np.ones(len(positive)), -np.ones(len(negative))])
+    weight = np.where(y > 0, 0.5 / len(positive), 0.5 / len(negative))
+    centre, scale = float(s.mean()), float(s.std()) or 1.0
+    z = (s - centre) / scale
+
+    def loss(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        margin = y * (theta[0] * z + theta[1])
+        slope = -weight * y / (1.0 + np.exp(np.clip(margin, -500, 500)))
+        # The small ridge keeps w finite when the two kinds of pairs do not overlap at all.
+        value = float((weight * np.logaddexp(0.0, -margin)).sum() + 1e-6 * theta[0] ** 2)
+        return value, np.array([(slope * z).sum() + 2e-6 * theta[0], slope.sum()])
+
+    found = minimize(
+        loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)]
+    )
+    w, b = found.x[0] / scale, found.x[1] - found.x[0] * centre / scale
+    logistic = Logistic(float(w), float(b))
+    right = 0.5 * (np.mean(positive > logistic.threshold) + np.mean(negative <= logistic.threshold))
+    return Calibration(logistic, float(right), len(positive), len(negative))
+
+
+def calibrate_elements(
+    descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, pairs: int = 20000
+) -> Calibration:
+    """Fit (w, b) for single descriptors from labelled faces; rows labelled "" match nobody."""
+    rows = descriptors / np.maximum(np.linalg.norm(descriptors, axis=1, keepdims=True), 1e-12)
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(labels))
+    same = [
+        (i, j)
+        for person in np.unique(labels[labels != ""])
+        for members in [order[labels[order] == person][:20]]
+        for k, i in enumerate(members)
+        for j in members[k + 1 :]
+    ]
+    if not same:
+        raise InvalidInputError(
+            "no person has two labelled faces: calibration needs at least one such person"
+        )
+    left, right = np.array(same)[rng.permutation(len(same))[:pairs]].T
+    i, j = rng.integers(len(labels), size=(2, pairs))
+    other = (labels[i] != labels[j]) & ((labels[i] != "") | (labels[j] != ""))
+    positive = np.einsum("ij,ij->i", rows[left], rows[right])
+    negative = np.einsum("ij,ij->i", rows[i[other]], rows[j[other]])
+    return fit_logistic(positive, negative)
+
+
+def calibrate_sets(
+    queries: NDArray[np.floating], sets: NDArray[np.floating], members: NDArray[np.bool_]
+) -> Calibration:
+    """Fit (w, b) for queries against set vectors; `members` (queries, sets) says which pairs are true."""
+    similarity = queries @ sets.T
+    return fit_logistic(similarity[members], similarity[~members])
+
+
+Floats = NDArray[np.float32]
+FALSE_MATCH_RATE = 1e-4
+# The score of a single face is one half where SFace's similarity is 0.40, which 3 in 10,000 impostor pairs
+# reach, and as steep for every model as 20 is between SFace's mean impostor (0.10) and genuine pair (0.68).
+SCORE_RATE, SCORE_STEEPNESS = 3e-4, 11.6
+_LEAST_FALSE_MATCHES = 10  # a rate that fewer pairs decide is no rate
+_MOST_FACES = 20_000
+_ROWS = 512
+
+
+@dataclass(frozen=True)
+class MatchRates:
+    """How well one threshold divides pairs of faces; in `true_matches` every person counts the same."""
+
+    threshold: float
+    false_matches: float
+    true_matches: float
+    impostor_pairs: int
+    genuine_pairs: int
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers as values that JSON can hold."""
+        return asdict(self)
+
+
+def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: int = 0) -> dict[str, Any]:
+    """Return the calibration of the model that made these descriptors of labelled faces.
+
+    `threshold` is the similarity that impostor pairs reach at `false_match_rate`; `w` and `b` are those of
+    the score of a single face; `faces` and `people` say what it was fitted to. Rows labelled "" are of
+    unknown people, who are nobody else's match.
+    """
+    pairs = _Pairs(*_sampled(descriptors, labels, seed))
+    score = pairs.threshold(SCORE_RATE)
+    w = SCORE_STEEPNESS / max(pairs.mean_genuine - pairs.mean_impostor, 1e-6)
+    logistic = Logistic(round(w, 3), round(-w * score, 3))
+    return {
+        "threshold": round(pairs.threshold(FALSE_MATCH_RATE), 4),
+        "false_match_rate": FALSE_MATCH_RATE,
+        "w": logistic.w,
+        "b": logistic.b,
+        "faces": pairs.faces,
+        "people": pairs.people,
+    }
+
+
+def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float, seed: int = 0) -> MatchRates:
+    """Return how many pairs of labelled faces reach a threshold, genuine ones and impostors."""
+    pairs = _Pairs(*_sampled(descriptors, labels, seed))
+    impostors = pairs.false_matches(threshold) / pairs.impostors
+    reached = float(np.average(pairs.genuine >= threshold, weights=pairs.weights))
+    return MatchRates(threshold, impostors, reached, pairs.impostors, len(pairs.genuine))
+
+
+def _sampled(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tuple[Floats, NDArray[np.str_]]:
+    """Return unit rows, at most so many that all their pairs can be looked at."""
+    rows = np.random.default_rng(seed).permutation(len(labels))[:_MOST_FACES]
+    return unit(np.ascontiguousarray(descriptors[rows], np.float32)), labels[rows]
+
+
+class _Pairs:
+    """All pairs of some faces: the similarities of genuine ones, and how many impostors reach what.
+
+    Impostor pairs are too many to keep; they are counted in steps of 1 in 100,000.
+    """
+
+    _STEPS = 100_000
+
+    def __init__(self, rows: Floats, labels: NDArray[np.str_]) -> None:
+        names, self._owner = np.unique(labels, return_inverse=True)
+        self._rows, self._known = rows, labels != ""
+        counts = np.bincount(self._owner, minlength=len(names))
+        self.faces, self.people = len(rows), int((names != "").sum())
+        histogram = np.zeros(2 * self._STEPS + 2, np.int64)
+        genuine, weights = [np.zeros(0, np.float32)], [np.zeros(0)]
+        for first, similarity, later in self._blocks():
+            same = later & (self._owner[first : first + _ROWS, None] == self._owner)
+            other = later & ~same & (self._known[first : first + _ROWS, None] | self._known)
+            same &= self._known
+            histogram += np.bincount(self._step(similarity[other]), minlength=len(histogram))
+            genuine.append(similarity[same])
+            count = counts[self._owner[first + np.nonzero(same)[0]]].astype(np.float64)
+            weights.append(2 / (count * (count - 1)))
+        self.genuine, self.weights = np.concatenate(genuine), np.concatenate(weights)
+        self._reached = np.cumsum(histogram[::-1])[::-1]
+        self.impostors = int(histogram.sum())
+        if not len(self.genuine):
+            raise InvalidInputError("no person has two labelled faces: calibration needs people who have")
+        if self.impostors * FALSE_MATCH_RATE < _LEAST_FALSE_MATCHES:
+            raise InvalidInputError(
+                f"{self.impostors:,} pairs of different people are too few to find what one in "
+                f"{1 / FALSE_MATCH_RATE:,.0f} reaches: give about 500 labelled faces or more"
+            )
+        steps = np.arange(len(histogram)) / self._STEPS - 1
+        self.mean_impostor = float((steps * histogram).sum() / self.impostors)
+        self.mean_genuine = float(np.average(self.genuine, weights=self.weights))
+
+    def _blocks(self) -> Iterator[tuple[int, Floats, NDArray[np.bool_]]]:
+        """Yield similarities of some rows with all, and which of them are of a later row."""
+        places = np.arange(len(self._rows))
+        for first in range(0, len(self._rows), _ROWS):
+            some = self._rows[first : first + _ROWS]
+            yield first, some @ self._rows.T, places > places[first : first + _ROWS, None]
+
+    def _step(self, similarity: Floats | float) -> Any:
+        steps = np.ceil((np.asarray(similarity, np.float64) + 1) * self._STEPS)
+        return np.clip(steps, 0, 2 * self._STEPS + 1).astype(np.int64)  # rounding may lead past 1
+
+    def threshold(self, rate: float) -> float:
+        """Return the similarity that impostor pairs reach at a rate."""
+        return float(np.argmax(self._reached <= rate * self.impostors) / self._STEPS - 1)
+
+    def false_matches(self, threshold: float) -> int:
+        """Return how many impostor pairs reach a threshold."""
+        return int(self._reached[int(self._step(threshold))])

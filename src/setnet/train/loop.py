@@ -1,0 +1,308 @@
+"""The one training loop: steps, learning rate, progress, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from setnet.errors import TrainingError
+from setnet.train.distributed import ProcessGroup
+from setnet.train.settings import Schedule
+
+SECONDS_BETWEEN_LINES = 5.0
+logger = logging.getLogger(__name__)
+
+
+class ProgressLog:
+    """Logs a line every few seconds, and is silent when `quiet`."""
+
+    def __init__(self, title: str, first: int, steps: int, folder: Path | None, quiet: bool = False) -> None:
+        self.title, self.steps, self.quiet = title, steps, quiet
+        self._first, self._started, self._logged = first, time.monotonic(), 0.0
+        self._samples = 0
+        self._writer: Any = None
+        if folder is not None and not quiet:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError:  # the logs are a convenience: training goes on without them
+                self._writer = None
+            else:
+                self._writer = SummaryWriter(str(folder), purge_step=first)
+
+    def __enter__(self) -> ProgressLog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        if kind is KeyboardInterrupt and not self.quiet:
+            logger.info("%s: stopped; the same command goes on from a checkpoint", self.title)
+
+    def step(self, samples: int) -> None:
+        """Note that a step of so many samples is done."""
+        self._samples += samples
+
+    def log(self, step: int, values: dict[str, float]) -> None:
+        """Write values of a step to the logs."""
+        if self.quiet:
+            return
+        seconds = time.monotonic() - self._started
+        rate = self._samples / max(seconds, 1e-9)
+        if self._writer is not None:
+            for name, value in (values | {"samples per second": rate}).items():
+                self._writer.add_scalar(f"{self.title}/{name}", value, step)
+        if seconds - self._logged > SECONDS_BETWEEN_LINES or step == self.steps:
+            self._logged = seconds
+            left = seconds / max(step - self._first, 1) * (self.steps - step)
+            progress = f"{self.title} {step}/{self.steps}  loss {values['loss']:.4f}"
+            logger.info("%s  %.0f samples/s  %.0f s left", progress, rate, left)
+
+
+KEPT = 2
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A stored step: where it is, and its JSON state."""
+
+    folder: Path
+    step: int
+    state: dict[str, Any]
+
+
+def save_checkpoint(
+    root: Path, step: int, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
+) -> Path:
+    """Write step `step` under `root` and drop all but the newest two; refuses weights that are not finite."""
+    tensors = {f"model.{k}": v for k, v in module.state_dict().items()}
+    bad = [k for k, v in tensors.items() if v.is_floating_point() and not bool(torch.isfinite(v).all())]
+    if bad:
+        raise TrainingError(f"step {step}: {bad[0]} holds NaN or infinity; not saved")
+    for name, parameter in module.named_parameters():
+        momentum = optimiser.state.get(parameter, {}).get("momentum_buffer")
+        if momentum is not None:
+            tensors[f"momentum.{name}"] = momentum
+    tensors["rng.torch"] = torch.get_rng_state()
+    plain = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
+    folder, fresh = root / f"step-{step:08d}", root / f".step-{step:08d}.{os.getpid()}"
+    fresh.mkdir(parents=True, exist_ok=True)
+    save_file(plain, fresh / "tensors.safetensors")
+    state = {"step": step, "settings": settings}
+    (fresh / "state.json").write_text(json.dumps(state, indent=1), encoding="utf-8")
+    if folder.exists():
+        shutil.rmtree(folder)
+    fresh.rename(folder)
+    for old in _folders(root)[:-KEPT]:
+        shutil.rmtree(old)
+    return folder
+
+
+def latest_checkpoint(root: Path) -> Checkpoint | None:
+    """Return the newest stored step under `root`, or None."""
+    folders = _folders(root)
+    if not folders:
+        return None
+    try:
+        state = json.loads((folders[-1] / "state.json").read_text(encoding="utf-8"))
+        return Checkpoint(folders[-1], int(state["step"]), state)
+    except (OSError, ValueError, KeyError) as error:
+        raise TrainingError(
+            f"{folders[-1]}: damaged checkpoint ({error}); remove this folder to use the one before"
+        ) from error
+
+
+def load_checkpoint(checkpoint: Checkpoint, module: nn.Module, optimiser: torch.optim.SGD) -> None:
+    """Put a stored step into a module and its optimiser, and restore torch's random state."""
+    file = checkpoint.folder / "tensors.safetensors"
+    try:
+        tensors = load_file(file)
+    except (OSError, SafetensorError) as error:
+        raise TrainingError(
+            f"{file}: damaged checkpoint ({error}); remove its folder to use the one before"
+        ) from error
+    try:
+        module.load_state_dict(_part(tensors, "model."))
+    except RuntimeError as error:
+        raise TrainingError(f"{file}: made for another network; train into a new folder") from error
+    momenta = _part(tensors, "momentum.")
+    optimiser.state.clear()
+    for name, parameter in module.named_parameters():
+        if name in momenta:
+            optimiser.state[parameter]["momentum_buffer"] = momenta[name].to(parameter.device)
+    torch.set_rng_state(tensors["rng.torch"])
+
+
+def _folders(root: Path) -> list[Path]:
+    return sorted(root.glob("step-*")) if root.is_dir() else []
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
+
+
+EXPONENT_RATE = 10.0  # times the rate of the weights, for a single exponent
+
+
+@dataclass(frozen=True)
+class TrainReport:
+    """How a run ended: steps done in all, where it resumed, and the losses logged since."""
+
+    steps: int
+    resumed_at: int
+    losses: tuple[tuple[int, float], ...]
+
+    @property
+    def last_loss(self) -> float:
+        """The last logged loss (NaN when nothing was left to do)."""
+        return self.losses[-1][1] if self.losses else math.nan
+
+
+def deterministic(seed: int) -> None:
+    """Make torch's arithmetic repeatable and seed it."""
+    torch.manual_seed(seed)
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.backends.cudnn.benchmark = False
+
+
+def learning_rate(schedule: Schedule, step: int) -> float:
+    """Return the rate at a step: divided by 10 at each drop.
+
+    >>> [round(learning_rate(Schedule(steps=100, rate=1.0, drops=(0.5, 0.9)), s), 3) for s in (0, 49, 50, 90)]
+    [1.0, 1.0, 0.1, 0.01]
+    """
+    drops = sum(step >= share * schedule.steps for share in schedule.drops)
+    return float(schedule.rate * 0.1**drops)
+
+
+def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
+    """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay.
+
+    Exponents of a generalised mean have a rate of their own: at that of the weights they would stay at 3.
+    Of D exponents each has a D-th of a single one's gradient, so their rate is D times as high.
+    """
+    trainable = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+    exponents = [p for name, p in trainable if name.endswith("aggregator.p")]
+    weights = [p for _, p in trainable if p.ndim > 1]
+    others = [p for name, p in trainable if p.ndim <= 1 and not name.endswith("aggregator.p")]
+    times = EXPONENT_RATE * sum(p.numel() for p in exponents)
+    groups = [
+        {"params": weights, "weight_decay": schedule.weight_decay, "times": 1.0},
+        {"params": others, "weight_decay": 0.0, "times": 1.0},
+        {"params": exponents, "weight_decay": 0.0, "times": times},
+    ]
+    return torch.optim.SGD([g for g in groups if g["params"]], lr=schedule.rate, momentum=schedule.momentum)
+
+
+def train_loop(
+    title: str,
+    module: nn.Module,
+    loss_of: Callable[[int], Tensor],
+    schedule: Schedule,
+    *,
+    folder: Path | None = None,
+    settings: dict[str, Any] | None = None,
+    samples: int = 0,
+    group: ProcessGroup | None = None,
+    stop_at: int | None = None,
+    on_step: Callable[[int, float], object] = lambda step, loss: None,
+) -> TrainReport:
+    """Run the steps that are left, from the newest checkpoint of `folder` when it holds one.
+
+    Parameters
+    ----------
+    loss_of
+        The loss of a step, a pure function of the step number and the weights: so resuming is exact.
+        With several processes it returns this process's share (the shares add up to the loss).
+    folder
+        Where checkpoints and logs are kept; without it nothing is kept and no progress is shown.
+    settings
+        Stored with each checkpoint; a run is not resumed with others.
+    samples
+        Faces per step, for the progress line.
+    stop_at
+        End after this step, with a checkpoint, instead of after the schedule's last.
+    on_step
+        Called after each step with its number, counted from 1, and its loss.
+    """
+    group = group or ProcessGroup()
+    optimiser = make_optimiser(module, schedule)
+    checkpoints = None if folder is None else folder / "checkpoints"
+    stored = settings or {}
+    first = _resume(checkpoints, module, optimiser, stored)
+    last = schedule.steps if stop_at is None else stop_at
+
+    def save(step: int) -> None:
+        if checkpoints is not None and group.rank == 0:
+            save_checkpoint(checkpoints, step, module, optimiser, stored)
+
+    if first == 0 and schedule.steps:
+        save(0)  # so that a diverging first step leaves a checkpoint
+    losses: list[tuple[int, float]] = []
+    quiet = folder is None or group.rank > 0
+    with ProgressLog(title, first, schedule.steps, folder and folder / "logs", quiet) as progress:
+        for step in range(first, last):
+            rate = learning_rate(schedule, step)
+            for parameters in optimiser.param_groups:
+                parameters["lr"] = rate * parameters["times"]
+            optimiser.zero_grad(set_to_none=True)
+            share = loss_of(step)
+            share.backward()  # type: ignore[no-untyped-call]
+            group.sum_gradients(module)
+            loss, norm = float(group.sum(share.detach())), _clipped_norm(module, schedule.clip)
+            if not (math.isfinite(loss) and math.isfinite(norm)):
+                raise TrainingError(_diverged(title, step, loss, checkpoints, rate))
+            optimiser.step()
+            done = step + 1
+            on_step(done, loss)
+            progress.step(samples)
+            if done % schedule.log_every == 0 or done == last:
+                losses.append((done, loss))
+                progress.log(done, {"loss": loss, "rate": rate, "gradient norm": norm})
+            if done % schedule.save_every == 0 or done == last:
+                save(done)
+    return TrainReport(max(first, last), first, tuple(losses))
+
+
+def _resume(
+    checkpoints: Path | None, module: nn.Module, optimiser: torch.optim.SGD, settings: dict[str, Any]
+) -> int:
+    stored = latest_checkpoint(checkpoints) if checkpoints else None
+    if stored is None:
+        return 0
+    if stored.state["settings"] != json.loads(json.dumps(settings)):  # tuples were stored as lists
+        raise TrainingError(
+            f"{checkpoints} holds a run with other settings or data: train into another folder, or remove "
+            "this one"
+        )
+    load_checkpoint(stored, module, optimiser)
+    return stored.step
+
+
+def _clipped_norm(module: nn.Module, clip: float) -> float:
+    gradients = [p for p in module.parameters() if p.grad is not None]
+    return float(nn.utils.clip_grad_norm_(gradients, clip if clip > 0 else math.inf))
+
+
+def _diverged(title: str, step: int, loss: float, checkpoints: Path | None, rate: float) -> str:
+    stored = latest_checkpoint(checkpoints) if checkpoints else None
+    kept = f"the last good checkpoint is {stored.folder}" if stored else "no checkpoint was written"
+    return (
+        f"{title}: loss {loss} or its gradient is not finite at step {step + 1}; {kept}. "
+        f"Lower the rate (now {rate:g}), set a clip, or look for broken input"
+    )

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from invented_collect import write
+from invented_photos import face_of
+from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, pairs_of, run_step
+from setnet.collect.run import Row, pack
+
+TEXTS = {
+    "one.jpg": "Ann Cole and Ben Dole",
+    "two.jpg": "Ann Cole, alone at the long annual dinner of the society of friends",
+    "three.jpg": "COLE, ANN and Cid Fox",
+    "four.jpg": "Annette Coleman",
+    "f\udce9ve.jpg": "Zoë's dog",
+}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> CaptionArchive:
+    for folder in ("portraits", "photos"):
+        (tmp_path / folder).mkdir()
+    run = CollectRun.begin(tmp_path / "run", portraits=tmp_path / "portraits", photos=[tmp_path / "photos"])
+    write(
+        run, "captions", ({"photo": p, "text": t, "kept": True, "from": ["beside"]} for p, t in TEXTS.items())
+    )
+    return CaptionArchive.of(run)
+
+
+def found(archive: CaptionArchive, *people: list[str], **options: object) -> list[str]:
+    return [photo.photo for photo in archive.search(people, **options)]  # type: ignore[arg-type]
+
+
+def test_one_way_to_write_each_name_is_needed_and_other_words_only_rank(archive: CaptionArchive) -> None:
+    assert set(found(archive, ["ann cole", "cole, ann"])) == {"one.jpg", "two.jpg", "three.jpg"}
+    assert found(archive, ["ann cole"], prefer=["and"])[0] == "one.jpg"
+    assert found(archive, ["ann cole"], ["ben dole"]) == ["one.jpg"]
+
+
+def test_excluded_phrases_and_the_limit_hold(archive: CaptionArchive) -> None:
+    assert found(archive, ["ann cole"], prefer=["and"], without=["Ben Dole"]) == ["two.jpg"]
+    assert len(found(archive, ["ann cole", "cole, ann"], limit=1)) == 1
+
+
+def test_accents_possessives_and_odd_file_names_do_not_matter(archive: CaptionArchive) -> None:
+    assert found(archive, ["zoe"]) == ["f\udce9ve.jpg"]
+
+
+@pytest.mark.parametrize("phrase", ["", '""', '"-"', '"an\0n"', "OR", '"', "NOT", "*"])
+def test_odd_searches_find_nothing_and_raise_nothing(archive: CaptionArchive, phrase: str) -> None:
+    assert found(archive) == []
+    assert found(archive, [phrase], without=[phrase]) == []
+
+
+NAMES = ("Ann Cole", "Ben Dole", "Cid Fox", "Dan Hill")
+
+
+class Engine:
+    """A source that ranks the photos of one companion first, as search engines do."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = texts
+        self.searches: list[tuple[str, tuple[str, ...], tuple[str, ...]]] = []
+
+    def search(
+        self,
+        people: Sequence[Sequence[str]],
+        *,
+        prefer: Sequence[str] = (),
+        without: Sequence[str] = (),
+        limit: int = 100,
+    ) -> Iterable[CaptionedPhoto]:
+        self.searches.append((people[0][0], tuple(prefer), tuple(without)))
+        found = [
+            CaptionedPhoto(f"/photos/{number}.jpg", text)
+            for number, text in enumerate(self.texts)
+            if all(any(way in text.casefold() for way in ways) for ways in people)
+            and not any(name in text for name in without)
+        ]
+        return found[:limit]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> CollectRun:
+    for folder in ("portraits", "photos"):
+        (tmp_path / folder).mkdir()
+    run = CollectRun.begin(tmp_path / "run", portraits=tmp_path / "portraits", photos=[tmp_path / "photos"])
+    run = CollectRun.begin(run.path, answers_per_search=3)
+    write(run, "names", ({"entry": n, "name": n, "aliases": [], "kept": True} for n in NAMES))
+    one = pack(np.asarray(face_of(1)))
+    write(run, "portraits", ({"portrait": n, "name": n, "kept": True, "descriptor": one} for n in NAMES))
+    write(run, "captions", ())
+    return run
+
+
+def test_the_second_round_finds_companions_whom_the_first_crowds_out(run: CollectRun) -> None:
+    engine = Engine([*["Ann Cole and Ben Dole"] * 5, "Ann Cole and Cid Fox"])
+    run_step(run, "pairs", source=engine)
+    rows = {row["seed"]: row for row in run.manifest("pairs").rows()}
+    assert (rows["Ann Cole"]["first"], rows["Ann Cole"]["second"]) == (["Ben Dole"], ["Cid Fox"])
+    assert rows["Dan Hill"]["reason"] == "no companions"
+    assert pairs_of(run) == [("Ann Cole", "Ben Dole"), ("Ann Cole", "Cid Fox")]
+    of_ann = [search[1:] for search in engine.searches if search[0] == "ann cole"]
+    assert of_ann == [(("and",), ()), (("and",), ("Ben Dole",))]  # and no third round
+
+
+def photos(run: CollectRun, texts: Sequence[str]) -> dict[str, Row]:
+    engine = Engine(texts)
+    run_step(run, "pairs", source=engine)
+    run_step(run, "photos", source=engine)
+    return {Path(row["photo"]).stem: row for row in run.manifest("photos").rows()}
+
+
+def test_both_names_of_a_pair_are_needed_by_default(run: CollectRun) -> None:
+    texts = ["Ann Cole and Ben Dole", "Ann Cole. And the ben doleful"]
+    rows = photos(run, texts)
+    assert rows["0"]["query"] == ["Ann Cole", "Ben Dole"]
+    assert (rows["1"]["kept"], rows["1"]["reason"], rows["1"]["detail"]) == (
+        False,
+        "names not in the text",
+        "Ann Cole",
+    )
+
+
+def test_one_name_is_enough_when_that_is_the_setting(run: CollectRun) -> None:
+    run = CollectRun.begin(run.path, names_needed=1)
+    rows = photos(run, ["Ann Cole and Ben Dole", "Ann Cole. And the ben doleful"])
+    assert rows["1"]["kept"]
+    assert rows["1"]["query"] == ["Ann Cole"]
+
+
+def test_a_photo_of_three_is_searched_for_as_all_of_them(run: CollectRun) -> None:
+    rows = photos(run, ["Ann Cole, Ben Dole and Cid Fox"])
+    assert rows["0"]["query"] == ["Ann Cole", "Ben Dole", "Cid Fox"]

@@ -1,0 +1,98 @@
+"""The score of a photo: the expected number of the people asked for who are in it."""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from setnet.engine import RankedItems, SetIndex
+from setnet.faces import calibration_of
+from setnet.library import MatchModel, Recogniser
+from setnet.library.search.query import PhotoQuery
+from setnet.library.search.query_matching import QueryMatching
+from setnet.library.search.query_person import QueryPerson
+
+MODEL = MatchModel.of(calibration_of("sface", "match"))
+PEOPLE, PHOTOS = 3, 6
+DIM = PEOPLE + PHOTOS * PEOPLE
+
+
+class Known:
+    """Stands for a library's matching: the recogniser of each person, by name."""
+
+    def __init__(self, recognisers: dict[str, Recogniser]) -> None:
+        self._recognisers = recognisers
+
+    def recogniser(self, person: QueryPerson) -> Recogniser:
+        return self._recognisers[person.name]
+
+
+def matching_of(examples: tuple[int, ...], faces: int) -> QueryMatching:
+    axes = np.eye(DIM, dtype=np.float32)
+    people = [QueryPerson(f"person {i}", axes[i : i + 1]) for i in range(len(examples))]
+    known = {
+        person.name: Recogniser.of(MODEL, axes[i], count, MODEL.strangers_to(count), faces)
+        for i, (person, count) in enumerate(zip(people, examples, strict=True))
+    }
+    return QueryMatching(Known(known), PhotoQuery(people), people, [])  # type: ignore[arg-type]
+
+
+def photo(number: int, similarities: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return a face for each person, as similar to them as asked for and to nobody else."""
+    axes = np.eye(DIM)
+    rest = axes[PEOPLE + PEOPLE * number :][:PEOPLE]
+    rows = similarities[:, None] * axes[:PEOPLE] + np.sqrt(1 - similarities**2)[:, None] * rest
+    return rows.astype(np.float32)
+
+
+def ranked(matching: QueryMatching, rows: NDArray[np.float64]) -> RankedItems:
+    """Return photos whose faces are as similar to the people as asked for, as the engine ranks them."""
+    faces = np.concatenate([photo(number, row) for number, row in enumerate(rows)])
+    with tempfile.TemporaryDirectory() as folder, SetIndex.create(Path(folder) / "i", DIM) as index:
+        index.add([str(number) for number in range(len(rows))], faces, [PEOPLE] * len(rows))
+        return index.ranked(matching.vectors, matching.options(len(rows), None, 0, 1))
+
+
+table = st.lists(
+    st.lists(st.floats(0, 0.95), min_size=PEOPLE, max_size=PEOPLE), min_size=PHOTOS, max_size=PHOTOS
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(table, st.tuples(*[st.sampled_from([1, 3, 10])] * PEOPLE), st.sampled_from([300, 30_000]))
+def test_a_photo_where_nobody_is_less_probable_is_never_behind(
+    rows: list[list[float]], examples: tuple[int, ...], faces: int
+) -> None:
+    matching = matching_of(examples, faces)
+    similarities = np.array(rows)
+    found = ranked(matching, similarities)
+    score = dict(zip(map(int, found.ids), found.scores.tolist(), strict=True))
+    place = {number: at for at, number in enumerate(score)}
+    probability = np.array(
+        [[r.probability(s) for r, s in zip(matching.recognisers, row, strict=True)] for row in rows]
+    )
+    for one, other in product(range(PHOTOS), repeat=2):
+        is_as_probable = (similarities[one] >= similarities[other] + 1e-6).all()
+        if is_as_probable:
+            assert (probability[one] >= probability[other]).all()
+            assert place[one] < place[other] or score[one] == score[other]
+
+
+def test_a_match_that_is_no_more_than_a_guess_still_counts() -> None:
+    matching = matching_of((1, 1, 1), 3000)
+    guess = 0.5 * (matching.recognisers[0].maybe + matching.recognisers[0].sure)
+    found = ranked(matching, np.array([[0.9, 0.0, 0.0], [guess, guess, 0.0]]))
+    assert list(found.ids) == ["1", "0"]
+    assert found.scores[0] > 1.5
+
+
+def test_what_is_sure_does_not_depend_on_the_score() -> None:
+    known = Recogniser.of(MODEL, np.eye(DIM, dtype=np.float32)[0], 1, MODEL.strangers_to(1), 3000)
+    assert known.even < known.maybe < known.sure
+    assert MODEL.false_match_rate(known.sure, known.strangers) <= 1e-6 * (1 + 1e-9)

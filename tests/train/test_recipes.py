@@ -1,0 +1,81 @@
+"""The recipes of the shipped heads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from setnet.errors import TrainingError
+from setnet.heads import Blocks, Product, SetNet, unit
+from setnet.train.recipes import RECIPES, fit_head
+from setnet.train.simulated import VirtualPeople
+
+People = tuple[np.ndarray, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def people() -> People:
+    rng = np.random.default_rng(0)
+    eye = np.eye(128, dtype=np.float32)
+    model = VirtualPeople(np.full(128, 0.3, np.float32), eye, 0.6 * eye)
+    who = np.concatenate([np.arange(100).repeat(3), 100 + np.arange(200)])
+    return model.faces(rng, model.people(rng, 300), who), np.array([f"p{i}" for i in who])
+
+
+def test_a_lift_is_products_and_directions_summed_and_rotated(people: People) -> None:
+    head = fit_head(RECIPES["sface-128"], *people)
+    pairs, direct = head.branches
+    assert isinstance(pairs, Product)
+    assert isinstance(direct, Product)
+    assert pairs.share**2 + direct.share**2 == pytest.approx(1.0)
+    faces = people[0][:6]
+    assert head.input.mean is not None
+    x = unit(faces - head.input.mean)
+    products = unit((x @ pairs.factors[0]) * (x @ pairs.factors[1])) * pairs.share
+    lifted = np.hstack([products, unit(x @ direct.factors[0]) * direct.share])
+    v = np.stack([lifted[:2].sum(0), lifted[2:].sum(0)])
+    for layer in head.output:
+        assert isinstance(layer, Blocks)
+        groups, side, _ = layer.blocks.shape
+        v = np.einsum("ngi,gij->njg", v.reshape(2, groups, side), layer.blocks).reshape(2, -1)
+    np.testing.assert_allclose(SetNet(head).pool(faces, [2, 4]), unit(v), atol=1e-4)
+
+
+def test_a_vlad_starts_as_centred_mean_pooling(people: People) -> None:
+    net = SetNet(fit_head(RECIPES["sface-128d"], *people))
+    mean = np.array([people[0][people[1] == name].mean(0) for name in np.unique(people[1])]).mean(0)
+    faces = people[0][:6]
+    centred = unit(unit(faces - mean).reshape(2, 3, -1).sum(1))
+    similarity = np.einsum("ij,ij->i", net.pool(faces, [3, 3]), centred)
+    assert similarity.min() > 0.99
+
+
+def test_a_weighted_mean_ranks_by_directions_that_tell_people_apart() -> None:
+    rng = np.random.default_rng(1)
+    spread = np.diag(np.r_[np.full(64, 0.2), np.full(64, 2.0)]).astype(np.float32)
+    model = VirtualPeople(np.zeros(128, np.float32), np.eye(128, dtype=np.float32), spread)
+    who = np.arange(200).repeat(3)
+    rows = model.faces(rng, model.people(rng, 200), who)
+    net = SetNet(fit_head(RECIPES["sface-128w"], rows, who.astype(str)))
+    made = net.describe(rows)
+    apart = [(v[0::3] * v[1::3]).sum(1).mean() / (v[0::3] @ v[1::3].T).std() for v in (unit(rows), made)]
+    assert apart[1] > 1.3 * apart[0]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_gives_the_same_head_again(name: str, people: People) -> None:
+    first, again = (SetNet(fit_head(RECIPES[name], *people)).describe(people[0][:3]) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+
+
+def test_a_lift_wider_than_its_products_is_refused(people: People) -> None:
+    with pytest.raises(TrainingError, match="128 dimensions cannot have 8320"):
+        fit_head(replace(RECIPES["sface-128"], dim=8320), *people)
+
+
+def test_every_shipped_head_has_a_recipe() -> None:
+    for name, recipe in RECIPES.items():
+        net = SetNet.load(name)
+        assert (net.dim, net.bits) == (recipe.dim, recipe.bits)
