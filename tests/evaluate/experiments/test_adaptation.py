@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
 from setnet.evaluate import evaluate_adaptation as experiment
 from setnet.evaluate.adaptation import evaluate_adaptation

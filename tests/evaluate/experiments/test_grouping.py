@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
+from setnet.cli.evaluate import app
 from setnet.evaluate import evaluate_grouping as library_shapes
 from setnet.evaluate import evaluate_grouping as module
 from setnet.evaluate import read_record, tables_of, write_markdown

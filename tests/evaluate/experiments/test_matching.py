@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import lfw_sample
-from setnet.cli.research.evaluate import app
+from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
 from setnet.faces import calibration_of

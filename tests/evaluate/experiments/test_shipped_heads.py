@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
 from setnet.evaluate import shipped_heads
 from setnet.evaluate.people import read_split

@@ -11,8 +11,8 @@ import torch
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
-from setnet.cli.research.train import app as train_app
+from setnet.cli.evaluate import app
+from setnet.cli.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.evaluate.learned_mean import learned_mean
 from setnet.evaluate.methods import Methods, load_head

@@ -17,7 +17,7 @@ PEOPLE = ("P001", "P003", "P005", "P010")
 @pytest.fixture(scope="session")
 def selfie(_people: None) -> Callable[[str], Pixels]:
     """Return the function that gives a photo of a person, smaller than it comes."""
-    from setnet.cli.demo.cutouts import picture
+    from setnet.cli.demo_album import picture
 
     def photo(person: str) -> Pixels:
         return np.asarray(Image.fromarray(picture(person, "amateur_selfie")).resize((424, 632)))

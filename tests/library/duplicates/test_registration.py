@@ -19,7 +19,7 @@ Pixels = NDArray[np.uint8]
 @pytest.fixture(scope="module")
 def cut_out(_people: None) -> Callable[[str, int], tuple[Pixels, Any]]:
     """Return the function that gives a person without background, so many pixels high, and the mask."""
-    from setnet.cli.demo.cutouts import standing
+    from setnet.cli.demo_album import standing
 
     def person(name: str, height: int) -> tuple[Pixels, Any]:
         found = standing(name)

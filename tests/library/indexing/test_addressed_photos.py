@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.cli.search.result_files import copy_photos, print_paths
+from setnet.cli.search import copy_photos, print_paths
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library
 from setnet.web.files import open_inside
