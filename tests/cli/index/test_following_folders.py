@@ -12,8 +12,7 @@ from PIL import Image
 
 from command_line import answered, called
 from setnet.errors import LockedError
-from setnet.library import Library
-from setnet.library.indexing import folder_watch
+from setnet.library import Library, folder_watch
 
 
 def add(folder: Path, *names: str) -> None:

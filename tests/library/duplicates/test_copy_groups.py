@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library import DuplicateGroup, merged_groups
+from setnet.library import DuplicateGroup, merge_groups
 
 SIZES = {
     Path(f"/photos/{name}.jpg"): size for name, size in zip("abcdefgh", (9, 1, 5, 5, 7, 2, 8, 4), strict=True)
@@ -22,13 +22,13 @@ GROUPS = st.lists(
 def test_merged_groups_share_no_photo_and_lose_none_in_any_order(
     groups: list[DuplicateGroup], chance: object
 ) -> None:
-    merged = merged_groups(groups)
+    merged = merge_groups(groups)
     assert all(not set(one.photos) & set(other.photos) for one, other in combinations(merged, 2))
     assert all(any(set(g.photos) <= set(m.photos) for m in merged) for g in groups)
     assert {p for m in merged for p in m.photos} == {p for g in groups for p in g.photos}
     chance.shuffle(groups)  # type: ignore[attr-defined]
-    assert merged_groups(groups) == merged
-    assert merged_groups(merged) == merged
+    assert merge_groups(groups) == merged
+    assert merge_groups(merged) == merged
 
 
 def test_the_largest_photo_comes_first() -> None:
@@ -37,4 +37,4 @@ def test_the_largest_photo_comes_first() -> None:
         DuplicateGroup.of({Path("/a"): 5, Path("/c"): 8}),
     )
     assert one.photos == (Path("/a"), Path("/b"))
-    assert merged_groups([one, other]) == [DuplicateGroup((Path("/c"), Path("/a"), Path("/b")), (8, 5, 5))]
+    assert merge_groups([one, other]) == [DuplicateGroup((Path("/c"), Path("/a"), Path("/b")), (8, 5, 5))]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library.duplicates.dense_sift import dense_sift, mirrored, small_grey
+from setnet.library.vlad import dense_sift, mirrored, small_grey
 
 
 @given(st.integers(0, 2**32), st.integers(10, 300), st.integers(10, 300))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from setnet.library import Library
-from setnet.library.duplicates.photo_pairs import PhotoPairs
-from setnet.library.store.location import VLADS
+from setnet.library.duplicates import PhotoPairs
+from setnet.library.paths import VLADS
 
 
 @pytest.fixture
@@ -81,5 +81,5 @@ def test_a_library_that_cannot_be_written_is_searched_all_the_same(
     def refused(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("setnet.library.duplicates.vlad_cache.make_private", refused)
+    monkeypatch.setattr("setnet.library.duplicates.make_private", refused)
     assert len(indexed.duplicates(workers=0)) == 2

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from setnet.evaluate.data.planted_copies import altered
-from setnet.library.duplicates.dense_sift import small_grey
-from setnet.library.duplicates.find import AGREEMENT
-from setnet.library.duplicates.registration import Keypoints, agreement
+from setnet.library.duplicates import AGREEMENT
+from setnet.library.registration import Keypoints, agreement
+from setnet.library.vlad import small_grey
 
 Pixels = NDArray[np.uint8]
 

@@ -8,10 +8,9 @@ import pytest
 
 from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
 from setnet.library import photo_vlad, photo_vlads
-from setnet.library.duplicates.copy_candidates import FLOOR, candidates
-from setnet.library.duplicates.dense_sift import small_grey
-from setnet.library.duplicates.find import AGREEMENT
-from setnet.library.duplicates.registration import Keypoints, agreement
+from setnet.library.duplicates import AGREEMENT, FLOOR, find_candidates
+from setnet.library.registration import Keypoints, agreement
+from setnet.library.vlad import small_grey
 
 
 def test_a_vlad_has_unit_length_and_a_flat_photo_none(selfie: Callable[[str], Any]) -> None:
@@ -30,7 +29,7 @@ def test_a_copy_is_a_candidate_and_agrees(kind: str, selfie: Callable[[str], Any
     photo = selfie("P001")
     copy = altered(photo, kind, seed=3)
     vlads = np.stack([photo_vlads(p) for p in (photo, copy, selfie("P003"))])
-    found = [c for c in candidates(vlads) if (c.one, c.other) == (0, 1)]
+    found = [c for c in find_candidates(vlads) if (c.one, c.other) == (0, 1)]
     assert found, f"{vlads[0] @ vlads[1].T} are below {FLOOR}"
     best = found[0]
     assert best.mirrored == kind.startswith("mirrored")
@@ -41,7 +40,7 @@ def test_a_copy_is_a_candidate_and_agrees(kind: str, selfie: Callable[[str], Any
 
 
 def test_many_vlads_are_compared_in_cells_with_the_same_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    from setnet.library.duplicates import copy_candidates as module
+    from setnet.library import duplicates
 
     rng = np.random.default_rng(0)
     first = rng.normal(size=(1000, 2, 256)).astype(np.float32)
@@ -49,9 +48,9 @@ def test_many_vlads_are_compared_in_cells_with_the_same_result(monkeypatch: pyte
     copies[50:] = copies[50:, ::-1]  # mirrored
     vlads = np.concatenate([first, copies])
     vlads /= np.linalg.norm(vlads, axis=2, keepdims=True)
-    exact = candidates(vlads)
-    monkeypatch.setattr(module, "_EXACT", 500)
-    assert {(c.one, c.other, c.mirrored) for c in candidates(vlads)} == {
+    exact = find_candidates(vlads)
+    monkeypatch.setattr(duplicates, "_EXACT_PHOTOS", 500)
+    assert {(c.one, c.other, c.mirrored) for c in find_candidates(vlads)} == {
         (c.one, c.other, c.mirrored) for c in exact
     }
     assert [(i, 1000 + i, i >= 50) in {(c.one, c.other, c.mirrored) for c in exact} for i in range(100)] == [

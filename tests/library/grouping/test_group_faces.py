@@ -10,14 +10,12 @@ from setnet.evaluate.data.labelled_people import LFW_LIKE
 from setnet.evaluate.group_measures import GroupQuality, group_quality, pairwise_agreement
 from setnet.evaluate.methods.library_shapes import photos_at_random
 from setnet.learn import VirtualPeople
-from setnet.library import group_descriptors
-from setnet.library.grouping import clustering, grouping, parts
-from setnet.library.grouping.faces_to_group import FacesToGroup
-from setnet.library.grouping.impostors import Impostors
+from setnet.library import clustering, group_descriptors
+from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
 
 Floats = NDArray[np.float32]
 Owners = NDArray[np.int64]
-EXPECTED = Impostors.expected(0.4)
+EXPECTED = NonMatchScores.expected(0.4)
 
 
 def album(*counts: int, seed: int = 0, difficulty: float = 1.0) -> tuple[Floats, Owners]:
@@ -63,9 +61,11 @@ def test_the_order_of_faces_does_not_matter() -> None:
 def test_more_faces_alone_ask_for_more_similarity() -> None:
     faces, who = album(*[1] * 400, *[5] * 100)
     several = np.bincount(who)[who] > 1
-    mixed = Impostors.between(faces, who, EXPECTED)
-    together = Impostors.between(faces[several], np.unique(who[several], return_inverse=True)[1], EXPECTED)
-    alone = Impostors.between(faces[~several], np.arange(400), EXPECTED)
+    mixed = NonMatchScores.between(faces, who, EXPECTED)
+    together = NonMatchScores.between(
+        faces[several], np.unique(who[several], return_inverse=True)[1], EXPECTED
+    )
+    alone = NonMatchScores.between(faces[~several], np.arange(400), EXPECTED)
     assert alone.company == 0.0
     assert 0.4 < mixed.company < 0.6 < together.company
 
@@ -73,8 +73,8 @@ def test_more_faces_alone_ask_for_more_similarity() -> None:
 def test_parts_and_cells_find_what_one_comparison_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     faces, who = album(*[1] * 300, *[4] * 150, *[30] * 10, 500)
     whole = group_descriptors(faces)
-    monkeypatch.setattr(grouping, "WHOLE", 500)
-    monkeypatch.setattr(parts, "PART", 150)
+    monkeypatch.setattr(clustering, "WHOLE", 500)
+    monkeypatch.setattr(clustering, "PART", 150)
     monkeypatch.setattr(clustering, "EXACT", 300)
     in_parts = group_descriptors(faces)
     assert pairwise_agreement(whole, in_parts) > 0.97
@@ -83,9 +83,9 @@ def test_parts_and_cells_find_what_one_comparison_finds(monkeypatch: pytest.Monk
 
 def test_later_rounds_may_leave_out_what_did_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
     faces, _ = album(*[1] * 200, *[20] * 40, difficulty=1.3)
-    monkeypatch.setattr(grouping, "FEW", 0.0)
+    monkeypatch.setattr(clustering, "FEW", 0.0)
     every = group_descriptors(faces)
-    monkeypatch.setattr(grouping, "FEW", 1.1)
+    monkeypatch.setattr(clustering, "FEW", 1.1)
     assert pairwise_agreement(every, group_descriptors(faces)) > 0.999
 
 
@@ -142,6 +142,6 @@ def test_hardly_any_faces(count: int) -> None:
 def test_progress_names_the_stages() -> None:
     faces, _ = album(*[3] * 50)
     told: list[tuple[str, int, int]] = []
-    grouping.group_faces(FacesToGroup.unknown(faces), EXPECTED, lambda *stage: told.append(stage))
+    group_faces(FacesToGroup.unknown(faces), EXPECTED, lambda *stage: told.append(stage))
     assert told[0][0] == "comparing faces"
     assert all(done <= total for _, done, total in told)

@@ -12,6 +12,7 @@ import invented_photos
 from invented_photos import face_of
 from setnet.errors import LockedError
 from setnet.library import Example, Library
+from setnet.library.grouping import _cluster_faces
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
@@ -172,9 +173,9 @@ def test_merged_people_have_the_groups_of_both(grouped: Library) -> None:
 def test_what_is_said_while_faces_are_grouped_counts(
     grouped: Library, groups_in: GroupsIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from setnet.library.grouping import grouping_run
+    from setnet.library import grouping
 
-    clusters = grouping_run._clusters
+    clusters = _cluster_faces
 
     def meanwhile(*given: Any) -> Any:
         found = clusters(*given)
@@ -182,7 +183,7 @@ def test_what_is_said_while_faces_are_grouped_counts(
         grouped.groups.hide(["g3"])
         return found
 
-    monkeypatch.setattr(grouping_run, "_clusters", meanwhile)
+    monkeypatch.setattr(grouping, "_cluster_faces", meanwhile)
     grouped.discover(anew=True)
     found = groups_in(grouped)
     assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
@@ -206,7 +207,7 @@ def test_two_runs_at_a_time_are_refused(grouped: Library) -> None:
 
 
 def test_the_groups_of_a_person_have_a_mean_that_suggestions_compare(grouped: Library) -> None:
-    from setnet.library.grouping.groups.suggestions import GroupMeans
+    from setnet.library.group_naming import GroupMeans
 
     means = GroupMeans.of(grouped, None)
     assert means.groups.tolist() == [1, 2, 3, 4]

@@ -6,15 +6,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library.grouping.homes import homes_of
-from setnet.library.grouping.identities import Identities
+from setnet.library.grouping import KnownLabels, assign_groups
 
 FACES, PEOPLE = 12, 3
 NUMBERS = st.integers(0, 4)
 
 
 @st.composite
-def identities(draw: st.DrawFn) -> Identities:
+def identities(draw: st.DrawFn) -> KnownLabels:
     """Return what may be known of a dozen faces, in groups 1 to 4 of which some are named or hidden."""
     group = np.array(draw(st.lists(NUMBERS, min_size=FACES, max_size=FACES)))
     person_of = np.array([0, *draw(st.lists(st.integers(0, PEOPLE), min_size=4, max_size=4))])
@@ -22,7 +21,7 @@ def identities(draw: st.DrawFn) -> Identities:
     label = np.array(draw(st.lists(st.integers(0, PEOPLE), min_size=FACES, max_size=FACES)))
     pairs = st.tuples(st.integers(0, FACES - 1), st.integers(1, PEOPLE))
     refused = [pair for pair in draw(st.sets(pairs, max_size=6)) if label[pair[0]] != pair[1]]
-    return Identities(
+    return KnownLabels(
         group, person_of[group], hidden_of[group], label,
         np.array([face for face, _ in refused], np.int64), np.array([who for _, who in refused], np.int64),
         np.zeros(0, np.int64), np.zeros((0, 4), np.float32),
@@ -33,14 +32,14 @@ CLUSTERS = st.lists(st.integers(0, 5), min_size=FACES, max_size=FACES).map(np.ar
 CLAIMS = st.dictionaries(st.integers(0, 5), st.integers(1, PEOPLE), max_size=3)
 
 
-def owners(known: Identities, named: dict[int, int]) -> dict[int, int]:
+def owners(known: KnownLabels, named: dict[int, int]) -> dict[int, int]:
     before = dict(zip(known.group.tolist(), known.person.tolist(), strict=True))
     return {group: who for group, who in before.items() if who} | named
 
 
 @given(CLUSTERS, CLAIMS, identities())
-def test_what_users_said_holds(clusters: np.ndarray, claims: dict[int, int], known: Identities) -> None:
-    homes = homes_of(clusters, claims, known)
+def test_what_users_said_holds(clusters: np.ndarray, claims: dict[int, int], known: KnownLabels) -> None:
+    homes = assign_groups(clusters, claims, known)
     person = owners(known, homes.person)
     assert (homes.group != 0).all()  # every face is in a group
     fixed = known.fixed
@@ -59,22 +58,22 @@ def test_what_users_said_holds(clusters: np.ndarray, claims: dict[int, int], kno
 def test_clusters_of_unknown_faces_become_groups_and_stay_so(clusters: np.ndarray) -> None:
     none = np.zeros(FACES, np.int64)
     nothing = np.zeros(0, np.int64)
-    unknown = Identities(
+    unknown = KnownLabels(
         none, none, none.astype(bool), none, nothing, nothing, nothing, np.zeros((0, 4), np.float32)
     )
-    first = homes_of(clusters, {}, unknown).group
+    first = assign_groups(clusters, {}, unknown).group
     assert len(set(zip(first.tolist(), clusters.tolist(), strict=True))) == len(set(clusters.tolist()))
-    stored = Identities(
+    stored = KnownLabels(
         -first, none, none.astype(bool), none, nothing, nothing, nothing, np.zeros((0, 4), np.float32)
     )
-    assert (homes_of(clusters, {}, stored).group == -first).all()
+    assert (assign_groups(clusters, {}, stored).group == -first).all()
 
 
 def test_an_id_goes_where_most_of_its_faces_are() -> None:
     none, nothing = np.zeros(7, np.int64), np.zeros(0, np.int64)
-    known = Identities(
+    known = KnownLabels(
         np.array([5, 5, 5, 6, 6, 7, 0]), none, none.astype(bool), none, nothing, nothing, nothing,
         np.zeros((0, 4), np.float32),
     )  # fmt: skip
     clusters = np.array([0, 0, 1, 1, 1, 1, 2])
-    assert homes_of(clusters, {}, known).group.tolist() == [5, 5, 6, 6, 6, 6, -1]
+    assert assign_groups(clusters, {}, known).group.tolist() == [5, 5, 6, 6, 6, 6, -1]

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from setnet.faces import FaceSettings
-from setnet.library.indexing.describe import describe_photos
+from setnet.library.describe import describe_photos
 
 
 def test_describe_labels_the_main_face_by_its_folder(album: Path, tmp_path: Path) -> None:

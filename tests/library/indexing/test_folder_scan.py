@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.library.indexing.folder_scan import FolderScan, is_photo_name
-from setnet.library.store.paths import folder_text, shown
+from setnet.library.folder_scan import FolderScan, is_photo_name
+from setnet.library.paths import display_path, folder_text
 
 
 def names(*roots: Path, skipped: tuple[bytes, ...] = ()) -> list[str]:
     scan = FolderScan([os.fsencode(root) for root in roots], skipped)
-    return [shown(file.path).removeprefix(str(roots[0]) + "/") for file in scan.files()]
+    return [display_path(file.path).removeprefix(str(roots[0]) + "/") for file in scan.files()]
 
 
 def touch(path: Path) -> None:
@@ -53,7 +53,7 @@ def test_names_that_are_not_utf8_are_found_as_they_are(tmp_path: Path) -> None:
     Path(os.fsdecode(strange)).write_bytes(b"x")
     (found,) = FolderScan([os.fsencode(tmp_path)]).files()
     assert found.path == strange
-    assert shown(found.path).endswith("caf\\xe9 中.jpg")
+    assert display_path(found.path).endswith("caf\\xe9 中.jpg")
 
 
 def test_a_missing_folder_is_reported_not_raised(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_an_unreadable_folder_is_reported_and_the_rest_is_found(tmp_path: Path) 
     (tmp_path / "locked").chmod(0)
     try:
         scan = FolderScan([os.fsencode(tmp_path)])
-        assert [shown(f.path) for f in scan.files()] == [str(tmp_path / "open" / "b.jpg")]
+        assert [display_path(f.path) for f in scan.files()] == [str(tmp_path / "open" / "b.jpg")]
         assert [path for path, _ in scan.unreadable] == [os.fsencode(tmp_path / "locked")]
     finally:
         (tmp_path / "locked").chmod(0o700)
@@ -86,6 +86,6 @@ def test_a_single_photo_is_a_root_and_a_skipped_folder_is_not_entered(tmp_path: 
 
 @given(st.binary(min_size=1, max_size=40).filter(lambda b: b"/" not in b and b"\0" not in b))
 def test_every_name_can_be_shown_and_becomes_a_folder_attribute(name: bytes) -> None:
-    shown(name).encode("utf-8")
+    display_path(name).encode("utf-8")
     assert folder_text(b"/photos/" + name).startswith("/photos/")
     assert isinstance(is_photo_name(name), bool)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
 from setnet.library import Library
-from setnet.library.indexing.exclusion import Exclusion, checked_patterns
+from setnet.library.folder_scan import Exclusion, check_patterns
 
 
 @pytest.mark.parametrize("is_mount_point", [False, True])
@@ -99,7 +99,7 @@ def test_patterns_match_names_ends_of_paths_and_whole_paths() -> None:
 @given(st.lists(st.text(max_size=20), max_size=5), st.binary(max_size=30))
 def test_any_text_is_a_pattern_or_refused(patterns: list[str], path: bytes) -> None:
     try:
-        checked = checked_patterns(patterns)
+        checked = check_patterns(patterns)
     except InvalidInputError:
         return
     Exclusion(checked)(b"/" + path)

@@ -18,9 +18,9 @@ import pytest
 
 from setnet.errors import ModelError, WorkerError
 from setnet.faces import Box, Face, FaceSettings, Quality
-from setnet.library import Library, faces_from, faces_to_arrays
-from setnet.library.indexing.photo_reader import PhotoReader
-from setnet.library.indexing.photo_result import PhotoResult, PhotoTask
+from setnet.library import Library, faces_from_arrays, faces_to_arrays
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoResult, PhotoTask
 from setnet.sandbox import Limits, Message
 
 SETTINGS = FaceSettings()
@@ -178,7 +178,7 @@ def test_replies_that_no_photo_has_are_refused(name: str, value: object) -> None
 
 
 def test_faces_come_back_as_they_were_sent() -> None:
-    (face,) = faces_from(Message("done", arrays=faces_to_arrays([a_face()], DIM)), DIM)
+    (face,) = faces_from_arrays(Message("done", arrays=faces_to_arrays([a_face()], DIM)), DIM)
     sent = a_face()
     assert (face.box, face.score, face.quality) == (sent.box, sent.score, sent.quality)
     assert np.array_equal(face.landmarks, sent.landmarks)

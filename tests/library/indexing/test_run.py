@@ -13,7 +13,7 @@ import pytest
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import PRESETS, FaceSettings, faces_of
 from setnet.library import IndexProgress, IndexReport, Library, is_few
-from setnet.library.store.location import INDEX
+from setnet.library.paths import INDEX
 
 
 def run(library: Library, *folders: Path, **options: Any) -> IndexReport:

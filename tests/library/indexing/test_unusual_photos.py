@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.library import Library
-from setnet.library.indexing import run
+from setnet.library import Library, index_run
 
 
 def test_a_photo_cut_short_is_kept_and_reported(library: Library, photos: Path) -> None:
@@ -33,7 +32,7 @@ def test_raw_files_are_skipped_with_a_sentence_until_the_extra_is_there(
 ) -> None:
     raw, twin = photos / "2016" / "IMG_7.NEF", photos / "2016" / "pair.jpg"
     raw.write_bytes(twin.read_bytes())  # the contents decide; this one anybody can read
-    monkeypatch.setattr(run, "can_read_raw", lambda: False)
+    monkeypatch.setattr(index_run, "can_read_raw", lambda: False)
     for _ in range(2):
         report = library.index(workers=0)
         ((path, reason),) = report.skipped
@@ -41,6 +40,6 @@ def test_raw_files_are_skipped_with_a_sentence_until_the_extra_is_there(
         assert "pip install 'setnet[raw]'" in reason
         assert (report.ok, report.failed) == (True, ())
         assert "1 skipped" in report.summary
-    monkeypatch.setattr(run, "can_read_raw", lambda: True)
+    monkeypatch.setattr(index_run, "can_read_raw", lambda: True)
     report = library.index(workers=0)
     assert (report.skipped, report.copied) == ((), 1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from setnet.library import Example, Library, PhotoResult, PhotoWriter, StoredFace
-from setnet.library.maintenance import creation
+from setnet.library.creation import remember_folders
 
 FOLDER = "/synthetic/photos"
 
@@ -48,7 +48,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photos = _photos()
     with Library.create(path) as library:
         with library._writing() as index:
-            creation.remember(library._database, [FOLDER.encode()])
+            remember_folders(library._database, [FOLDER.encode()])
             PhotoWriter(library._database, index).store(photos)
         assert photos[0].descriptors is not None
         library.people.add("Nobody", [Example(photos[0].descriptors[0], f"{FOLDER}/0.jpg", picture=b"JPEG")])

@@ -13,9 +13,9 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, StorageError
 from setnet.library import Example, Library, StoredFace
-from setnet.library.indexing.photo_result import PhotoResult
-from setnet.library.maintenance import replacement
-from setnet.library.store.photo_writer import PhotoWriter
+from setnet.library.backup import stage_new_state
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 
 FACE = StoredFace(0, 1.0, 2.0, 3.0, 4.0, 0.9, np.zeros((5, 2), "<f4").tobytes(), "{}")
 
@@ -117,7 +117,7 @@ def test_a_backup_goes_nowhere_else(stored: Path, tmp_path: Path, place: str) ->
 def test_two_backups_to_one_folder_at_once_are_refused(stored: Path, tmp_path: Path) -> None:
     with Library.open(stored) as library:
         library.backup(tmp_path / "backup")
-        with replacement.staging(tmp_path / "backup"), pytest.raises(LockedError, match="backed up"):
+        with stage_new_state(tmp_path / "backup"), pytest.raises(LockedError, match="backed up"):
             library.backup(tmp_path / "backup")
 
 
@@ -178,7 +178,7 @@ def test_a_switch_that_was_cut_short_is_finished_by_whoever_opens(
                 raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:
-            patch.setattr(replacement, "put_in_place", killed)
+            patch.setattr("setnet.library.backup.put_in_place", killed)
             with pytest.raises(KeyboardInterrupt):
                 library.backup(backup)
     (backup / "quarantine").mkdir()

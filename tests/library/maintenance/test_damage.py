@@ -15,8 +15,8 @@ import pytest
 
 from setnet.errors import SetNetError, StorageError
 from setnet.library import Example, Library
-from setnet.library.store.database import Database
-from setnet.library.store.tables import row_sums
+from setnet.library.database import Database
+from setnet.library.row_sums import COLUMNS, row_hash, row_problems
 
 
 def rows_of(database: Path) -> Any:
@@ -25,7 +25,7 @@ def rows_of(database: Path) -> Any:
     try:
         return {
             table: sorted(map(repr, db.execute(f"SELECT {', '.join(names.split())} FROM {table}")))
-            for table, names in row_sums.COLUMNS.items()
+            for table, names in COLUMNS.items()
         }
     except (sqlite3.Error, UnicodeError) as error:
         return str(error)
@@ -125,11 +125,11 @@ def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
         db.execute("INSERT OR REPLACE INTO meta VALUES ('a', 'c')")
     with database.reading() as db:
         assert db.execute("SELECT count(*) FROM faces").fetchone() == (1,)
-        assert row_sums.problems(db) == []
+        assert row_problems(db) == []
 
 
 def test_the_hash_of_a_row_is_the_same_everywhere() -> None:
-    assert row_sums.row_hash(1, -(2**40), 2.5, "é", b"\xff", None) == -4351642600812344810
+    assert row_hash(1, -(2**40), 2.5, "é", b"\xff", None) == -4351642600812344810
 
 
 def killed_copy(library: Path, to: Path, change: Callable[[Library], object]) -> None:

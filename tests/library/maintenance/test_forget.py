@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
-from setnet.library import Example, Library, LibraryPhoto, NamedPeople
-from setnet.library.maintenance import forget as forgetting
-from setnet.library.store.photo_writer import mark_removed
+from setnet.library import Example, Library, LibraryPhoto, NamedPeople, purge
+from setnet.library.photo_writer import mark_removed
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
@@ -48,7 +47,7 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("setnet.library.maintenance.forget.delete_stale", "setnet.engine.SetIndex.compact"):
+    for step in ("setnet.library.purge.delete_stale", "setnet.engine.SetIndex.compact"):
         with monkeypatch.context() as patch:
             patch.setattr(step, killed)
             with pytest.raises(KeyboardInterrupt):
@@ -148,7 +147,7 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
         library.thumbnail(photo.id, 160)
         mark(db, ids)
 
-    monkeypatch.setattr(forgetting, "mark_removed", asked_for_meanwhile)
+    monkeypatch.setattr(purge, "mark_removed", asked_for_meanwhile)
     library.forget([photo.path])
     assert list((library.path / "thumbnails").glob("*/*")) == []
 
@@ -156,12 +155,12 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
 KILLED = """
 import os, sys
 from setnet.library import Library
-from setnet.library.maintenance import repair, replacement
+from setnet.library import backup as backups, repair
 step, path, backup = sys.argv[1:]
 repair._is_sound = lambda database: False
 module, name = {"index": ("setnet.engine.SetIndex", "backup"), "complete": (None, "complete")}[step]
 if module is None:
-    replacement.complete = lambda library: os._exit(9)
+    repair.complete_staging = backups.complete_staging = lambda library: os._exit(9)
 else:
     from setnet.engine import SetIndex
     copy = SetIndex.backup

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from setnet.library import Example, Library
-from setnet.library.maintenance import salvage
-from setnet.library.store.database import Database
-from setnet.library.store.tables.row_sums import COLUMNS
+from setnet.library.database import Database
+from setnet.library.row_sums import COLUMNS
+from setnet.library.salvage import _first_page
 from stored_rows import alter
 
 
@@ -109,7 +109,7 @@ def test_a_person_whose_row_is_lost_keeps_examples_under_another_name(path: Path
 
 def test_the_list_of_all_tables_fits_into_the_first_page() -> None:
     for is_vacuumed in (True, False):
-        assert salvage._first_page(is_vacuumed)[100] == 13  # a leaf of the table of tables
+        assert _first_page(is_vacuumed)[100] == 13  # a leaf of the table of tables
 
 
 def damaged(path: Path) -> Iterator[str]:

@@ -16,9 +16,9 @@ import pytest
 
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
-from setnet.library import Example, Library, LibraryRepair
-from setnet.library.maintenance import repair, replacement, salvage
-from setnet.library.store.database import Database
+from setnet.library import Example, Library, LibraryRepair, repair
+from setnet.library.database import Database
+from setnet.library.salvage import Salvage, salvage
 
 PHOTO = "/synthetic/photos/{}.jpg"
 
@@ -198,7 +198,7 @@ def test_nothing_is_changed_until_the_repaired_state_is_complete(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(replacement, "complete", killed)
+        patch.setattr(repair, "complete_staging", killed)
         with pytest.raises(KeyboardInterrupt):
             Library.repair(path)
     assert {p: p.read_bytes() for p in before} == before
@@ -261,8 +261,8 @@ def test_a_read_that_fails_once_is_not_taken_for_damage(
     opened = []
 
     @contextmanager
-    def failing_once(copy: Path) -> Iterator[salvage.Salvage]:
-        with salvage.salvage(copy) as old:
+    def failing_once(copy: Path) -> Iterator[Salvage]:
+        with salvage(copy) as old:
             opened.append(old)
             if len(opened) == 2:  # the first asks for the number of commits only
                 old._tables -= lost

@@ -9,7 +9,7 @@ import pytest
 
 import invented_photos
 from setnet.library import Library, People
-from setnet.library.store.database import Database
+from setnet.library.database import Database
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
 from setnet.library import Example, People
-from setnet.library.store.database import Database
-from setnet.library.store.tables import row_sums
+from setnet.library.database import Database
+from setnet.library.row_sums import COLUMNS, row_problems
 
 NAMES = ("Anna", "Ben", "Cleo", "Dan")
 FACES = np.eye(6, 4, dtype=np.float32) + 0.1 * np.arange(24, dtype=np.float32).reshape(6, 4)
-STATE = {table: row_sums.COLUMNS[table] for table in ("people", "aliases", "examples", "verdicts")}
+STATE = {table: COLUMNS[table] for table in ("people", "aliases", "examples", "verdicts")}
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def some_people() -> Iterator[People]:
 def state_of(people: People) -> Any:
     """Return every row of people, but of the journal."""
     with people._database.reading() as db:
-        assert row_sums.problems(db) == []
+        assert row_problems(db) == []
         return {
             table: sorted(db.execute(f"SELECT {', '.join(columns.split())} FROM {table}"))
             for table, columns in STATE.items()
@@ -172,7 +172,7 @@ def test_whoever_is_removed_for_good_is_in_no_table(
             except InvalidInputError:
                 break
         with people._database.reading() as db:
-            assert row_sums.problems(db) == []
+            assert row_problems(db) == []
             assert db.execute("PRAGMA foreign_key_check").fetchall() == []
 
 

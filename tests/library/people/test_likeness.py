@@ -12,7 +12,7 @@ from invented_photos import face_of
 from setnet.faces import Box
 from setnet.heads import Logistic
 from setnet.library import Example
-from setnet.library.people.likeness import KnownFaces, mixed_warning, outsiders
+from setnet.library.same_person import KnownFaces, mixed_warning, outsiders
 
 LOGISTIC = Logistic(20.0, -8.0)
 BOX = Box(0, 0, 80, 100)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.library.people.names import checked_name, is_id, key_of, new_id
+from setnet.library.person import checked_name, is_id, key_of, new_id
 
 NAMES = [
     "Anna",

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library.people.erasure import erase_photos
-from setnet.library.people.example import Example
-from setnet.library.people.people import People
+from setnet.library.people import People
+from setnet.library.person import Example
+from setnet.library.purge import erase_photos
 
 
 def example(*values: float) -> Example:

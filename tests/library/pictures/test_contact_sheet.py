@@ -11,7 +11,7 @@ from PIL import Image
 
 from setnet.errors import InvalidInputError
 from setnet.library import Library, LibraryPhoto, PhotoHit, contact_sheet
-from setnet.library.pictures.contact_sheet import _marked, _place
+from setnet.library.sheets import _draw_hit, _place
 
 Portrait = Callable[[str], str]
 GREEN = (34, 197, 94)
@@ -35,7 +35,7 @@ def test_a_photo_is_drawn_no_larger_than_it_is_and_named_with_its_folder(
     path.parent.mkdir()
     Image.new("RGB", size, (1, 2, 3)).save(path)
     hit = PhotoHit(LibraryPhoto("1", os.fsencode(path), 1, bytes(16), None, *size, ()), 0.5, ())
-    assert _marked(hit, (360, 270)).size == drawn
+    assert _draw_hit(hit, (360, 270)).size == drawn
     assert _place(hit) == "2016/small.png"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from setnet.library import Library
-from setnet.library.pictures.inspection import draw_faces, seen_in
+from setnet.library.inspection import draw_faces, inspect_photo
 
 Portrait = Callable[[str], str]
 GREEN = (34, 197, 94)
@@ -18,7 +18,7 @@ def test_the_faces_of_a_photo_are_numbered_from_the_left_and_named(
     library: Library, photos: Path, portrait: Portrait, tmp_path: Path
 ) -> None:
     library.add_person("Cleo", [portrait("P003")])
-    seen = seen_in(str(photos / "2019" / "three.jpg"), library.path)
+    seen = inspect_photo(str(photos / "2019" / "three.jpg"), library.path)
     assert [identity.name for identity in seen.names] == ["", "", "Cleo"]
     facts = json.loads(json.dumps(seen.to_dict()))
     assert [face["number"] for face in facts["faces"]] == [1, 2, 3]

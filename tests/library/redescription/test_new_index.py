@@ -8,17 +8,16 @@ import numpy as np
 import pytest
 
 from setnet.faces import FaceSettings
-from setnet.library.redescription.face_describer import DescribedPhoto
-from setnet.library.redescription.new_index import NewIndex
-from setnet.library.store.records import LibraryPhoto
+from setnet.library.photos import LibraryPhoto
+from setnet.library.reembed_state import NewIndex, ReembeddedPhoto
 
 SETTINGS = FaceSettings()
 
 
-def described(photo: int, faces: int = 1) -> DescribedPhoto:
+def described(photo: int, faces: int = 1) -> ReembeddedPhoto:
     vectors = np.eye(128, dtype=np.float32)[:faces]
     known = LibraryPhoto(str(photo), b"/photos/%d.jpg" % photo, 1, b"", None, 10, 10, (None,) * faces)  # type: ignore[arg-type]
-    return DescribedPhoto(known, vectors)
+    return ReembeddedPhoto(known, vectors)
 
 
 def filled(folder: Path) -> dict[int, tuple[float, int]]:

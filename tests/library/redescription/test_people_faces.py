@@ -12,8 +12,8 @@ import pytest
 
 from setnet.faces import write_model_entry
 from setnet.library import Library
-from setnet.library.redescription import redescribe as module
-from setnet.library.redescription.people_faces import PeopleFaces, face_rows
+from setnet.library.reembed import reembed
+from setnet.library.reembed_state import PeopleFaces, face_rows
 from small_models import write_small_model
 
 TABLE = (
@@ -102,7 +102,7 @@ def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
         return found
 
     monkeypatch.setattr(PeopleFaces, "described", and_somebody_comes)
-    assert module.redescribe(library, small, workers=0).examples_from_photos == 2
+    assert reembed(library, small, workers=0).examples_from_photos == 2
     assert calls == [1, 2]
     with Library.open(library.path) as again:
         assert {person.name: again.people.descriptors(person.name).shape for person in again.people} == {

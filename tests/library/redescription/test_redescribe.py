@@ -14,8 +14,7 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths, write_model_entry
-from setnet.library import Example, IndexProgress, Library, is_few
-from setnet.library.redescription import redescribe as module
+from setnet.library import Example, IndexProgress, Library, is_few, reembed
 from small_models import write_small_model
 
 
@@ -150,7 +149,7 @@ def test_a_model_whose_file_has_changed_is_the_reason_to_describe_anew(photos: P
 def test_an_interrupted_run_is_gone_on_with_and_searches_use_the_old_index(
     place: Path, opened: Callable[[], Library], bgr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_BATCH_PHOTOS", 1)
+    monkeypatch.setattr(reembed, "_BATCH_PHOTOS", 1)
     old = descriptors(opened())
     seen: list[IndexProgress] = []
     report = Library.redescribe(

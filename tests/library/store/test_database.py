@@ -11,7 +11,7 @@ import pytest
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 from setnet.library import Example, Library
-from setnet.library.store.database import Database
+from setnet.library.database import Database
 
 
 def test_a_library_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_failed_transaction_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_database_locked_for_long_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("setnet.library.store.database._PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("setnet.library.database._PATIENCE_SECONDS", 0.05)
     first, second = Database(tmp_path / "library.db"), Database(tmp_path / "library.db")
     with first.writing(), pytest.raises(LockedError, match="another process"), second.writing():
         pass
@@ -134,7 +134,7 @@ def test_an_interrupt_while_sqlite_has_a_row_hashed_is_an_interrupt(
         def interrupted(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("setnet.library.store.tables.row_sums.blake2b", interrupted)
+        patch.setattr("setnet.library.row_sums.blake2b", interrupted)
         with pytest.raises(KeyboardInterrupt), database.writing() as db:
             db.execute("INSERT INTO meta VALUES ('a', 'b')")
     with database.writing() as db:  # nothing was stored, and the next change is

@@ -8,7 +8,7 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.library import read_descriptors
-from setnet.library.store.descriptor_file import write_descriptor_file
+from setnet.library.descriptor_files import write_descriptor_file
 
 ROWS = np.eye(3, 5, dtype=np.float32)
 LABELS = ["anna", "", "anna"]

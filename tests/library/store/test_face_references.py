@@ -12,11 +12,11 @@ import invented_photos
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Library
-from setnet.library.store.face_references import (
+from setnet.library.face_references import (
     FaceReference,
     reference_of,
-    resolve,
-    resolve_all,
+    resolve_all_references,
+    resolve_references,
 )
 
 SIDE = st.integers(0, 40)
@@ -45,7 +45,7 @@ def test_every_face_is_found_by_its_own_reference(library: Library) -> None:
     places = [(int(p.id), f.ordinal) for p in library.catalog.all_photos() for f in p.faces]
     with library._database.reading() as db:
         references = [reference_of(db, *place) for place in places]
-        assert resolve(db, references) == places
+        assert resolve_references(db, references) == places
     assert len(places) == 3
 
 
@@ -54,9 +54,9 @@ def test_a_box_that_is_a_little_different_is_the_same_face_and_another_is_not(li
         content, box = reference_of(db, 1, 1)
         near = Box(box.x0 + 10, box.y0 - 10, box.x1 + 10, box.y1)
         far = Box(box.x0 + 60, box.y0, box.x1 + 60, box.y1)
-        found = resolve(db, [FaceReference(content, b) for b in (near, far)])
+        found = resolve_references(db, [FaceReference(content, b) for b in (near, far)])
         assert found == [(1, 1), None]
-        assert resolve(db, [FaceReference(b"unknown content!", box)]) == [None]
+        assert resolve_references(db, [FaceReference(b"unknown content!", box)]) == [None]
 
 
 def test_of_overlapping_faces_the_nearest_is_taken(library: Library) -> None:
@@ -64,7 +64,7 @@ def test_of_overlapping_faces_the_nearest_is_taken(library: Library) -> None:
         db.execute("UPDATE faces SET x0 = 120, x1 = 200 WHERE photo = 1 AND ordinal = 1")  # 0 is at 100..180
         content = reference_of(db, 1, 0).content
         boxes = [Box(x, 50, x + 80, 150) for x in (100, 109, 111, 120)]
-        found = resolve(db, [FaceReference(content, box) for box in boxes])
+        found = resolve_references(db, [FaceReference(content, box) for box in boxes])
     assert found == [(1, 0), (1, 0), (1, 1), (1, 1)]
 
 
@@ -73,17 +73,17 @@ def test_each_copy_of_a_photo_has_the_face(library: Library) -> None:
         reference = reference_of(db, 1, 0)
         db.execute("UPDATE photos SET hash = ? WHERE id = 2", (reference.content,))
         db.execute("UPDATE faces SET x0 = 100, x1 = 180 WHERE photo = 2")
-        assert resolve_all(db, [reference]) == [[(1, 0), (2, 0)]]
-        assert resolve(db, [reference]) == [(1, 0)]
+        assert resolve_all_references(db, [reference]) == [[(1, 0), (2, 0)]]
+        assert resolve_references(db, [reference]) == [(1, 0)]
         db.execute("UPDATE photos SET state = 'removing' WHERE id = 1")
-        assert resolve(db, [reference]) == [(2, 0)]
+        assert resolve_references(db, [reference]) == [(2, 0)]
 
 
 def test_more_references_than_a_statement_takes(library: Library) -> None:
     with library._database.reading() as db:
         reference = reference_of(db, 1, 0)
         unknown = [FaceReference(n.to_bytes(16, "big"), reference.box) for n in range(2000)]
-        found = resolve(db, [*unknown, reference])
+        found = resolve_references(db, [*unknown, reference])
     assert found == [None] * 2000 + [(1, 0)]
 
 

@@ -12,8 +12,8 @@ import pytest
 from invented_photos import face_of
 from invented_photos import store as store_photos
 from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
-from setnet.library.store.shot_paths import shot_path
-from setnet.library.store.tables import row_sums
+from setnet.library.paths import shot_path
+from setnet.library.row_sums import register_row_hash
 
 VIDEO = b"/invented/party.mp4"
 
@@ -70,7 +70,7 @@ def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_r
     with Library.open(path) as library:
         store(library, shot(0, 2, 1), shot(2, 4, 3))
     with sqlite3.connect(path / "library.db") as db:
-        row_sums.register(db)
+        register_row_hash(db)
         db.execute("DROP TRIGGER shots_delete")
         db.execute("DELETE FROM shots WHERE start = 2")
     with Library.open(path) as library:

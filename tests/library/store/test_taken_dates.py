@@ -14,7 +14,7 @@ from PIL import Image
 
 from setnet.faces import FaceSettings
 from setnet.library import Library, LibraryPhoto
-from setnet.library.store.taken_dates import date_in_name, dated
+from setnet.library.photo_result import date_in_name, taken_date
 
 NOON = datetime(2019, 7, 4, 12, 34, 56)
 DAY = datetime(2019, 7, 4)
@@ -62,13 +62,13 @@ def test_what_cameras_write_comes_back(time: datetime) -> None:
 
 def test_the_camera_comes_before_the_name_and_the_name_before_the_file() -> None:
     mtime_ns = 1_600_000_000 * 10**9
-    assert dated(b"/p/IMG_20190704_123456.jpg", 5.0, mtime_ns) == (5.0, None)
+    assert taken_date(b"/p/IMG_20190704_123456.jpg", 5.0, mtime_ns) == (5.0, None)
     number = NOON.replace(tzinfo=UTC).timestamp()
-    assert dated(b"/p/20200101/IMG_20190704_123456.jpg", None, mtime_ns) == (number, "name")
+    assert taken_date(b"/p/20200101/IMG_20190704_123456.jpg", None, mtime_ns) == (number, "name")
     local = datetime.fromtimestamp(1_600_000_000).replace(tzinfo=UTC).timestamp()
-    assert dated(b"/20190704/one.jpg", None, mtime_ns) == (local, "file")
-    assert dated(b"one.jpg", None, 1) == (None, None)
-    assert dated(b"one.jpg", None, -(1 << 63)) == (None, None)
+    assert taken_date(b"/20190704/one.jpg", None, mtime_ns) == (local, "file")
+    assert taken_date(b"one.jpg", None, 1) == (None, None)
+    assert taken_date(b"one.jpg", None, -(1 << 63)) == (None, None)
 
 
 @pytest.fixture

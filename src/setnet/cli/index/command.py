@@ -93,11 +93,11 @@ def index(
     from setnet.cli.index.index_calls import IndexCalls
     from setnet.cli.index.redescription import redescribe_library, refuse_other_options
     from setnet.faces import PRESETS
-    from setnet.library import default_library, existing, library_exists
+    from setnet.library import default_library, existing_paths, library_exists
 
     place = (library or default_library()).expanduser()
     if not library_exists(place):
-        existing(photos or ())  # a mistyped folder must not leave an empty library behind
+        existing_paths(photos or ())  # a mistyped folder must not leave an empty library behind
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     chosen = {name: value for name, value in options.items() if value is not None}
     if redescribe:

@@ -115,10 +115,10 @@ class IndexCalls:
 
 
 def _print(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if json:
-        print_json(report.to_dict() | {"library": shown(library.path), "excluded": library.excluded})
+        print_json(report.to_dict() | {"library": display_path(library.path), "excluded": library.excluded})
         return
     typer.echo(report.summary)
     failed = [file for file in report.failed if file not in report.partial]
@@ -129,7 +129,7 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
     }
     for title, files in lists.items():
         for path, reason in files[:_SHOWN_FAILURES]:
-            say(f"{title}: {shown(path)}: {reason}")
+            say(f"{title}: {display_path(path)}: {reason}")
         if len(files) > _SHOWN_FAILURES:
             say(f"... and {len(files) - _SHOWN_FAILURES:,} more: `setnet status` lists them")
     if report.vanished:
@@ -145,4 +145,4 @@ def _print(report: IndexReport, library: Library, json: bool) -> None:
             f"{counted(unnamed, 'group of faces has', 'groups of faces have')} no name: "
             "`setnet people discover` lists them"
         )
-    typer.echo(f"library: {shown(library.path)}")
+    typer.echo(f"library: {display_path(library.path)}")

@@ -31,7 +31,7 @@ def refuse_other_options(**given: object) -> None:
 def redescribe_library(calls: IndexCalls, descriptor: str | None) -> None:
     """Describe all faces anew, and print what was done."""
     from setnet.cli.library.index_progress import IndexProgressBar
-    from setnet.library import Library, shown
+    from setnet.library import Library, display_path
 
     place, json = calls.place, calls.json
     with IndexProgressBar(silent=json) as bar:
@@ -43,18 +43,18 @@ def redescribe_library(calls: IndexCalls, descriptor: str | None) -> None:
         prune = agrees if calls.prune else False
         report = Library.redescribe(place, descriptor, workers=calls.workers, prune=prune, progress=bar.show)
     if json:
-        print_json(report.to_dict(shown) | {"library": shown(place)})
+        print_json(report.to_dict(display_path) | {"library": display_path(place)})
     else:
         typer.echo(report.summary)
         for path, reason in report.failed[:_SHOWN_FAILURES]:
-            say(f"could not be read: {shown(path)}: {reason}")
+            say(f"could not be read: {display_path(path)}: {reason}")
         if report.failed:
             say(
                 f"{counted(len(report.failed), 'photo was', 'photos were')} not described: "
                 "`setnet index` looks again"
             )
         for person, photo in report.lost:
-            say(f"lost: an example of {person} from {'nowhere' if photo is None else shown(photo)}")
+            say(f"lost: an example of {person} from {'nowhere' if photo is None else display_path(photo)}")
         if report.lost:
             say("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
         if report.interrupted:

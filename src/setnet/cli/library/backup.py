@@ -30,10 +30,10 @@ def backup(
     `setnet restore DEST` brings it back. What is forgotten later stays in the backup until the next one.
     """
     from setnet.cli.output import print_either
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         done = opened.backup(dest)
     people = counted(done.people, "person", "people")
     text = f"{counted(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
-    print_either({"backup": str(dest)} | done.to_dict(), f"{shown(dest)}: {text}", json)
+    print_either({"backup": str(dest)} | done.to_dict(), f"{display_path(dest)}: {text}", json)

@@ -46,11 +46,17 @@ def duplicates(
     photos could not be read.
     """
     from setnet.cli.library.stage_progress import StageProgressBar
-    from setnet.library import duplicate_sheet, existing, find_duplicates, refuse_sheet, shown
+    from setnet.library import (
+        check_sheet_path,
+        display_path,
+        duplicate_sheet,
+        existing_paths,
+        find_duplicates,
+    )
 
-    existing(photos or ())
+    existing_paths(photos or ())
     if sheet is not None:
-        refuse_sheet(sheet)  # now, and not after an hour of work
+        check_sheet_path(sheet)  # now, and not after an hour of work
     failed: list[tuple[Path, str]] = []
     with StageProgressBar(silent=json) as bar:
         options: dict[str, Any] = {
@@ -65,10 +71,10 @@ def duplicates(
                 groups = opened.duplicates(**options)
     if sheet is not None:
         duplicate_sheet(groups, sheet)
-        say(f"sheet: {shown(sheet)}")
+        say(f"sheet: {display_path(sheet)}")
     _print(groups, json)
     for path, reason in failed[:_SHOWN_FAILURES]:
-        say(f"could not be read: {shown(path)}: {reason}")
+        say(f"could not be read: {display_path(path)}: {reason}")
     if len(failed) > _SHOWN_FAILURES:
         say(f"... and {len(failed) - _SHOWN_FAILURES:,} more")
     if failed or not groups:
@@ -76,7 +82,7 @@ def duplicates(
 
 
 def _print(groups: list[DuplicateGroup], json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if json:
         print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
@@ -84,7 +90,7 @@ def _print(groups: list[DuplicateGroup], json: bool) -> None:
         say("no copies found")
     else:
         rows = [
-            (number if not place else "", f"{pixels / 1e6:.2f}", shown(path))
+            (number if not place else "", f"{pixels / 1e6:.2f}", display_path(path))
             for number, group in enumerate(groups, 1)
             for place, (path, pixels) in enumerate(zip(group.photos, group.pixels, strict=True))
         ]

@@ -21,10 +21,10 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         written = opened.export(file)
     descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")
     text = f"{descriptors} of {photos}, {written.labelled:,} labelled"
-    print_either({"file": str(file)} | written.to_dict(), f"{shown(file)}: {text}", json)
+    print_either({"file": str(file)} | written.to_dict(), f"{display_path(file)}: {text}", json)

@@ -33,10 +33,10 @@ def faces(
 
     The exit status is 1 when there is none.
     """
-    from setnet.library import draw_faces, seen_in
+    from setnet.library import draw_faces, inspect_photo
 
     chosen = {"detector": detector, "min_face": min_face}
-    seen = seen_in(photo, library, **{k: v for k, v in chosen.items() if v is not None})
+    seen = inspect_photo(photo, library, **{k: v for k, v in chosen.items() if v is not None})
     if out is not None:
         draw_faces(seen, out)
         say(f"drawn: {out}")

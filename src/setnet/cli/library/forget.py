@@ -33,16 +33,17 @@ def forget(
     of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
     from setnet.errors import InvalidInputError
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:
         counts = opened.catalog.counts()
         if everything:
-            what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {shown(opened.path)}"
+            place = display_path(opened.path)
+            what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {place}"
         else:
-            what = f"the faces of photos in {', '.join(shown(p) for p in paths or ())}"
+            what = f"the faces of photos in {', '.join(display_path(p) for p in paths or ())}"
         if not yes and not typer.confirm(f"Delete {what} for good?", err=True):
             say("nothing was deleted")
             raise typer.Exit(1)

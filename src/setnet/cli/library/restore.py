@@ -28,9 +28,10 @@ def restore(
 ) -> None:
     """Verify a backup and copy it to where it is used as the library."""
     from setnet.cli.output import print_either
-    from setnet.library import Library, default_library, shown
+    from setnet.library import Library, default_library, display_path
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
-    text = f"{shown(place)}: {counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}"
+    contents = f"{counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}"
+    text = f"{display_path(place)}: {contents}"
     print_either({"library": str(place)} | done.to_dict(), text, json)

@@ -22,7 +22,7 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         now = opened.status()
@@ -31,11 +31,11 @@ def status(
         return
     counts = now.counts
     rows = [
-        ("library", shown(now.path)),
+        ("library", display_path(now.path)),
         ("photos", f"{counts.photos:,} ({counts.without_faces:,} without a face)"),
         ("faces", f"{counts.faces:,}"),
         ("people", f"{counts.people:,}"),
-        ("folders", ", ".join(map(shown, now.folders)) or "-"),
+        ("folders", ", ".join(map(display_path, now.folders)) or "-"),
         ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
         ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
         ("set vectors", now.set_vectors),
@@ -57,7 +57,7 @@ def status(
     if counts.failed and failures:
         print_table(
             ["not readable", "why"],
-            [(shown(failed.path), failed.reason) for failed in now.failures[:failures]],
+            [(display_path(failed.path), failed.reason) for failed in now.failures[:failures]],
         )
         if counts.failed > failures:
             typer.echo(f"... and {counts.failed - failures:,} more (--failures N shows more)")

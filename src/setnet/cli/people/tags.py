@@ -44,7 +44,7 @@ def import_tags(
     """
     from setnet.cli.library.stage_progress import StageProgressBar
     from setnet.connect import import_tags
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened, StageProgressBar(silent=json) as bar:
         try:
@@ -53,7 +53,7 @@ def import_tags(
             say("stopped; nothing was changed")
             raise typer.Exit(130) from None
     if json:
-        print_json(done.to_dict(shown))
+        print_json(done.to_dict(display_path))
     else:
         _print(done)
     if not done.ok:
@@ -61,7 +61,7 @@ def import_tags(
 
 
 def _print(done: TagImport) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     what = "would get a name" if done.dry_run else "got a name"
     text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
@@ -75,9 +75,11 @@ def _print(done: TagImport) -> None:
         print_text(f"  {name}: {faces:,}")
     if done.refused:
         say(f"{done.refused:,} tagged faces were refused for that person before, and stay so")
-    say_some("no face was found at the region of", [f"{name} in {shown(p)}" for p, name in done.not_found])
+    say_some(
+        "no face was found at the region of", [f"{name} in {display_path(p)}" for p, name in done.not_found]
+    )
     say_some(
         "not changed:",
-        [f"face {c.face} of {shown(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts],
+        [f"face {c.face} of {display_path(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts],
     )
-    say_some("could not be read:", [f"{shown(path)}: {why}" for path, why in done.unreadable])
+    say_some("could not be read:", [f"{display_path(path)}: {why}" for path, why in done.unreadable])

@@ -48,7 +48,7 @@ def describe(
     from setnet.cli.library.index_progress import IndexProgressBar
     from setnet.cli.output import print_json, say
     from setnet.faces import FaceSettings
-    from setnet.library import describe_photos, shown
+    from setnet.library import describe_photos, display_path
 
     if frames:
         _describe_frames(photos, out, descriptor, every, json)
@@ -69,11 +69,11 @@ def describe(
         print_json(facts)
     else:
         for path, reason in done.failed[:10]:
-            say(f"could not be read: {shown(path)}: {reason}")
+            say(f"could not be read: {display_path(path)}: {reason}")
         for path in done.without_face[:10]:
-            say(f"no face: {shown(path)}")
+            say(f"no face: {display_path(path)}")
         typer.echo(
-            f"{shown(out)}: {counted(done.descriptors, 'descriptor')} of "
+            f"{display_path(out)}: {counted(done.descriptors, 'descriptor')} of "
             f"{counted(done.labels, 'person', 'people')} "
             f"from {counted(done.photos, 'photo')} "
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
@@ -84,7 +84,7 @@ def describe(
 
 def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
     from setnet.cli.output import print_json, say
-    from setnet.library import describe_frames, shown
+    from setnet.library import describe_frames, display_path
 
     count, shots, failed = describe_frames(videos, out, descriptor, every=every)
     if json:
@@ -93,6 +93,8 @@ def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: floa
     else:
         for path, reason in failed[:10]:
             say(f"could not be read: {path}: {reason}")
-        typer.echo(f"{shown(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}")
+        typer.echo(
+            f"{display_path(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}"
+        )
     if failed:
         raise typer.Exit(1)

@@ -110,12 +110,12 @@ def search(
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery, contact_sheet, refuse_sheet
+    from setnet.library import Conditions, PhotoQuery, check_sheet_path, contact_sheet
 
     if sum((paths or null, csv, json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
     if sheet is not None:
-        refuse_sheet(sheet)
+        check_sheet_path(sheet)
     for folder_for_photos in filter(None, (copy_to, link_to)):
         make_folder(folder_for_photos)
     query = PhotoQuery(
@@ -166,7 +166,7 @@ def _refuse_with_videos(kind: str | None, *others: object) -> None:
 
 
 def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         found = opened.videos_with(query)
@@ -180,7 +180,7 @@ def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
                     rank,
                     f"{video.score:.3f}",
                     ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
-                    shown(video.best.path),
+                    display_path(video.best.path),
                 )
                 for rank, video in enumerate(found, 1)
             ],

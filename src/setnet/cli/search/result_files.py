@@ -24,12 +24,12 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
     A terminal would obey control characters in names: there they are spelled.
     """
-    from setnet.library import shown
+    from setnet.library import display_path
 
     paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
     if sys.stdout.isatty():
         for path in paths:
-            print_text(one_line(shown(path)))
+            print_text(one_line(display_path(path)))
         return
     out = sys.stdout.buffer
     for path in paths:
@@ -39,7 +39,7 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
 def print_csv(hits: Sequence[PhotoHit]) -> None:
     """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     text = one_line if sys.stdout.isatty() else str
     table = csv.writer(sys.stdout, lineterminator="\n")
@@ -47,7 +47,13 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
     for rank, hit in enumerate(hits, 1):
         facts = hit.to_dict()
         people = text("; ".join(match.label for match in hit.matches))
-        known = [facts["faces"], facts["taken"], text(shown(hit.path)), facts.get("from"), facts.get("to")]
+        known = [
+            facts["faces"],
+            facts["taken"],
+            text(display_path(hit.path)),
+            facts.get("from"),
+            facts.get("to"),
+        ]
         table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
 
 
@@ -76,15 +82,15 @@ def _put(
     is_there: Callable[[Path, Path], bool],
     done: str,
 ) -> bool:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     files, there = _files(hits), 0
     for path in files:
         if is_address(path):
-            say(f"note: {shown(path)} is on no disk of this machine, and left out")
+            say(f"note: {display_path(path)} is on no disk of this machine, and left out")
             continue
         if not path.is_file():
-            say(f"note: {shown(path)} is not there any more")
+            say(f"note: {display_path(path)} is not there any more")
             continue
         for place in _places(path, folder):
             try:
@@ -96,7 +102,7 @@ def _put(
                 raise _failed(place, error) from error
             there += 1
             break
-    say(f"{done} {there} photo{'' if there == 1 else 's'} to {shown(folder)}")
+    say(f"{done} {there} photo{'' if there == 1 else 's'} to {display_path(folder)}")
     return there == len(files)
 
 
@@ -140,6 +146,6 @@ def _places(photo: Path, folder: Path) -> Iterator[Path]:
 
 
 def _failed(place: Path, error: OSError) -> StorageError:
-    from setnet.library import shown
+    from setnet.library import display_path
 
-    return StorageError(f"cannot write {shown(place)}: {error.strerror or error}")
+    return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")

@@ -45,7 +45,7 @@ def write(
     """
     from setnet.cli.library.stage_progress import StageProgressBar
     from setnet.connect import write_tags
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened, StageProgressBar(silent=json) as bar:
         try:
@@ -54,7 +54,7 @@ def write(
             say("stopped; sidecars that were written stay, the same command goes on from here")
             raise typer.Exit(130) from None
     if json:
-        print_json(done.to_dict(shown))
+        print_json(done.to_dict(display_path))
     else:
         _print(done)
     if not done.ok:
@@ -62,7 +62,7 @@ def write(
 
 
 def _print(done: TagsWritten) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     would = "would be " if done.dry_run else ""
     print_text(
@@ -73,6 +73,8 @@ def _print(done: TagsWritten) -> None:
     if done.kept:
         kept = counted(len(done.kept), "existing sidecar")
         say(f"not changed: {kept} without these names: --update adds them")
-    conflicts = [f"face {c.face} of {shown(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts]
+    conflicts = [
+        f"face {c.face} of {display_path(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts
+    ]
     say_some("not written:", conflicts)
-    say_some("failed:", [f"{shown(path)}: {why}" for path, why in done.failed])
+    say_some("failed:", [f"{display_path(path)}: {why}" for path, why in done.failed])

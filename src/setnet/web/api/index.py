@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from setnet.addresses import is_address
 from setnet.client import FailuresAnswer, IndexAnswer
 from setnet.errors import InvalidInputError
-from setnet.library import roots_from, shown
+from setnet.library import display_path, roots_from
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import IndexQuery
 from setnet.web.api.dependencies import State
@@ -85,5 +85,5 @@ async def list_failures(
 ) -> Response:
     """List the files that could not be read, with the reasons."""
     found = await state.read(lambda library: library.catalog.failures())
-    part = [failure.to_dict(shown) for failure in found[offset : offset + limit]]
+    part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
     return JSONResponse({"failures": part, "total": len(found)})

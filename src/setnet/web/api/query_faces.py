@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Example, Library, QueryPerson, shown
+from setnet.library import Example, Library, QueryPerson, display_path
 from setnet.web.api.bodies.requests import Examples, FaceReference, PersonQuery
 from setnet.web.api.dependencies import known_group
 from setnet.web.server.problems import Problem, not_found
@@ -111,7 +111,7 @@ def _example(state: ServerState, library: Library, face: FaceReference) -> Examp
             picture = state.drawing.face_picture(file, box)
     except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
-    return Example(descriptor, shown(photo.path), box, picture, content=photo.stored_hash)
+    return Example(descriptor, display_path(photo.path), box, picture, content=photo.stored_hash)
 
 
 def _vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Response
 from pydantic_core import to_json
 
 from setnet.client import SearchAnswer
-from setnet.library import Conditions, Example, Library, PhotoQuery, Ranking, shown
+from setnet.library import Conditions, Example, Library, PhotoQuery, Ranking, display_path
 from setnet.web.api.bodies.json_body import json_body, json_schema
 from setnet.web.api.bodies.requests import SearchQuery
 from setnet.web.api.dependencies import State
@@ -106,7 +106,7 @@ def _page(
             state.searching.spare(_prepare, state, ranking, end)
     if answer.seconds["search"]:
         state.metrics.searches.observe(answer.seconds["search"])
-    return to_json(answer.to_dict(shown) | {"cursor": cursor})
+    return to_json(answer.to_dict(display_path) | {"cursor": cursor})
 
 
 def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:

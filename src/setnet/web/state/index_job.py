@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import AgreeToPrune, GroupingReport, IndexProgress, IndexReport, is_few, shown
+from setnet.library import AgreeToPrune, GroupingReport, IndexProgress, IndexReport, display_path, is_few
 from setnet.web.server.problems import Problem
 from setnet.web.state.open_library import OpenLibrary
 
@@ -40,7 +40,7 @@ class JobState:
             "folders": list(self.folders),
             "started": self.started,
             "progress": None if self.progress is None else self.progress.to_dict(),
-            "report": None if self.report is None else self.report.to_dict(shown, _SHOWN_FAILURES),
+            "report": None if self.report is None else self.report.to_dict(display_path, _SHOWN_FAILURES),
             "grouping": None if self.grouping is None else self.grouping.to_dict(),
             "error": self.error,
         }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from setnet.library import Library, library_exists, shown
+from setnet.library import Library, display_path, library_exists
 from setnet.web.server.problems import Problem
 
 
@@ -63,15 +63,15 @@ class OpenLibrary:
     def _other_settings(self) -> Problem:
         return Problem(
             503,
-            f"the library {shown(self.path)} was replaced by one with other face settings, or described anew "
-            "by another model, while this server runs: start the server again",
+            f"the library {display_path(self.path)} was replaced by one with other face settings, or "
+            "described anew by another model, while this server runs: start the server again",
             {"Retry-After": "10"},
         )
 
     def _gone(self) -> Problem:
         return Problem(
             503,
-            f"the library {shown(self.path)} is gone, deleted or moved while this server runs: "
+            f"the library {display_path(self.path)} is gone, deleted or moved while this server runs: "
             "put it back, or start the server again to begin an empty one",
             {"Retry-After": "10"},
         )

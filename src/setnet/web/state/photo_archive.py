@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
-from setnet.library import LibraryPhoto, shown
+from setnet.library import LibraryPhoto, display_path
 from setnet.web.server.problems import Problem
 from setnet.web.state.photo_files import open_below
 
@@ -49,7 +49,7 @@ class PhotoArchive:
                 try:
                     opened = open_below(photo.path, self._folders)
                 except Problem as error:
-                    missing.append(f"{shown(photo.path)}: {error.detail}")
+                    missing.append(f"{display_path(photo.path)}: {error.detail}")
                     continue
                 with archive.open(_entry(photo, names), "w", force_zip64=opened.size >= 1 << 31) as entry:
                     for piece in opened.chunks():
@@ -62,7 +62,7 @@ class PhotoArchive:
 
 def _entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:
     """Return the head of a file in the archive, with a name that no other has."""
-    whole = Path(shown(photo.path.name))
+    whole = Path(display_path(photo.path.name))
     name, number = whole.name, 1
     while name in names:
         number += 1

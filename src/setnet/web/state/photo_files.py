@@ -13,7 +13,7 @@ from pathlib import Path
 
 from setnet.addresses import address_of, is_address, read_address
 from setnet.errors import SetNetError
-from setnet.library import Library, LibraryPhoto, absolute, is_below
+from setnet.library import Library, LibraryPhoto, is_below, resolve_path
 from setnet.web.server.problems import Problem
 
 _CHUNK = 1 << 18
@@ -58,7 +58,7 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 
 def _real_below(path: str | Path, folders: Iterable[Path]) -> str:
     if is_address(path):
-        if any(is_below(absolute(path), absolute(folder)) for folder in folders):
+        if any(is_below(resolve_path(path), resolve_path(folder)) for folder in folders):
             return address_of(path)
         raise Problem(403, "this photo lies outside the indexed folders now: it is not served")
     real = os.path.realpath(path)

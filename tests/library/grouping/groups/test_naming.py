@@ -213,7 +213,7 @@ def test_a_face_that_only_its_group_says_is_theirs_is_not_sure(grouped: Library)
 
 
 def test_example_faces_are_good_and_spread() -> None:
-    from setnet.library.grouping.groups.group_examples import example_faces
+    from setnet.library.group_naming import example_faces
 
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 16)) * 0.3 + np.eye(16)[0]

@@ -157,12 +157,12 @@ def test_a_failure_in_the_middle_imports_nobody(
     full: Library, other: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     full.export_people(tmp_path / "people.json")
-    from setnet.library.people import mending
+    from setnet.library import people_exchange
 
     def failing(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(mending, "insert_verdict", failing)
+    monkeypatch.setattr(people_exchange, "insert_verdict", failing)
     with pytest.raises(Exception, match="No space"):
         other.import_people(tmp_path / "people.json")
     assert len(other.people) == 0
@@ -256,7 +256,7 @@ def test_a_file_that_is_not_there_or_too_large_is_an_error(
         other.import_people(tmp_path / "nothing.json")
     with pytest.raises(InvalidInputError, match="make it first"):
         other.export_people(tmp_path / "nowhere" / "people.json")
-    monkeypatch.setattr("setnet.library.people.exchange.importing.LARGEST_FILE", 10)
+    monkeypatch.setattr("setnet.library.people_exchange.LARGEST_FILE", 10)
     (tmp_path / "large.json").write_bytes(b" " * 11)
     with pytest.raises(InvalidInputError, match="at most"):
         other.import_people(tmp_path / "large.json")

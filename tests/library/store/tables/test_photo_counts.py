@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.library import Library
-from setnet.library.store.database import Database
-from setnet.library.store.tables import photo_counts
+from setnet.library.database import Database
+from setnet.library.schema import Counts, count_problems, read_counts, recount
 
 STATES = ("ready", "adding", "removing", "failed")
 CHANGES = st.lists(
@@ -62,15 +62,15 @@ def test_kept_numbers_are_those_of_counting_whatever_is_written(transactions: li
             except RuntimeError:
                 pass
             with database.reading() as db:
-                assert photo_counts.kept(db) == photo_counts.counted(db)
-                assert photo_counts.problems(db) == []
+                assert read_counts(db) == recount(db)
+                assert count_problems(db) == []
         database.close()
 
 
-def assert_kept(library: Library) -> photo_counts.Counts:
+def assert_kept(library: Library) -> Counts:
     with library._database.reading() as db:
-        counts = photo_counts.kept(db)
-        assert counts == photo_counts.counted(db) == library.catalog.counts() == library.status().counts
+        counts = read_counts(db)
+        assert counts == recount(db) == library.catalog.counts() == library.status().counts
     return counts
 
 
@@ -117,7 +117,7 @@ def test_counts_are_read_without_looking_at_the_photos(shared: Library) -> None:
             assert statements
             assert not any("FROM photos" in text or "FROM faces" in text for text in statements)
             statements.clear()
-            photo_counts.counted(db)  # the trace sees what it should
+            recount(db)  # the trace sees what it should
             assert any("FROM photos" in text for text in statements)
         finally:
             db.set_trace_callback(None)
@@ -128,5 +128,5 @@ def test_photos_with_a_known_time_are_counted(tmp_path: Path, taken: float | Non
     database = Database(tmp_path / "library.db")
     with database.writing() as db:
         change(db, "store", 1, "ready", 2, taken)
-        assert photo_counts.kept(db).timed == (taken is not None)
+        assert read_counts(db).timed == (taken is not None)
     database.close()

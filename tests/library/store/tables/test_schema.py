@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import StorageError
-from setnet.library.store.database import Database
-from setnet.library.store.tables import schema
+from setnet.library import schema
+from setnet.library.database import Database
+from setnet.library.schema import MIGRATIONS
 
 SECOND = "CREATE TABLE moods (id INTEGER PRIMARY KEY);\nINSERT INTO moods VALUES (7);\n"
 
@@ -35,7 +36,7 @@ def test_a_library_is_brought_to_the_next_version_when_it_is_opened(
     stored: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert tables(stored) == (1, False)
-    monkeypatch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, SECOND))
+    monkeypatch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, SECOND))
     database = Database(stored)
     assert database.connection.execute("SELECT id FROM moods").fetchall() == [(7,)]
     assert database.connection.execute("SELECT value FROM meta").fetchall() == [("b",)]
@@ -48,7 +49,7 @@ def test_a_migration_that_fails_at_its_end_leaves_the_library_as_it_was(
 ) -> None:
     broken = f"{SECOND}INSERT INTO nowhere VALUES (1);\n"
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (*schema.MIGRATIONS, broken))
+        patch.setattr(schema, "MIGRATIONS", (*MIGRATIONS, broken))
         with pytest.raises(StorageError, match="nowhere"):
             Database(stored)
     assert tables(stored) == (1, False)

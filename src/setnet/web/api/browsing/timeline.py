@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
 from setnet.client import PhotosAnswer, TimelineAnswer
-from setnet.library import Library, LibraryPhoto, shown
+from setnet.library import Library, LibraryPhoto, display_path
 from setnet.web.api.dependencies import State
 
 routes = APIRouter(tags=["photos"])
@@ -39,7 +39,7 @@ async def list_by_date(
     photos, has_more = await state.read(read)
     return JSONResponse(
         {
-            "photos": [photo.to_dict(shown) for photo in photos],
+            "photos": [photo.to_dict(display_path) for photo in photos],
             "cursor": str(offset + limit) if has_more else None,
         }
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import JSONResponse
 
 from setnet.client import PersonPhotosAnswer
-from setnet.library import Library, PersonPhotos, shown
+from setnet.library import Library, PersonPhotos, display_path
 from setnet.web.api.dependencies import Name, State, known_person
 
 routes = APIRouter()
@@ -34,7 +34,7 @@ async def person_photos(
     end = offset + limit
     return JSONResponse(
         {
-            "photos": [photo.to_dict(shown) for photo in found.photos],
+            "photos": [photo.to_dict(display_path) for photo in found.photos],
             "total": found.total,
             "cursor": str(end) if end < found.total else None,
         }
