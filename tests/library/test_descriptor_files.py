@@ -1,13 +1,16 @@
+"""Descriptors written to a file are read as they were."""
+
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import read_descriptors
+from setnet.library import Library, read_descriptors
 from setnet.library.descriptor_files import write_descriptor_file
 
 ROWS = np.eye(3, 5, dtype=np.float32)
@@ -87,3 +90,24 @@ def test_what_is_no_file_or_no_archive_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("no zip")
     with pytest.raises(InvalidInputError, match="not a readable"):
         read_descriptors(tmp_path / "text.npz")
+
+
+Portrait = Callable[[str], str]
+
+
+def test_an_export_is_a_descriptor_file_with_labels_of_saved_people(
+    library: Library, tmp_path: Path, portrait: Portrait
+) -> None:
+    library.add_person("Cleo", [portrait("P003")])
+    written = library.export(tmp_path / "all.npz")
+    assert (written.photos, written.faces, written.labelled) == (5, 8, 3)
+    with np.load(tmp_path / "all.npz", allow_pickle=False) as data:
+        assert data["descriptors"].shape == (8, 128)
+        assert data["descriptors"].dtype == np.float32
+        assert sorted(data["labels"].tolist()).count("Cleo") == 3
+        assert data["counts"].sum() == 8
+        three = next(i for i, path in enumerate(data["paths"]) if path.endswith("three.jpg"))
+        start = data["counts"][:three].sum()
+        assert data["labels"][start : start + 3].tolist() == ["", "", "Cleo"]
+    with pytest.raises(InvalidInputError, match="npz"):
+        library.export(tmp_path / "all.csv")

@@ -194,7 +194,7 @@ def test_what_a_killed_repair_or_restore_staged_is_gone_after_forgetting(
     if opened == "after":
         library = Library.open(library.path)
         assert not (library.path / "staging").exists()
-    library.people.remove("Wilhelmina")
+    library.people.remove("Wilhelmina", for_good=True)
     assert not anywhere(library.path, b"Wilhelmina")
     library.forget([pair.path])
     library.close()

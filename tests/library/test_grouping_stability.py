@@ -16,7 +16,7 @@ from setnet.evaluate.group_measures import group_quality, pairwise_agreement
 from setnet.faces import FaceSettings
 from setnet.library import Library, describe_photos
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
+LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
 Faces = tuple[NDArray[np.float32], NDArray[np.str_]]
 
 

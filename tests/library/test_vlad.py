@@ -1,3 +1,5 @@
+"""A photo of any shape has one vector, alike for its copies."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -5,12 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
 from setnet.library import photo_vlad, photo_vlads
 from setnet.library.duplicates import AGREEMENT, FLOOR, find_candidates
 from setnet.library.registration import Keypoints, agreement
-from setnet.library.vlad import small_grey
+from setnet.library.vlad import dense_sift, mirrored, small_grey
 
 
 def test_a_vlad_has_unit_length_and_a_flat_photo_none(selfie: Callable[[str], Any]) -> None:
@@ -56,3 +60,22 @@ def test_many_vlads_are_compared_in_cells_with_the_same_result(monkeypatch: pyte
     assert [(i, 1000 + i, i >= 50) in {(c.one, c.other, c.mirrored) for c in exact} for i in range(100)] == [
         True
     ] * 100
+
+
+@given(st.integers(0, 2**32), st.integers(10, 300), st.integers(10, 300))
+def test_descriptors_of_the_mirrored_photo_follow_from_those_of_the_photo(
+    seed: int, rows: int, columns: int
+) -> None:
+    noise = np.random.default_rng(seed).integers(0, 256, (rows, columns, 3), dtype=np.uint8)
+    grey = small_grey(noise)
+    turned = dense_sift(np.ascontiguousarray(grey[:, ::-1]))
+    assert np.allclose(mirrored(dense_sift(grey)), turned, atol=1e-4)
+
+
+@given(st.integers(1, 5000), st.integers(1, 5000))
+def test_a_photo_of_any_shape_has_patches(rows: int, columns: int) -> None:
+    grey = small_grey(np.zeros((rows, columns, 3), np.uint8))
+    assert min(grey.shape) >= 49
+    assert max(grey.shape) * min(grey.shape) < 400_000
+    assert dense_sift(grey).size
+    assert not dense_sift(grey).any(), "a photo without contrast has no direction"
