@@ -371,7 +371,7 @@ def save_person(
 def check_name_free(
     people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str
 ) -> None:
-    """Raise when somebody is called so and it is not clear that they are meant; see `save`."""
+    """Raise when somebody is called so and it is not clear that they are meant; see `save_person`."""
     if if_exists not in IF_EXISTS:
         raise one_of("if_exists", if_exists, IF_EXISTS)
     if if_exists == "add" or name not in people:
