@@ -257,9 +257,7 @@ def grouping(faces: int) -> dict[str, Any]:
     from setnet.evaluate.measures import group_quality
     from setnet.evaluate.people import LFW_LIKE
     from setnet.heads import ELEMENT_LOGISTIC
-    from setnet.library.grouping.faces_to_group import FacesToGroup
-    from setnet.library.grouping.grouping import group_faces
-    from setnet.library.grouping.impostors import Impostors
+    from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
     from setnet.train import VirtualPeople
 
     chance = np.random.default_rng((0, faces))
@@ -277,7 +275,7 @@ def grouping(faces: int) -> dict[str, Any]:
     memory.start()
     load, began, used = os.getloadavg()[0], time.perf_counter(), time.process_time()
     unknown = FacesToGroup.unknown(vectors, photos[:faces])
-    groups, _ = group_faces(unknown, Impostors.expected(ELEMENT_LOGISTIC.threshold), _told())
+    groups, _ = group_faces(unknown, NonMatchScores.expected(ELEMENT_LOGISTIC.threshold), _told())
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
     quality = group_quality(groups, who)
     return {

@@ -253,7 +253,7 @@ def test_a_folder_that_is_not_there_leaves_no_library_behind(tmp_path: Path) -> 
 def test_describe_refuses_a_place_it_cannot_write_before_it_works(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
-    monkeypatch.setattr("setnet.library.indexing.describe.PhotoReader", None)
+    monkeypatch.setattr("setnet.library.describe.PhotoReader", None)
     done = inside("describe", place / "photos", "--out", tmp_path / out)
     assert done.returncode == 2
     assert Path(out).name in done.stderr

@@ -16,8 +16,7 @@ from PIL import Image
 from command_line import answered, called, setnet
 from setnet.errors import LockedError
 from setnet.faces import write_model_entry
-from setnet.library import Library
-from setnet.library.indexing import folder_watch
+from setnet.library import Library, folder_watch
 from small_models import write_small_model
 
 

@@ -48,7 +48,7 @@ def describe(
     could not be read or have no face.
     """
     from setnet.faces import FaceSettings
-    from setnet.library import describe_photos, shown
+    from setnet.library import describe_photos, display_path
 
     if frames:
         _describe_frames(photos, out, descriptor, every, json)
@@ -70,10 +70,10 @@ def describe(
     if json:
         print_json(facts)
     else:
-        say_some("could not be read:", [f"{shown(path)}: {reason}" for path, reason in done.failed])
-        say_some("no face:", [shown(path) for path in done.without_face])
+        say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in done.failed])
+        say_some("no face:", [display_path(path) for path in done.without_face])
         typer.echo(
-            f"{shown(out)}: {counted(done.descriptors, 'descriptor')} of "
+            f"{display_path(out)}: {counted(done.descriptors, 'descriptor')} of "
             f"{counted(done.labels, 'person', 'people')} "
             f"from {counted(done.photos, 'photo')} "
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
@@ -83,7 +83,7 @@ def describe(
 
 
 def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
-    from setnet.library import describe_frames, shown
+    from setnet.library import describe_frames, display_path
 
     count, shots, failed = describe_frames(videos, out, descriptor, every=every)
     if json:
@@ -91,7 +91,9 @@ def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: floa
         print_json({"file": str(out), "descriptors": count, "shots": shots, "failed": reasons})
     else:
         say_some("could not be read:", [f"{path}: {reason}" for path, reason in failed])
-        typer.echo(f"{shown(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}")
+        typer.echo(
+            f"{display_path(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}"
+        )
     if failed:
         raise typer.Exit(1)
 
@@ -103,13 +105,13 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         written = opened.export(file)
     descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")
     text = f"{descriptors} of {photos}, {written.labelled:,} labelled"
-    print_either({"file": str(file)} | written.to_dict(), f"{shown(file)}: {text}", json)
+    print_either({"file": str(file)} | written.to_dict(), f"{display_path(file)}: {text}", json)
 
 
 @app.command()

@@ -251,7 +251,7 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
 
     Those with a face that is surely theirs, that you confirmed, or that is in a group of theirs.
     """
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         found = opened.photos_with(name)
@@ -262,7 +262,7 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
         (
             "-" if p.photo.taken is None else p.photo.taken.isoformat(" ", "minutes"),
             "" if p.sure else "by group",
-            f"{shown(p.photo.path)}#{p.face + 1}",
+            f"{display_path(p.photo.path)}#{p.face + 1}",
         )
         for p in found.photos
     ]

@@ -97,11 +97,11 @@ def index(
     not looked for again. Searches use the old descriptors until all is done.
     """
     from setnet.faces import PRESETS
-    from setnet.library import default_library, existing, library_exists
+    from setnet.library import default_library, existing_paths, library_exists
 
     place = (library or default_library()).expanduser()
     if not library_exists(place):
-        existing(photos or ())  # a mistyped folder must not leave an empty library behind
+        existing_paths(photos or ())  # a mistyped folder must not leave an empty library behind
     options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
     chosen = {name: value for name, value in options.items() if value is not None}
     if redescribe:
@@ -221,10 +221,10 @@ class _IndexCalls:
 
 
 def _print_report(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if json:
-        print_json(report.to_dict() | {"library": shown(library.path), "excluded": library.excluded})
+        print_json(report.to_dict() | {"library": display_path(library.path), "excluded": library.excluded})
         return
     typer.echo(report.summary)
     failed = [file for file in report.failed if file not in report.partial]
@@ -234,7 +234,7 @@ def _print_report(report: IndexReport, library: Library, json: bool) -> None:
         "skipped": (*report.unreadable, *report.skipped),
     }
     for title, files in lists.items():
-        lines = [f"{shown(path)}: {reason}" for path, reason in files]
+        lines = [f"{display_path(path)}: {reason}" for path, reason in files]
         say_some(f"{title}:", lines, ": `setnet status` lists them")
     if report.vanished:
         gone = counted(len(report.vanished), "photo is", "photos are")
@@ -249,7 +249,7 @@ def _print_report(report: IndexReport, library: Library, json: bool) -> None:
             f"{counted(unnamed, 'group of faces has', 'groups of faces have')} no name: "
             "`setnet people discover` lists them"
         )
-    typer.echo(f"library: {shown(library.path)}")
+    typer.echo(f"library: {display_path(library.path)}")
 
 
 def _check_redescribe_options(**given: object) -> None:
@@ -265,7 +265,7 @@ def _check_redescribe_options(**given: object) -> None:
 
 def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
     """Describe all faces anew, and print what was done."""
-    from setnet.library import Library, shown
+    from setnet.library import Library, display_path
 
     place, json = calls.place, calls.json
     with ProgressBar(silent=json) as bar:
@@ -273,17 +273,17 @@ def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
             place, descriptor, workers=calls.workers, prune=calls.pruning(bar), progress=bar.show_index
         )
     if json:
-        print_json(report.to_dict(shown) | {"library": shown(place)})
+        print_json(report.to_dict(display_path) | {"library": display_path(place)})
     else:
         typer.echo(report.summary)
-        say_some("could not be read:", [f"{shown(path)}: {reason}" for path, reason in report.failed])
+        say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in report.failed])
         if report.failed:
             say(
                 f"{counted(len(report.failed), 'photo was', 'photos were')} not described: "
                 "`setnet index` looks again"
             )
         for person, photo in report.lost:
-            say(f"lost: an example of {person} from {'nowhere' if photo is None else shown(photo)}")
+            say(f"lost: an example of {person} from {'nowhere' if photo is None else display_path(photo)}")
         if report.lost:
             say("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
         if report.interrupted:

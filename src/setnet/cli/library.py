@@ -24,7 +24,7 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         now = opened.status()
@@ -33,11 +33,11 @@ def status(
         return
     counts = now.counts
     rows = [
-        ("library", shown(now.path)),
+        ("library", display_path(now.path)),
         ("photos", f"{counts.photos:,} ({counts.without_faces:,} without a face)"),
         ("faces", f"{counts.faces:,}"),
         ("people", f"{counts.people:,}"),
-        ("folders", ", ".join(map(shown, now.folders)) or "-"),
+        ("folders", ", ".join(map(display_path, now.folders)) or "-"),
         ("detector", f"{now.settings.detector}, faces of {now.settings.min_face:g} pixels and more"),
         ("descriptor", f"{now.settings.descriptor} ({now.dim}-D)"),
         ("set vectors", now.set_vectors),
@@ -59,7 +59,7 @@ def status(
     if counts.failed and failures:
         print_table(
             ["not readable", "why"],
-            [(shown(failed.path), failed.reason) for failed in now.failures[:failures]],
+            [(display_path(failed.path), failed.reason) for failed in now.failures[:failures]],
         )
         if counts.failed > failures:
             typer.echo(f"... and {counts.failed - failures:,} more (--failures N shows more)")
@@ -135,13 +135,13 @@ def backup(
     A second backup to the same folder copies what is new. A backup is a library: `--library DEST` opens it,
     `setnet restore DEST` brings it back. What is forgotten later stays in the backup until the next one.
     """
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         done = opened.backup(dest)
     people = counted(done.people, "person", "people")
     text = f"{counted(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
-    print_either({"backup": str(dest)} | done.to_dict(), f"{shown(dest)}: {text}", json)
+    print_either({"backup": str(dest)} | done.to_dict(), f"{display_path(dest)}: {text}", json)
 
 
 @app.command()
@@ -158,11 +158,12 @@ def restore(
     json: JsonOption = False,
 ) -> None:
     """Verify a backup and copy it to where it is used as the library."""
-    from setnet.library import Library, default_library, shown
+    from setnet.library import Library, default_library, display_path
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
-    text = f"{shown(place)}: {counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}"
+    people = counted(done.people, "person", "people")
+    text = f"{display_path(place)}: {counted(done.photos, 'photo')} and {people}"
     print_either({"library": str(place)} | done.to_dict(), text, json)
 
 
@@ -184,16 +185,17 @@ def forget(
     Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
     of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:
         counts = opened.catalog.counts()
         if everything:
-            what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {shown(opened.path)}"
+            where = display_path(opened.path)
+            what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {where}"
         else:
-            what = f"the faces of photos in {', '.join(shown(p) for p in paths or ())}"
+            what = f"the faces of photos in {', '.join(display_path(p) for p in paths or ())}"
         if not yes and not typer.confirm(f"Delete {what} for good?", err=True):
             say("nothing was deleted")
             raise typer.Exit(1)

@@ -150,7 +150,7 @@ def calibrate(
     """
     from setnet.evaluate import divided, read_people
     from setnet.faces import Metric, model_entry, store_calibration
-    from setnet.library import model_of
+    from setnet.library.descriptor_files import model_of
     from setnet.train import fit_model_calibration, match_rates
 
     people = read_people(data)

@@ -37,10 +37,10 @@ def faces(
 
     The exit status is 1 when there is none.
     """
-    from setnet.library import draw_faces, seen_in
+    from setnet.library import draw_faces, inspect_photo
 
     chosen = {"detector": detector, "min_face": min_face}
-    seen = seen_in(photo, library, **{k: v for k, v in chosen.items() if v is not None})
+    seen = inspect_photo(photo, library, **{k: v for k, v in chosen.items() if v is not None})
     if out is not None:
         draw_faces(seen, out)
         say(f"drawn: {out}")
@@ -93,11 +93,17 @@ def duplicates(
     those of the library, what was computed is kept. The exit status is 1 when there are no copies, or some
     photos could not be read.
     """
-    from setnet.library import duplicate_sheet, existing, find_duplicates, refuse_sheet, shown
+    from setnet.library import (
+        check_sheet_path,
+        display_path,
+        duplicate_sheet,
+        existing_paths,
+        find_duplicates,
+    )
 
-    existing(photos or ())
+    existing_paths(photos or ())
     if sheet is not None:
-        refuse_sheet(sheet)  # now, and not after an hour of work
+        check_sheet_path(sheet)  # now, and not after an hour of work
     failed: list[tuple[Path, str]] = []
     with ProgressBar(silent=json) as bar:
         options: dict[str, Any] = {
@@ -112,15 +118,15 @@ def duplicates(
                 groups = opened.duplicates(**options)
     if sheet is not None:
         duplicate_sheet(groups, sheet)
-        say(f"sheet: {shown(sheet)}")
+        say(f"sheet: {display_path(sheet)}")
     _print_duplicates(groups, json)
-    say_some("could not be read:", [f"{shown(path)}: {reason}" for path, reason in failed], hint="")
+    say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in failed], hint="")
     if failed or not groups:
         raise typer.Exit(1)
 
 
 def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     if json:
         print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
@@ -128,7 +134,7 @@ def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
         say("no copies found")
     else:
         rows = [
-            (number if not place else "", f"{pixels / 1e6:.2f}", shown(path))
+            (number if not place else "", f"{pixels / 1e6:.2f}", display_path(path))
             for number, group in enumerate(groups, 1)
             for place, (path, pixels) in enumerate(zip(group.photos, group.pixels, strict=True))
         ]

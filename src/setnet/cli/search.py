@@ -121,12 +121,12 @@ def search(
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery, contact_sheet, refuse_sheet
+    from setnet.library import Conditions, PhotoQuery, check_sheet_path, contact_sheet
 
     if sum((paths or null, csv, json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
     if sheet is not None:
-        refuse_sheet(sheet)
+        check_sheet_path(sheet)
     for folder_for_photos in filter(None, (copy_to, link_to)):
         _make_folder(folder_for_photos)
     query = PhotoQuery(
@@ -177,7 +177,7 @@ def _check_video_options(kind: str | None, *others: object) -> None:
 
 
 def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened:
         found = opened.videos_with(query)
@@ -191,7 +191,7 @@ def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
                     rank,
                     f"{video.score:.3f}",
                     ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
-                    shown(video.best.path),
+                    display_path(video.best.path),
                 )
                 for rank, video in enumerate(found, 1)
             ],
@@ -275,12 +275,12 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
     A terminal would obey control characters in names: there they are spelled.
     """
-    from setnet.library import shown
+    from setnet.library import display_path
 
     paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
     if sys.stdout.isatty():
         for path in paths:
-            print_text(one_line(shown(path)))
+            print_text(one_line(display_path(path)))
         return
     out = sys.stdout.buffer
     for path in paths:
@@ -290,7 +290,7 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
 def print_csv(hits: Sequence[PhotoHit]) -> None:
     """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
-    from setnet.library import shown
+    from setnet.library import display_path
 
     text = one_line if sys.stdout.isatty() else str
     table = csv.writer(sys.stdout, lineterminator="\n")
@@ -298,7 +298,13 @@ def print_csv(hits: Sequence[PhotoHit]) -> None:
     for rank, hit in enumerate(hits, 1):
         facts = hit.to_dict()
         people = text("; ".join(match.label for match in hit.matches))
-        known = [facts["faces"], facts["taken"], text(shown(hit.path)), facts.get("from"), facts.get("to")]
+        known = [
+            facts["faces"],
+            facts["taken"],
+            text(display_path(hit.path)),
+            facts.get("from"),
+            facts.get("to"),
+        ]
         table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
 
 
@@ -327,15 +333,15 @@ def _put(
     is_there: Callable[[Path, Path], bool],
     done: str,
 ) -> bool:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     files, there = _unique_files(hits), 0
     for path in files:
         if is_address(path):
-            say(f"note: {shown(path)} is on no disk of this machine, and left out")
+            say(f"note: {display_path(path)} is on no disk of this machine, and left out")
             continue
         if not path.is_file():
-            say(f"note: {shown(path)} is not there any more")
+            say(f"note: {display_path(path)} is not there any more")
             continue
         for place in _places(path, folder):
             try:
@@ -347,7 +353,7 @@ def _put(
                 raise _write_error(place, error) from error
             there += 1
             break
-    say(f"{done} {counted(there, 'photo')} to {shown(folder)}")
+    say(f"{done} {counted(there, 'photo')} to {display_path(folder)}")
     return there == len(files)
 
 
@@ -391,6 +397,6 @@ def _places(photo: Path, folder: Path) -> Iterator[Path]:
 
 
 def _write_error(place: Path, error: OSError) -> StorageError:
-    from setnet.library import shown
+    from setnet.library import display_path
 
-    return StorageError(f"cannot write {shown(place)}: {error.strerror or error}")
+    return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")

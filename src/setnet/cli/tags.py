@@ -45,7 +45,7 @@ def write(
     1 if files could not be read or written.
     """
     from setnet.connect import write_tags
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -54,7 +54,7 @@ def write(
             say("stopped; sidecars that were written stay, the same command goes on from here")
             raise typer.Exit(130) from None
     if json:
-        print_json(done.to_dict(shown))
+        print_json(done.to_dict(display_path))
     else:
         _print_written(done)
     if not done.ok:
@@ -62,7 +62,7 @@ def write(
 
 
 def _print_written(done: TagsWritten) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     would = "would be " if done.dry_run else ""
     print_text(
@@ -73,9 +73,11 @@ def _print_written(done: TagsWritten) -> None:
     if done.kept:
         kept = counted(len(done.kept), "existing sidecar")
         say(f"not changed: {kept} without these names: --update adds them")
-    conflicts = [f"face {c.face} of {shown(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts]
+    conflicts = [
+        f"face {c.face} of {display_path(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts
+    ]
     say_some("not written:", conflicts)
-    say_some("failed:", [f"{shown(path)}: {why}" for path, why in done.failed])
+    say_some("failed:", [f"{display_path(path)}: {why}" for path, why in done.failed])
 
 
 _MOST_NAMES = 10
@@ -104,7 +106,7 @@ def import_tags(
     read.
     """
     from setnet.connect import import_tags
-    from setnet.library import shown
+    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -113,7 +115,7 @@ def import_tags(
             say("stopped; nothing was changed")
             raise typer.Exit(130) from None
     if json:
-        print_json(done.to_dict(shown))
+        print_json(done.to_dict(display_path))
     else:
         _print_import(done)
     if not done.ok:
@@ -121,7 +123,7 @@ def import_tags(
 
 
 def _print_import(done: TagImport) -> None:
-    from setnet.library import shown
+    from setnet.library import display_path
 
     what = "would get a name" if done.dry_run else "got a name"
     text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
@@ -135,9 +137,11 @@ def _print_import(done: TagImport) -> None:
         print_text(f"  {name}: {faces:,}")
     if done.refused:
         say(f"{done.refused:,} tagged faces were refused for that person before, and stay so")
-    say_some("no face was found at the region of", [f"{name} in {shown(p)}" for p, name in done.not_found])
+    say_some(
+        "no face was found at the region of", [f"{name} in {display_path(p)}" for p, name in done.not_found]
+    )
     say_some(
         "not changed:",
-        [f"face {c.face} of {shown(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts],
+        [f"face {c.face} of {display_path(c.photo)} is {c.owner}, tagged {c.name}" for c in done.conflicts],
     )
-    say_some("could not be read:", [f"{shown(path)}: {why}" for path, why in done.unreadable])
+    say_some("could not be read:", [f"{display_path(path)}: {why}" for path, why in done.unreadable])

@@ -26,7 +26,7 @@ from setnet.library import (
     Library,
     LibraryPhoto,
     checked_name,
-    existing,
+    existing_paths,
     is_below,
 )
 
@@ -348,7 +348,7 @@ def import_tags(
 
 
 def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iterator[LibraryPhoto]:
-    roots = existing(folders)
+    roots = existing_paths(folders)
     for photo in library.catalog.all_photos():
         is_shot = photo.start is not None  # videos have no face tags
         if not is_shot and (not roots or any(is_below(photo.stored_path, root) for root in roots)):

@@ -15,7 +15,8 @@ from setnet.evaluate.inputs import OnProgress, running
 from setnet.evaluate.measures import GroupQuality, group_quality
 from setnet.evaluate.people import LFW_LIKE, LabelledPeople, divided, read_people
 from setnet.evaluate.record import Record, Row, Run, fingerprinted
-from setnet.library import group_descriptors, refuse_two_models
+from setnet.library import group_descriptors
+from setnet.library.descriptor_files import refuse_two_models
 from setnet.train import VirtualPeople
 
 Rows = NDArray[np.int64]

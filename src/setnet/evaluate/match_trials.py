@@ -15,16 +15,8 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.people import LabelledPeople, corrected, divided, photo_key, read_people
 from setnet.heads import Logistic
-from setnet.library import (
-    Cohort,
-    LabelledFaces,
-    MatchModel,
-    Recogniser,
-    Trial,
-    person_vector,
-    refuse_two_models,
-    trials,
-)
+from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, Trial, person_vector, trials
+from setnet.library.descriptor_files import refuse_two_models
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,8 @@ from setnet.evaluate.stress_trial import (
 from setnet.evaluate.tables import Table
 from setnet.faces import FaceSettings
 from setnet.heads import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
-from setnet.library import read_descriptors, refuse_two_models
+from setnet.library import read_descriptors
+from setnet.library.descriptor_files import refuse_two_models
 from setnet.train import RECIPES, fit_head
 
 Floats = NDArray[np.float32]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Example, Library, shown
+from setnet.library import Example, Library, display_path
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem, not_found
 from setnet.web.requests import Strict
@@ -105,7 +105,7 @@ def _photo_example(state: ServerState, library: Library, face: FaceReference) ->
             picture = state.drawing.face_picture(file, box)
     except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
         picture = None
-    return Example(descriptor, shown(photo.path), box, picture, content=photo.stored_hash)
+    return Example(descriptor, display_path(photo.path), box, picture, content=photo.stored_hash)
 
 
 def check_vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:

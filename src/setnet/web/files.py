@@ -20,7 +20,7 @@ from zipfile import ZipFile, ZipInfo
 
 from setnet.addresses import address_of, is_address, read_address
 from setnet.errors import SetNetError
-from setnet.library import Library, LibraryPhoto, absolute, is_below, is_photo_name, shown
+from setnet.library import Library, LibraryPhoto, display_path, is_below, is_photo_name, resolve_path
 from setnet.web.problems import Problem, not_found
 
 _CHUNK = 1 << 18
@@ -69,7 +69,7 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 
 def _real_path_below(path: str | Path, folders: Iterable[Path]) -> str:
     if is_address(path):
-        if any(is_below(absolute(path), absolute(folder)) for folder in folders):
+        if any(is_below(resolve_path(path), resolve_path(folder)) for folder in folders):
             return address_of(path)
         raise Problem(403, "this photo lies outside the indexed folders now: it is not served")
     real = os.path.realpath(path)
@@ -189,7 +189,7 @@ class PhotoArchive:
                 try:
                     opened = open_below(photo.path, self._folders)
                 except Problem as error:
-                    missing.append(f"{shown(photo.path)}: {error.detail}")
+                    missing.append(f"{display_path(photo.path)}: {error.detail}")
                     continue
                 with archive.open(_zip_entry(photo, names), "w", force_zip64=opened.size >= 1 << 31) as entry:
                     for piece in opened.chunks():
@@ -202,7 +202,7 @@ class PhotoArchive:
 
 def _zip_entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:
     """Return the head of a file in the archive, with a name that no other has."""
-    whole = Path(shown(photo.path.name))
+    whole = Path(display_path(photo.path.name))
     name, number = whole.name, 1
     while name in names:
         number += 1

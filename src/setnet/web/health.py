@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from setnet import __version__
 from setnet.client import HealthAnswer, StatusAnswer
-from setnet.library import shown
+from setnet.library import display_path
 from setnet.web.requests import State
 from setnet.web.search import MOST_PEOPLE
 from setnet.web.state import ServerState
@@ -30,9 +30,9 @@ def _status(state: ServerState) -> dict[str, Any]:
         sets = library.set_index.shape.sets
         return {
             "version": __version__,
-            "library": shown(library.path),
+            "library": display_path(library.path),
             **counts.to_dict(),
-            "folders": [shown(folder) for folder in library.folders],
+            "folders": [display_path(folder) for folder in library.folders],
             "settings": library.settings.to_dict(),
             "dim": library.dim,
             "threshold": library.matching.threshold,

@@ -8,7 +8,7 @@ from io import FileIO
 from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
-from setnet.library import Example, content_hash, faces_from
+from setnet.library import Example, content_hash, faces_from_arrays
 from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
 from setnet.web.limits import BoundedThreads
 from setnet.web.problems import too_busy
@@ -107,7 +107,7 @@ class ImagePool(BoundedThreads):
 
 
 def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:
-    faces = tuple(faces_from(reply, dim))
+    faces = tuple(faces_from_arrays(reply, dim))
     return SeenImage(
         reply.integer("width", 1, _LONGEST_SIDE),
         reply.integer("height", 1, _LONGEST_SIDE),

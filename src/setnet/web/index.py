@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints
 from setnet.addresses import is_address
 from setnet.client import FailuresAnswer, FoldersAnswer, IndexAnswer
 from setnet.errors import InvalidInputError
-from setnet.library import roots_from, shown
+from setnet.library import display_path, roots_from
 from setnet.web.guard import client_address
 from setnet.web.problems import Problem
 from setnet.web.requests import State, Strict, json_body, json_schema
@@ -100,7 +100,7 @@ async def list_failures(
 ) -> Response:
     """List the files that could not be read, with the reasons."""
     found = await state.read(lambda library: library.catalog.failures())
-    part = [failure.to_dict(shown) for failure in found[offset : offset + limit]]
+    part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
     return JSONResponse({"failures": part, "total": len(found)})
 
 

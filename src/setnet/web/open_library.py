@@ -19,9 +19,9 @@ from setnet.library import (
     IndexProgress,
     IndexReport,
     Library,
+    display_path,
     is_few,
     library_exists,
-    shown,
 )
 from setnet.web.problems import Problem
 
@@ -81,15 +81,15 @@ class OpenLibrary:
     def _other_settings(self) -> Problem:
         return Problem(
             503,
-            f"the library {shown(self.path)} was replaced by one with other face settings, or described anew "
-            "by another model, while this server runs: start the server again",
+            f"the library {display_path(self.path)} was replaced by one with other face settings, or "
+            "described again by another model, while this server runs: start the server again",
             {"Retry-After": "10"},
         )
 
     def _gone(self) -> Problem:
         return Problem(
             503,
-            f"the library {shown(self.path)} is gone, deleted or moved while this server runs: "
+            f"the library {display_path(self.path)} is gone, deleted or moved while this server runs: "
             "put it back, or start the server again to begin an empty one",
             {"Retry-After": "10"},
         )
@@ -148,7 +148,7 @@ class JobState:
             "folders": list(self.folders),
             "started": self.started,
             "progress": None if self.progress is None else self.progress.to_dict(),
-            "report": None if self.report is None else self.report.to_dict(shown, _SHOWN_FAILURES),
+            "report": None if self.report is None else self.report.to_dict(display_path, _SHOWN_FAILURES),
             "grouping": None if self.grouping is None else self.grouping.to_dict(),
             "error": self.error,
         }

@@ -24,7 +24,7 @@ from setnet.client import (
     VerdictsAnswer,
 )
 from setnet.errors import InvalidInputError
-from setnet.library import Change, Example, Library, Person, PersonPhotos, shown
+from setnet.library import Change, Example, Library, Person, PersonPhotos, display_path
 from setnet.web.examples import (
     Examples,
     FaceReference,
@@ -255,7 +255,7 @@ async def person_photos(
     end = offset + limit
     return JSONResponse(
         {
-            "photos": [photo.to_dict(shown) for photo in found.photos],
+            "photos": [photo.to_dict(display_path) for photo in found.photos],
             "total": found.total,
             "cursor": str(end) if end < found.total else None,
         }

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from setnet.client import FeedAnswer, PhotoAnswer, PhotosAnswer, ShotsAnswer, TimelineAnswer
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, shown
+from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, display_path
 from setnet.video import sprite_times
 from setnet.web.examples import photo_descriptors
 from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
@@ -61,17 +61,17 @@ async def list_photos(
     """List the photos of the library, latest indexed first, or look some up by path, content or other id."""
     if external_id is not None:
         one = await state.read(lambda library: library.photo_with_external_id(external_id))
-        fits = one is not None and content in (None, one.content) and path in (None, shown(one.path))
-        return JSONResponse({"photos": [one.to_dict(shown)] if one and fits else [], "cursor": None})
+        fits = one is not None and content in (None, one.content) and path in (None, display_path(one.path))
+        return JSONResponse({"photos": [one.to_dict(display_path)] if one and fits else [], "cursor": None})
     if path is not None or content is not None:
         known = await state.read(lambda library: _look_up(library, path, content))
-        return JSONResponse({"photos": [photo.to_dict(shown) for photo in known], "cursor": None})
+        return JSONResponse({"photos": [photo.to_dict(display_path) for photo in known], "cursor": None})
     before = None if cursor is None else int(cursor)
     photos = await state.read(lambda library: library.catalog.latest(limit + 1, before))
     more = len(photos) > limit
     return JSONResponse(
         {
-            "photos": [photo.to_dict(shown) for photo in photos[:limit]],
+            "photos": [photo.to_dict(display_path) for photo in photos[:limit]],
             "cursor": photos[limit - 1].id if more else None,
         }
     )
@@ -94,7 +94,7 @@ async def set_external_id(
     """Give a photo the id by which your program knows it, or take it away with null."""
     await state.read(lambda library: _require_photo(library, photo_id))
     photo = await state.write(lambda library: library.set_external_id(photo_id, query.external_id))
-    return JSONResponse(photo.to_dict(shown))
+    return JSONResponse(photo.to_dict(display_path))
 
 
 @routes.get("/feed", response_model=FeedAnswer)
@@ -137,7 +137,7 @@ def _details(library: Library, photo_id: str) -> dict[str, Any]:
         | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
         for face, descriptor in zip(photo.faces, descriptors, strict=False)
     ]
-    return photo.to_dict(shown) | {"faces": faces}
+    return photo.to_dict(display_path) | {"faces": faces}
 
 
 def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
@@ -284,7 +284,7 @@ async def photo_file(
     """Return the file of a photo or of a shot's video, as it is on the disk; or a range of its bytes."""
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     file = await state.read(lambda library: open_inside(library, photo))
-    name = quote(shown(photo.path.name), safe="")
+    name = quote(display_path(photo.path.name), safe="")
     kind = "attachment" if download else "inline"
     part = byte_range(request.headers.get("range"), file.size)
     first, last = part or (0, file.size - 1)
@@ -336,7 +336,7 @@ async def list_by_date(
     photos, has_more = await state.read(read)
     return JSONResponse(
         {
-            "photos": [photo.to_dict(shown) for photo in photos],
+            "photos": [photo.to_dict(display_path) for photo in photos],
             "cursor": str(offset + limit) if has_more else None,
         }
     )

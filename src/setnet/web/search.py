@@ -13,7 +13,7 @@ from pydantic_core import to_json
 
 from setnet.client import SearchAnswer
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, shown
+from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, display_path
 from setnet.web.caches import Place
 from setnet.web.examples import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
@@ -159,7 +159,7 @@ def _page(
             state.searching.spare(_prepare, state, ranking, end)
     if answer.seconds["search"]:
         state.metrics.searches.observe(answer.seconds["search"])
-    return to_json(answer.to_dict(shown) | {"cursor": cursor})
+    return to_json(answer.to_dict(display_path) | {"cursor": cursor})
 
 
 def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:

@@ -13,7 +13,8 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import Metric, model_entry, store_calibration
 from setnet.faces.descriptor import Descriptor
 from setnet.faces.registry import entry_from_table
-from setnet.library import refuse_two_models, write_descriptor_file
+from setnet.library import write_descriptor_file
+from setnet.library.descriptor_files import refuse_two_models
 
 OFFSET = Metric((0.6, 0.0), "some faces")
 
