@@ -17,7 +17,7 @@ from setnet.faces.onnx_graph import ready_to_run
 from setnet.faces.registry import ModelEntry, model_entry, model_paths, registry_state
 from setnet.faces.yunet import YuNet
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()  # a detector opens sessions while it is loaded
 
 
 def open_session(path: Path, *, whole_photos: bool = False) -> Any:
