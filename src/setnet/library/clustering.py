@@ -53,8 +53,8 @@ class NonMatchScores:
     def expected(cls, threshold: float) -> NonMatchScores:
         """Return what a descriptor with this match threshold leads one to expect.
 
-        >>> Impostors.expected(0.4)
-        Impostors(mean=0.1, spread=0.09, company=0.0)
+        >>> NonMatchScores.expected(0.4)
+        NonMatchScores(mean=0.1, spread=0.09, company=0.0)
         """
         return cls(round(_MEAN * threshold, 6), round(_SPREAD * threshold, 6))
 

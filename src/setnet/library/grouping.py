@@ -426,7 +426,7 @@ class _Assignment:
 def _overlaps(one: Ints, other: Ints) -> list[tuple[int, int, int]]:
     """Return the different pairs of two arrays and how often each comes, the most frequent first.
 
-    >>> _counted(np.array([4, 5, 5]), np.array([1, 7, 7]))
+    >>> _overlaps(np.array([4, 5, 5]), np.array([1, 7, 7]))
     [(5, 7, 2), (4, 1, 1)]
     """
     scale = int(other.max(initial=0)) + 1
