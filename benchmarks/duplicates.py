@@ -30,14 +30,10 @@ from numpy.typing import NDArray
 from perceptual_hashes import HASHES
 from performance_page import machine, write_section
 from planted_collections import Collection, names_of, of_lfw, of_synthetic_people, without_faces
-from setnet.evaluate.data.planted_copies import ALTERATIONS, Pixels
+from setnet.evaluate.photos import ALTERATIONS, Pixels
 from setnet.faces import open_photo
-from setnet.library.duplicates.copy_candidates import candidates
-from setnet.library.duplicates.dense_sift import DIM, dense_sift, small_grey
-from setnet.library.duplicates.find import AGREEMENT
-from setnet.library.duplicates.photo_pairs import PhotoPairs
-from setnet.library.duplicates.vlad import photo_vlads
-from setnet.library.duplicates.vocabulary import SHIPPED, learn_vocabulary
+from setnet.library.duplicates import AGREEMENT, PhotoPairs, find_candidates
+from setnet.library.vlad import DIM, SHIPPED, dense_sift, learn_vocabulary, photo_vlads, small_grey
 from setnet.system import peak_memory, usable_cores
 
 LFW = Path(__file__).parents[2] / "shared" / "data" / "lfw"
@@ -111,7 +107,7 @@ def compared_with_all(photos: Collection, vectors: NDArray[np.float32], keep: fl
 def verified(photos: Collection, vlads: NDArray[np.float32]) -> tuple[Scores, float]:
     """Return the candidates with how much of them agrees, and the seconds of a comparison."""
     pairs = {}
-    for near in candidates(vlads):
+    for near in find_candidates(vlads):
         one, other = sorted((near.one, near.other), key=lambda number: photos.kind[number] < 0)
         if photos.kind[other] < 0:  # copies of one photo need not be compared with each other
             paths = os.fsencode(photos.files[near.one]), os.fsencode(photos.files[near.other]), near.mirrored
@@ -251,7 +247,7 @@ def scale(options: argparse.Namespace) -> None:
     del mixed, drawn, near
     alike = np.einsum("nd,nd->n", vlads[:copies, 0], vlads[-copies:, 0])
     began, cpu = perf_counter(), process_time()
-    found = {(near.one, near.other) for near in candidates(vlads)}
+    found = {(near.one, near.other) for near in find_candidates(vlads)}
     seconds, cpu = perf_counter() - began, process_time() - cpu
     hits = sum((i, options.photos - copies + i) in found for i in range(copies))
     text = (

@@ -40,7 +40,7 @@ from setnet.engine import SearchOptions, kernel_level
 from setnet.engine.query import Query, query_elements
 from setnet.engine.rank import score_elements
 from setnet.engine.scan import Scope
-from setnet.engine.search import rerank, set_only
+from setnet.engine.search import rerank, run_sets
 from setnet.engine.snapshot import Snapshot
 from setnet.evaluate import ndcg
 from setnet.heads import unit
@@ -177,7 +177,7 @@ class Bench:
             described = [unit(q) for q in queries]
 
             def own(snapshot: Any, turn: int, threads: int, sums: list[Query] = sums) -> Any:
-                return set_only(set_scope(snapshot, threads), [sums[turn % 40]])
+                return run_sets(set_scope(snapshot, threads), [sums[turn % 40]])
 
             exact = [set(flat.search(q, 2000)[1][0].tolist()) for q in described[:10]]
 
@@ -224,7 +224,7 @@ class Bench:
             self.book.race(
                 "set",
                 f"1 bit 1024-D, top 2000, Q = {people}",
-                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: set_only(
+                {("setnet, 1 bit", n): lambda t, n=n, q=lifted: run_sets(
                     set_scope(wide, n), [q[t % 40]]) for n in (1, 2)},
                 reader(self.items * 128),
             )  # fmt: skip

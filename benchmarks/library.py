@@ -152,9 +152,8 @@ def _indexed(clip: Path, folder: Path) -> tuple[IndexReport, float]:
 
 def _composed_clips(folder: Path, photos: Path, ffmpeg: str | None) -> list[Path]:
     """Compose a minute of video; ffmpeg makes larger ones of it, with few key pictures and with many."""
-    from setnet.evaluate.data.group_photos import lfw_pictures
-    from setnet.evaluate.footage.composition import Clip, plan_footage, write_clip
-    from setnet.evaluate.footage.mp4_edits import set_turned
+    from setnet.evaluate.footage import Clip, plan_footage, set_turned, write_clip
+    from setnet.evaluate.photos import lfw_pictures
 
     planned = plan_footage(lfw_pictures(photos), 16, seed=1)
     first = planned[0].shots
@@ -255,12 +254,10 @@ def grouping(faces: int) -> dict[str, Any]:
     """Group faces of virtual people: half of these have one face, one in s has s or more, up to 1 % of all."""
     import numpy as np
 
-    from setnet.evaluate.data.labelled_people import LFW_LIKE
-    from setnet.evaluate.group_measures import group_quality
+    from setnet.evaluate.measures import group_quality
+    from setnet.evaluate.people import LFW_LIKE
     from setnet.heads import ELEMENT_LOGISTIC
-    from setnet.library.grouping.faces_to_group import FacesToGroup
-    from setnet.library.grouping.grouping import group_faces
-    from setnet.library.grouping.impostors import Impostors
+    from setnet.library.clustering import FacesToGroup, NonMatchScores, group_faces
     from setnet.train import VirtualPeople
 
     chance = np.random.default_rng((0, faces))
@@ -278,7 +275,7 @@ def grouping(faces: int) -> dict[str, Any]:
     memory.start()
     load, began, used = os.getloadavg()[0], time.perf_counter(), time.process_time()
     unknown = FacesToGroup.unknown(vectors, photos[:faces])
-    groups, _ = group_faces(unknown, Impostors.expected(ELEMENT_LOGISTIC.threshold), _told())
+    groups, _ = group_faces(unknown, NonMatchScores.expected(ELEMENT_LOGISTIC.threshold), _told())
     seconds, cpu = time.perf_counter() - began, time.process_time() - used
     quality = group_quality(groups, who)
     return {

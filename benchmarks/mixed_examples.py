@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.evaluate.data.splits import half_of
+from setnet.evaluate.people import half_of
 from setnet.heads import ELEMENT_LOGISTIC
 from setnet.library import outsiders, read_descriptors
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from setnet.engine import kernel_level
-from setnet.evaluate.report.page import with_block
-from setnet.evaluate.report.record import processor
+from setnet.evaluate.record import processor
+from setnet.evaluate.report import with_block
 from setnet.system import usable_cores
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from setnet.evaluate.data.splits import read_press_photos, read_split
+from setnet.evaluate.people import read_press_photos, read_split
 
 Pixels = npt.NDArray[np.uint8]
 GRAIN = 4.0

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from setnet.cli.demo.cutouts import PEOPLE, picture
-from setnet.evaluate.data.planted_copies import ALTERATIONS, Pixels, altered
-from setnet.evaluate.data.splits import SPLIT_FILE, read_press_photos, read_split
+from setnet.cli.demo_album import PEOPLE, picture
+from setnet.evaluate.people import SPLIT_FILE, read_press_photos, read_split
+from setnet.evaluate.photos import ALTERATIONS, Pixels, altered
 from setnet.faces import open_photo
 
 # Photos of LFW that are one photograph under two names, seen by looking at the pairs that agree most.

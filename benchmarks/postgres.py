@@ -33,8 +33,8 @@ from postgres_server import PostgresServer
 from setnet.connect import PostgresSets
 from setnet.engine import Hit, SetIndex
 from setnet.evaluate import ndcg
-from setnet.evaluate.data.labelled_people import LFW_LIKE
-from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.evaluate.people import LFW_LIKE
+from setnet.evaluate.worlds import SimulatedWorld
 from setnet.train import VirtualPeople
 
 Floats = NDArray[np.float32]

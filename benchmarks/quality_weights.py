@@ -21,18 +21,18 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from performance_page import machine, write_section
-from setnet.evaluate.bootstrap import people_draws
-from setnet.evaluate.data.splits import half_of
-from setnet.evaluate.methods.element_codes import coded_elements
-from setnet.evaluate.methods.ranking_calibration import best_ranking
-from setnet.evaluate.methods.stress_measure import (
+from setnet.evaluate.measures import people_draws
+from setnet.evaluate.methods import coded_elements
+from setnet.evaluate.people import half_of
+from setnet.evaluate.ranking_calibration import best_ranking
+from setnet.evaluate.stress_trial import (
     FACES,
     PairSimilarities,
     StressTest,
     element_similarities,
+    stress_world,
     vector_similarities,
 )
-from setnet.evaluate.worlds.stress_world import stress_world
 from setnet.faces import load_descriptor
 from setnet.heads import Logistic, SetNet, codec, unit
 from setnet.train.faces import aligned_crops

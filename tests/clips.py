@@ -26,7 +26,7 @@ class Scene(NamedTuple):
 
 @cache
 def _bust(person: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    from setnet.cli.demo.cutouts import bust
+    from setnet.cli.demo_album import bust
 
     cutout = bust(person, 1)
     scale = 160 / len(cutout.alpha)

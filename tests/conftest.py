@@ -39,7 +39,7 @@ TAKEN = {"2016": "2016:07:14 18:30:00", "2019": "2019:01:02 03:04:05"}
 def _compose(path: Path, people: tuple[str, ...], tile: int = 1, taken: str | None = None) -> None:
     from PIL import Image
 
-    from setnet.cli.demo.cutouts import bust
+    from setnet.cli.demo_album import bust
 
     canvas = np.full((300, max(2, len(people)) * 270, 3), (70, 100, 120), np.uint8)
     for number, person in enumerate(people):
@@ -76,7 +76,7 @@ def portrait_file(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Ca
     """Return the function that gives a person's portrait, smaller than it comes: time matters."""
     from PIL import Image
 
-    from setnet.cli.demo.cutouts import portrait_path
+    from setnet.cli.demo_album import portrait_path
 
     place = tmp_path_factory.mktemp("portraits")
 
@@ -123,7 +123,7 @@ def one_thread() -> None:
 @pytest.fixture
 def coarse_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores from a grid of four, not of 54: how the best is chosen has tests of its own."""
-    from setnet.evaluate.methods import ranking_calibration
+    from setnet.evaluate import ranking_calibration
 
     monkeypatch.setattr(ranking_calibration, "THRESHOLDS", (1.5, 3.0))
     monkeypatch.setattr(ranking_calibration, "SLOPES", (0.4, 1.6))

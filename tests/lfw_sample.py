@@ -15,7 +15,7 @@ needs_lfw = pytest.mark.skipif(
 
 def lfw_sample(test: bool) -> list[Path]:
     """Return up to five photos of each of some people of a half: many photos, two or three, or one."""
-    from setnet.evaluate.data.splits import read_split
+    from setnet.evaluate.people import read_split
 
     split = read_split()
     half = split.test if test else split.train

@@ -12,7 +12,7 @@ from PIL import Image
 
 from setnet.engine import SetIndex
 from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
-from setnet.library.maintenance.creation import remember
+from setnet.library.creation import remember_folders
 
 PHOTOS = 20_000
 _LATEST = datetime(2023, 12, 31, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ def make_library(place: Path, photos: int = PHOTOS) -> Path:
     Library.create(place / "library").close()
     with Library.open(place / "library") as library:
         dim = library.dim
-        remember(library._database, [bytes(folder)])
+        remember_folders(library._database, [bytes(folder)])
     SetIndex.destroy(place / "library" / "index")
     SetIndex.create(place / "library" / "index", dim, head="mean").close()  # a trained head takes long
     somebody = np.zeros((1, dim), np.float32)

@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+
+import command_line
 
 pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
 pytestmark = pytest.mark.xdist_group("commands")
@@ -47,23 +47,14 @@ def answered(*arguments: object, code: int = 0, **options: Any) -> Any:
 
 
 def inside(*arguments: object, library: Path | None = None) -> subprocess.CompletedProcess[str]:
-    from setnet.cli.app import run
-
-    words = [*map(str, arguments)]
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["setnet", *words])
-        if library is not None:
-            patch.setenv("SETNET_LIBRARY", str(library))
-        with pytest.raises(SystemExit) as left:
-            run()
-    return subprocess.CompletedProcess(words, int(left.value.code or 0), out.getvalue(), err.getvalue())
+    done: subprocess.CompletedProcess[str] = command_line.setnet(library, *arguments)
+    return done
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with photos of synthetic people, portraits to ask with, and a library made by `index`."""
-    from setnet.cli.demo.cutouts import picture, portrait_path
+    from setnet.cli.demo_album import picture, portrait_path
 
     place = tmp_path_factory.mktemp("cli")
     (place / "photos" / "trip").mkdir(parents=True)
@@ -262,7 +253,7 @@ def test_a_folder_that_is_not_there_leaves_no_library_behind(tmp_path: Path) -> 
 def test_describe_refuses_a_place_it_cannot_write_before_it_works(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: str
 ) -> None:
-    monkeypatch.setattr("setnet.library.indexing.describe.PhotoReader", None)
+    monkeypatch.setattr("setnet.library.describe.PhotoReader", None)
     done = inside("describe", place / "photos", "--out", tmp_path / out)
     assert done.returncode == 2
     assert Path(out).name in done.stderr

@@ -14,6 +14,7 @@ from setnet.cli.app import COMMANDS, command
 from setnet.cli.help_pages import help_pages
 
 REPOSITORY = Path(__file__).parents[2]
+HEAVY = {"scipy", "cv2", "onnxruntime", "PIL", "torch", "fastapi"}
 
 
 def test_the_help_pages_in_the_docs_are_up_to_date() -> None:
@@ -34,11 +35,9 @@ def imported_by(*arguments: str) -> set[str]:
     return {name.split(".")[0] for name in done.stderr.split()}
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--help",), ("search", "--help"), ("index", "--help"), ("--version",)]
-)
+@pytest.mark.parametrize("arguments", [("--help",), *((name, "--help") for name in COMMANDS), ("--version",)])
 def test_help_imports_no_heavy_library(arguments: tuple[str, ...]) -> None:
-    assert not imported_by(*arguments) & {"numpy", "rich", "scipy", "cv2", "onnxruntime", "PIL", "torch"}
+    assert not imported_by(*arguments) & {"numpy", "rich", *HEAVY}
 
 
 def test_a_search_by_names_loads_no_model_library(tmp_path: Path) -> None:
@@ -49,7 +48,7 @@ def test_a_search_by_names_loads_no_model_library(tmp_path: Path) -> None:
     with Library.create(tmp_path / "library") as library:
         library.people.add("Ann", [Example(np.eye(128, dtype=np.float32)[0])])
     loaded = imported_by("search", "ann", "--library", str(tmp_path / "library"))
-    assert not loaded & {"scipy", "cv2", "onnxruntime", "PIL", "torch"}
+    assert not loaded & HEAVY
 
 
 def leaves(found: Any, path: str) -> Iterator[tuple[str, Any]]:

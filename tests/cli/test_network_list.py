@@ -24,8 +24,8 @@ _LIBRARIES = (
     "httpx|urllib.request|http.client|psycopg|fsspec|uvicorn|distributed|socket|boto3|requests|aiohttp"
 )
 _IMPORT = re.compile(rf"^\s*(?:import|from) (?:{_LIBRARIES})\b", re.MULTILINE)
-# Parts of the list's commands; `client` is Python's, and `workers` are processes of this machine.
-KNOWN = ("addresses.py", "client/", "faces/registry/", "sources/", "web/server/", "workers/")
+# Parts of the list's commands; `client` is Python's, and `sandbox` has processes of this machine.
+KNOWN = ("addresses.py", "client/", "faces/user_models.py", "connect/", "web/server.py", "sandbox/")
 
 
 def every_command(found: Any, path: str) -> Iterator[tuple[str, Any]]:

@@ -48,7 +48,7 @@ def scene(path: Path, people: tuple[str, ...], number: int) -> None:
     import cv2
     from PIL import Image
 
-    from setnet.cli.demo.cutouts import bust
+    from setnet.cli.demo_album import bust
 
     rng = np.random.default_rng(number)
     coarse = rng.integers(0, 256, (24, 21 * max(2, len(people)), 3), dtype=np.uint8)

@@ -18,7 +18,7 @@ from setnet.collect import (
     status_of,
     write_result,
 )
-from setnet.evaluate.worlds.collected_world import CollectedWorld
+from setnet.evaluate.worlds import CollectedWorld
 
 
 def names_in(row: dict[str, Any]) -> list[str | None]:

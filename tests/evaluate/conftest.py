@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.labelled_people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.people import LFW_LIKE, Halves, LabelledPeople, virtual_halves
+from setnet.evaluate.stress_trial import StressWorld, stress_world
 from setnet.train import VirtualPeople
 
 

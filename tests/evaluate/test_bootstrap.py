@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.bootstrap import DRAWS, Measured, people_draws
-from setnet.evaluate.report.record import Row, mean_and_error
+from setnet.evaluate.measures import DRAWS, Measured, people_draws
+from setnet.evaluate.record import Row, mean_and_error
 
 
 def pairs(number: int) -> list[tuple[int, int]]:

@@ -5,11 +5,10 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate import verification
-from setnet.evaluate.data.labelled_people import LabelledPeople
-from setnet.evaluate.data.similarity import similarities
-from setnet.evaluate.experiments.one_face.identification import roc
-from setnet.evaluate.verification import match_rate_draws, true_match_rates
+from setnet.evaluate import measures as verification
+from setnet.evaluate.measures import match_rate_draws, true_match_rates
+from setnet.evaluate.one_face import roc
+from setnet.evaluate.people import LabelledPeople, similarities
 
 
 def made(people: int, faces: int, spread: float, seed: int = 0) -> LabelledPeople:

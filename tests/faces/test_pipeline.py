@@ -52,7 +52,7 @@ def test_the_same_photo_gives_the_same_faces(portrait: Photo) -> None:
 
 def test_neighbours_in_a_photo_do_not_change_a_descriptor(faces_in: Look, people: Path) -> None:
     from setnet.faces import load_descriptor, open_photo
-    from setnet.faces.detect.detector import Detections
+    from setnet.faces.detector import Detections
 
     sheet = open_photo(people / "P007" / "assets" / "emotions_sheet.jpg")
     faces = faces_in("P007", "emotions_sheet")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from setnet.library import Example, Library, PhotoResult, PhotoWriter, StoredFace
-from setnet.library.maintenance.creation import remember
+from setnet.library.creation import remember_folders
 
 __all__ = ["fill_library"]
 
@@ -32,7 +32,7 @@ def fill_library(library: Library, folder: Path, images: Sequence[bytes]) -> Non
             )
         )  # fmt: skip
     with library._writing() as index:
-        remember(library._database, [os.fsencode(folder)])
+        remember_folders(library._database, [os.fsencode(folder)])
         PhotoWriter(library._database, index).store(results)
     if "Anna" not in library.people:
         library.people.add("Anna", [Example(rng.normal(size=library.dim).astype(np.float32))])

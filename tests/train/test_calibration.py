@@ -133,7 +133,7 @@ def test_too_few_faces_are_refused() -> None:
 
 def test_the_shipped_numbers_of_sface_fit_its_virtual_people() -> None:
     """People drawn from the statistics of SFace's descriptors: the entry's numbers hold for them too."""
-    from setnet.evaluate.data.labelled_people import LFW_LIKE
+    from setnet.evaluate.people import LFW_LIKE
     from setnet.faces import model_entry
     from setnet.train import VirtualPeople
 

@@ -10,7 +10,7 @@ from PIL import Image
 from invented_collect import invented_run, name_of
 from setnet.collect import AnnotationQueue, CollectRun
 from setnet.errors import LockedError
-from setnet.web.annotation import AnnotationDesk, annotation_app
+from setnet.web.annotation import AnnotationSession, annotation_app
 
 API = "/api/v1/collect"
 
@@ -25,7 +25,7 @@ def run(tmp_path: Path) -> CollectRun:
 
 @pytest.fixture
 def client(run: CollectRun) -> Iterator[TestClient]:
-    app = annotation_app(AnnotationDesk(run.path, "ann"))
+    app = annotation_app(AnnotationSession(run.path, "ann"))
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as opened:
         yield opened
 
@@ -89,11 +89,11 @@ def test_a_photo_outside_the_archive_is_not_shown(
 
 
 def test_one_process_at_a_time_takes_answers(run: CollectRun) -> None:
-    desk = AnnotationDesk(run.path, "ann")
+    session = AnnotationSession(run.path, "ann")
     with pytest.raises(LockedError, match="another process"):
-        AnnotationDesk(run.path, "ben")
-    desk.close()
-    AnnotationDesk(run.path, "ben").close()
+        AnnotationSession(run.path, "ben")
+    session.close()
+    AnnotationSession(run.path, "ben").close()
 
 
 def test_other_sites_and_host_names_are_refused(client: TestClient) -> None:

@@ -23,8 +23,8 @@ from PIL import Image
 from setnet.errors import InvalidInputError
 from setnet.sandbox import Limits
 from setnet.web import WebSettings, create_app
-from setnet.web.server.guard import COOKIE
-from setnet.web.state.server_state import ServerState
+from setnet.web.guard import COOKIE
+from setnet.web.state import ServerState
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -289,7 +289,7 @@ def test_a_photo_that_blocks_its_process_costs_one_thumbnail(
 
 def test_a_file_whose_reader_went_away_at_once_is_closed(made: Any) -> None:
     from setnet.library import Library
-    from setnet.web.state.photo_files import open_inside
+    from setnet.web.files import open_inside
 
     with Library.open(made.library) as library:
         opened = open_inside(library, next(library.catalog.all_photos()))

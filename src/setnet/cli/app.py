@@ -19,7 +19,7 @@ COMMANDS: dict[str, str] = {
     "demo": "See it work: make an album, index it, run three queries.",
     "index": "Find the faces in folders of photos and keep them in a library.",
     "search": "Find the photos that contain these people: all of them first, then all but one.",
-    "people": "Save people by name; list, mend, merge, remove them; undo what was done.",
+    "people": "Save people by name; list, edit, merge, remove them; undo changes.",
     "tags": "Write who is in the photos to .xmp sidecars, for other programs.",
     "serve": "Open the library as a web page and REST API.",
     "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
@@ -49,9 +49,12 @@ _WITHOUT_WINDOWS = (
 )
 
 _COMPUTING = ("train", "calibrate", "evaluate")
-_RESEARCH = (*_COMPUTING, "describe")
-_SOURCES = ("pg", "immich", "tags")
-_ROOMS = ("collect", "demo", "index", "people", "search")  # folders of their own
+# Commands that share a file; every other command is in a file of its name.
+_FILE_OF = {
+    **dict.fromkeys(("status", "check", "repair", "backup", "restore", "forget"), "library"),
+    **dict.fromkeys(("faces", "duplicates"), "photos"),
+    **dict.fromkeys(("describe", "export", "calibrate"), "descriptors"),
+}
 
 
 def command(name: str) -> Any:
@@ -62,16 +65,11 @@ def command(name: str) -> Any:
         # Their work is shared out by processes, or by the engine's own threads: threads of the linear
         # algebra library would only spin beside them. NumPy reads this when it is imported.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    found = typer.main.get_command(import_module(_module(name)).app)
+    found: Any = typer.main.get_command(import_module(f"setnet.cli.{_FILE_OF.get(name, name)}").app)
+    if name in _FILE_OF:
+        found = found.commands[name]
     found.name = name
     return found
-
-
-def _module(name: str) -> str:
-    if name in _ROOMS:
-        return f"setnet.cli.{name}"
-    room = "research" if name in _RESEARCH else "sources" if name in _SOURCES else "library"
-    return f"setnet.cli.{room}.{name}"
 
 
 class _LazyCommands(TyperGroup):

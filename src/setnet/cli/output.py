@@ -1,4 +1,4 @@
-"""Printing: results to standard output, remarks to standard error."""
+"""Printing: results to standard output, remarks and a progress bar to standard error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
+
+from setnet.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from setnet.library import IndexProgress, Person
+
+_MOST_LINES = 10  # of remarks of one kind
 # Control characters other than tabs and ends of lines, and those that turn the direction of writing.
 _COMMANDS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -20,12 +26,12 @@ def say(text: str) -> None:
     sys.stderr.write(_printable(text, sys.stderr) + "\n")
 
 
-def say_some(title: str, lines: Sequence[str], most: int = 10) -> None:
-    """Write the first of many remarks of one kind, and how many more there are."""
-    for line in lines[:most]:
+def say_some(title: str, lines: Sequence[str], hint: str = ": --json lists them") -> None:
+    """Write the first of many remarks of one kind, and how many more there are; a hint says where."""
+    for line in lines[:_MOST_LINES]:
         say(f"{title} {line}")
-    if len(lines) > most:
-        say(f"... and {len(lines) - most:,} more: --json lists them")
+    if len(lines) > _MOST_LINES:
+        say(f"... and {len(lines) - _MOST_LINES:,} more{hint}")
 
 
 def print_json(value: Any) -> None:
@@ -39,6 +45,13 @@ def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
         print_json(facts)
     else:
         print_text(text)
+
+
+def print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
+    """Print a person as JSON, with what is given beside, or in a line."""
+    print_either(
+        person.to_dict() | more, text or f"{person.name}: {counted(person.examples, 'example face')}", json
+    )
 
 
 def print_text(text: str) -> None:
@@ -81,13 +94,105 @@ def print_facts(rows: Iterable[tuple[str, str]]) -> None:
 def _printable(text: str, stream: TextIO | None = None) -> str:
     """Return lines that are safe to print: what a terminal would obey or cannot show is spelled out."""
     encoding = (stream or sys.stdout).encoding or "utf-8"
-    return _COMMANDS.sub(_spelled, text).encode(encoding, "backslashreplace").decode(encoding)
+    return _COMMANDS.sub(_escape, text).encode(encoding, "backslashreplace").decode(encoding)
 
 
 def one_line(value: object) -> str:
     """Return a value on one line."""
-    return re.sub(r"[\t\n]", _spelled, _printable(str(value)))
+    return re.sub(r"[\t\n]", _escape, _printable(str(value)))
 
 
-def _spelled(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape").decode()
+
+
+class ProgressBar:
+    """A bar with the time left; where there is no terminal, a plain line every `line_seconds`."""
+
+    def __init__(self, silent: bool = False, line_seconds: float = 15.0) -> None:
+        self._silent, self._line_seconds = silent, line_seconds
+        self._bar: Any = None
+        self._task: Any = None
+        self._stage, self._first, self._began = "", 0, monotonic()
+        self._said = monotonic()
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the bar away, until something is shown again."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = self._task = None
+
+    def show(self, stage: str, done: int, total: int | None = None, details: str = "") -> None:
+        """Show how far a stage is, with details or, if there are none, the time left."""
+        if self._silent:
+            return
+        if stage != self._stage:
+            self._stage, self._first, self._began = stage, done, monotonic()
+            if self._task is not None:  # a task cannot go back to an unknown total
+                self._bar.remove_task(self._task)
+                self._task = None
+        details = details or self._time_left(done, total)
+        if sys.stderr.isatty():
+            self._draw(stage, done, total, details)
+        elif monotonic() - self._said >= self._line_seconds:
+            self._said = monotonic()
+            of = "" if total is None else f" of {total:,}"
+            say(f"{stage}: {done:,}{of} {details}".rstrip())
+
+    def show_index(self, now: IndexProgress) -> None:
+        """Show where an index run is."""
+        self.show(now.stage, now.done, now.total, _index_details(now))
+
+    def _time_left(self, done: int, total: int | None) -> str:
+        if total is None or done <= self._first:
+            return ""
+        return _left((monotonic() - self._began) / (done - self._first) * (total - done))
+
+    def _draw(self, stage: str, done: int, total: int | None, details: str) -> None:
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[details]}"),
+                console=Console(stderr=True),
+                transient=True,
+                refresh_per_second=4,
+            )
+            self._bar.start()
+        if self._task is None:
+            self._task = self._bar.add_task(stage, total=total, details="")
+        self._bar.update(self._task, total=total, completed=done, details=details)
+
+
+def _index_details(now: IndexProgress) -> str:
+    if not now.seconds:  # it reads no photos
+        return ""
+    parts = [f"{now.rate:.1f} photos/s", f"{now.faces:,} faces"]
+    if now.minutes:
+        parts.append(f"{now.minutes:.1f} minutes of video")
+    if now.failed:
+        parts.append(f"{now.failed:,} failed")
+    if now.seconds_left is not None:
+        parts.append(_left(now.seconds_left))
+    return ", ".join(parts)
+
+
+def _left(seconds: float) -> str:
+    """Return a time as people read it.
+
+    >>> _left(75), _left(3675)
+    ('1:15 left', '1:01:15 left')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02} left" if hours else f"{minutes}:{rest:02} left"

@@ -7,14 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from setnet.collect.run import CollectRun, Row
-from setnet.library import (
-    DescribedPhoto,
-    DuplicateGroup,
-    FolderScan,
-    PhotoPairs,
-    duplicates_of,
-    merged_groups,
-)
+from setnet.library import DescribedPhoto, DuplicateGroup, FolderScan, PhotoPairs, duplicates_of, merge_groups
 from setnet.system import usable_cores
 
 
@@ -81,7 +74,7 @@ def _dropped(
 ) -> dict[str, tuple[str, str]]:
     """Return the photos to drop, each with the reason and the file it is a copy of."""
     dropped: dict[str, tuple[str, str]] = {}
-    for group in merged_groups(groups):
+    for group in merge_groups(groups):
         members = [os.fspath(path) for path in group.photos]
         inside = [path for path in members if path in photos]
         shared = [path for path in members if path in outside and path not in photos]

@@ -12,14 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.errors import InvalidInputError
-from setnet.faces.describe.descriptor import Descriptor
-from setnet.faces.describe.quality import pose, sharpness
-from setnet.faces.detect.detector import Detections, Detector
-from setnet.faces.detect.tiles import tiled_candidates
-from setnet.faces.face import Box, Face, Quality
-from setnet.faces.face_settings import FaceSettings
-from setnet.faces.photo.photo import Photo, open_photo
-from setnet.faces.registry.model_loading import load_descriptor, load_detector
+from setnet.faces.descriptor import Descriptor
+from setnet.faces.detector import Detections, Detector, tiled_candidates
+from setnet.faces.face import Box, Face, Quality, pose, sharpness
+from setnet.faces.photo import Photo, open_photo
+from setnet.faces.sessions import load_descriptor, load_detector
+from setnet.faces.settings import FaceSettings
 
 Image = Photo | npt.NDArray[np.uint8] | str | Path | bytes
 

@@ -12,15 +12,19 @@ from typing import TYPE_CHECKING, Self
 from setnet.durable import storage_errors
 from setnet.engine import SetIndex
 from setnet.errors import LockedError, NotAnIndexError, StorageError
-from setnet.library.maintenance import creation
-from setnet.library.maintenance.permissions import restrict, restrict_with_notice
-from setnet.library.maintenance.replacement import expire_quarantine
-from setnet.library.people.people import People
+from setnet.library.backup import expire_quarantine
+from setnet.library.creation import (
+    check_model,
+    excluded_of,
+    restrict_files,
+    restrict_files_with_notice,
+    settings_of,
+)
+from setnet.library.database import Database
+from setnet.library.paths import DATABASE, INDEX, as_path, display_path
+from setnet.library.people import People
+from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.recognition.matching import Matching
-from setnet.library.store.database import Database
-from setnet.library.store.location import DATABASE, INDEX
-from setnet.library.store.paths import as_path, shown
-from setnet.library.store.photo_catalog import PhotoCatalog
 from setnet.system import FileLock
 
 if TYPE_CHECKING:
@@ -42,7 +46,7 @@ class LibraryFiles:
         self.dim = int(dim) if dim.isdecimal() and len(dim) < _LONGEST_DIM else 0
         if self.dim < 1:
             self._database.close()
-            raise NotAnIndexError(f"{shown(path)} holds no complete library: run `setnet repair`")
+            raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
         self.people = People(self._database, self.dim, lambda photo_id: self.set_index.elements(photo_id))
         self.matching = Matching(self)
 
@@ -67,10 +71,10 @@ class LibraryFiles:
     @cached_property
     def settings(self) -> FaceSettings:
         """The detector, the descriptor and their limits, fixed when the library was made."""
-        return creation.settings_of(self.catalog)
+        return settings_of(self.catalog)
 
     def _checked_settings(self) -> FaceSettings:
-        creation.refuse_other_model(self.catalog, self.settings)
+        check_model(self.catalog, self.settings)
         return self.settings
 
     @property
@@ -81,7 +85,7 @@ class LibraryFiles:
     @property
     def excluded(self) -> list[str]:
         """The patterns of files and folders that index runs leave out."""
-        return creation.excluded_of(self.catalog)
+        return excluded_of(self.catalog)
 
     @property
     def set_index(self) -> SetIndex:
@@ -94,12 +98,12 @@ class LibraryFiles:
     @contextmanager
     def _writing(self) -> Iterator[SetIndex]:
         with storage_errors(self.path):
-            restrict_with_notice(self.path, group_readable=self.group_readable)
+            restrict_files_with_notice(self.path, group_readable=self.group_readable)
         with open_index(self.path) as index:
             expire_quarantine(self.path)
             yield index
         with storage_errors(self.path):
-            restrict(self.path, group_readable=self.group_readable)
+            restrict_files(self.path, group_readable=self.group_readable)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -121,7 +125,7 @@ class LibraryFiles:
 
 def _being_written(library: Path) -> LockedError:
     return LockedError(
-        f"the library in {shown(library)} is being written by another program (`setnet index`, or the "
+        f"the library in {display_path(library)} is being written by another program (`setnet index`, or the "
         "web page): wait for its end, or stop it. Searching goes on meanwhile"
     )
 
@@ -132,11 +136,12 @@ def open_index(library: Path, *, read_only: bool = False) -> SetIndex:
         return SetIndex.open(library / INDEX, read_only=read_only)
     except NotAnIndexError as error:
         raise NotAnIndexError(
-            f"the library in {shown(library)} has lost its index of faces: `setnet repair` saves what it can"
+            f"the library in {display_path(library)} has lost its index of faces: "
+            "`setnet repair` saves what it can"
         ) from error
     except LockedError as error:
         raise _being_written(library) from error
     except OSError as error:
         raise StorageError(
-            f"cannot change the library in {shown(library)}: {error.strerror or error}"
+            f"cannot change the library in {display_path(library)}: {error.strerror or error}"
         ) from error

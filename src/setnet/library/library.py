@@ -13,34 +13,39 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.library.backup import finish_interrupted
 from setnet.library.calibration.stored import own_calibration, store_calibration
+from setnet.library.creation import (
+    LibraryStatus,
+    bytes_in,
+    check_settings,
+    create_files,
+    library_exists,
+    remember_folders,
+    restrict_files,
+    roots_from,
+)
 from setnet.library.library_items import LibraryItems
-from setnet.library.maintenance import creation
-from setnet.library.maintenance.permissions import restrict
-from setnet.library.maintenance.replacement import finish_interrupted
-from setnet.library.maintenance.status import LibraryStatus, bytes_in
-from setnet.library.people.person import PersonDetails
+from setnet.library.paths import DATABASE, INDEX, THUMBNAILS, display_path, library_place, resolve_path
+from setnet.library.person import PersonDetails
+from setnet.library.photos import LibraryPhoto, PhotoHit
 from setnet.library.search.answer import Answer
 from setnet.library.search.conditions import Conditions
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_person import QueryPerson, person_from
 from setnet.library.search.ranked_pages import Ranking
 from setnet.library.search.video_hits import VideoHit, video_hits
-from setnet.library.store.location import DATABASE, INDEX, THUMBNAILS, library_place
-from setnet.library.store.paths import absolute, shown
-from setnet.library.store.records import LibraryPhoto, PhotoHit
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
+    from setnet.library.backup import LibraryBackup
     from setnet.library.calibration.library_calibration import CalibrationReport, Groups
-    from setnet.library.duplicates.copy_groups import DuplicateGroup
-    from setnet.library.indexing.report import IndexReport
-    from setnet.library.indexing.run import AgreeToPrune, Progress
-    from setnet.library.maintenance.backup import LibraryBackup
-    from setnet.library.maintenance.repair import LibraryRepair
+    from setnet.library.descriptor_files import ExportReport
+    from setnet.library.duplicates import DuplicateGroup
+    from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
     from setnet.library.recognition.probability import MatchModel
-    from setnet.library.redescription.redescription_report import RedescribeReport
-    from setnet.library.store.descriptor_export import ExportReport
+    from setnet.library.reembed import ReembedReport
+    from setnet.library.repair import LibraryRepair
     from setnet.sandbox import Limits
 
 
@@ -69,7 +74,7 @@ class Library(LibraryItems):
         """Create an empty library in a new or empty folder; with `beside_others` in any."""
         place = library_place(path)
         with storage_errors(place, "cannot make a library: "):
-            creation.create_files(place, settings, beside_others=beside_others)
+            create_files(place, settings, beside_others=beside_others)
             return cls(place)
 
     @classmethod
@@ -82,20 +87,20 @@ class Library(LibraryItems):
                 remedy = "`setnet index PHOTOS` makes one (--library chooses where)"
                 if (place / INDEX / "segments").is_dir():
                     remedy = f"{DATABASE} is gone. `setnet repair` saves what it can"
-                raise NotAnIndexError(f"no library in {shown(place)}: {remedy}")
+                raise NotAnIndexError(f"no library in {display_path(place)}: {remedy}")
             return cls(place)
 
     @classmethod
     def open_or_create(cls, path: str | Path, **chosen: Any) -> Library:
         """Open a library that has the face settings `chosen`, or create it with these."""
         place = library_place(path)
-        if not creation.library_exists(place):
+        if not library_exists(place):
             from setnet.faces import FaceSettings
 
             return cls.create(place, FaceSettings(**chosen))
         library = cls.open(place)
         try:
-            creation.refuse_other_settings(library.settings, chosen, place)
+            check_settings(library.settings, chosen, place)
         except InvalidInputError:
             library.close()
             raise
@@ -109,13 +114,13 @@ class Library(LibraryItems):
         `quarantine` until something is forgotten, or for a week. What was forgotten stays so. Where nothing
         tells, as when changes were lost with the database's log, nothing is done unless `revive` is set.
         """
-        from setnet.library.maintenance.repair import repair
+        from setnet.library.repair import repair
 
         place = library_place(path)
         with storage_errors(place, "cannot repair: "):
             done = repair(place, revive=revive)
             with Library.open(place) as repaired:
-                restrict(place, group_readable=repaired.group_readable)
+                restrict_files(place, group_readable=repaired.group_readable)
         return done
 
     @own_errors
@@ -125,7 +130,7 @@ class Library(LibraryItems):
         The folder is new, empty or an earlier backup, of which unchanged segments are kept. A backup is a
         library: open it, or `restore` it.
         """
-        from setnet.library.maintenance.backup import back_up
+        from setnet.library.backup import back_up
 
         return back_up(self._database, self.set_index, library_place(to))
 
@@ -135,12 +140,12 @@ class Library(LibraryItems):
 
         A library that is replaced stays as it is until the new one is complete.
         """
-        from setnet.library.maintenance.backup import restore
+        from setnet.library.backup import restore
 
         place = library_place(to)
         with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
             done = restore(source._database, source.set_index, place, replace=replace)
-            restrict(place, group_readable=source.group_readable)
+            restrict_files(place, group_readable=source.group_readable)
         return done
 
     @own_errors
@@ -149,7 +154,7 @@ class Library(LibraryItems):
         with self._database.writing() as db:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
-        restrict(self.path, group_readable=value)
+        restrict_files(self.path, group_readable=value)
 
     @own_errors
     def index(
@@ -186,13 +191,13 @@ class Library(LibraryItems):
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
-        from setnet.library.indexing.run import IndexRun
+        from setnet.library.index_run import IndexRun
         from setnet.system import usable_cores
 
         settings = self._checked_settings()
-        roots = creation.roots_from(folders, self.catalog)
+        roots = roots_from(folders, self.catalog)
         with self._writing() as index:
-            creation.remember(self._database, roots, exclude)
+            remember_folders(self._database, roots, exclude)
             run = IndexRun(
                 self._database,
                 index,
@@ -206,18 +211,18 @@ class Library(LibraryItems):
                 limits=limits,
                 excluded=self.excluded,
             )
-            report = run.over(roots, [absolute(self.path)])
+            report = run.over(roots, [resolve_path(self.path)])
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
                 report = replace(report, interrupted=grouped.interrupted)
         if report.removed or report.changed or report.failed:
-            from setnet.library.pictures.thumbnails import delete_stale
+            from setnet.library.pictures import delete_stale
 
             delete_stale(self.path / THUMBNAILS, self.catalog)
         return report
 
     @staticmethod
-    def redescribe(path: str | Path, descriptor: str | None = None, **options: Any) -> RedescribeReport:
+    def redescribe(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:
         """Describe all faces of a library anew by another descriptor model; names and corrections stay.
 
         Faces are not looked for again. Until all are described, searches use the old descriptors; the same
@@ -228,10 +233,10 @@ class Library(LibraryItems):
         `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
         are gone: without it they are an error.
         """
-        from setnet.library.redescription.redescribe import redescribe
+        from setnet.library.reembed import reembed
 
         with Library.open(path) as library:
-            return redescribe(library, descriptor, **options)
+            return reembed(library, descriptor, **options)
 
     @own_errors
     def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:
@@ -323,7 +328,7 @@ class Library(LibraryItems):
 
         The options are those of `find_duplicates`. What is computed from photos is kept for the next call.
         """
-        from setnet.library.duplicates.library_duplicates import library_duplicates
+        from setnet.library.duplicates import library_duplicates
 
         return library_duplicates(self, **options)
 
@@ -346,16 +351,16 @@ class Library(LibraryItems):
     @own_errors
     def check(self) -> list[str]:
         """Verify the checksums of all files and that they agree; return the problems found."""
-        from setnet.library.maintenance.check import problems_of
+        from setnet.library.check import find_problems
 
-        return problems_of(self._database, lambda: self.set_index)
+        return find_problems(self._database, lambda: self.set_index)
 
     @own_errors
     def export(self, file: str | Path) -> ExportReport:
         """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
-        from setnet.library.store.descriptor_export import export
+        from setnet.library.descriptor_files import export_descriptors
 
-        return export(self, Path(file))
+        return export_descriptors(self, Path(file))
 
     @own_errors
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:
@@ -364,7 +369,7 @@ class Library(LibraryItems):
         Examples of saved people that come from them are deleted too. A person who loses the last one stays,
         with `examples` 0, until new ones are added or the person is removed.
         """
-        from setnet.library.maintenance.forget import forget
+        from setnet.library.purge import forget
 
         with self._writing() as index:
             return forget(self._database, index, self.path / THUMBNAILS, paths)
@@ -372,7 +377,7 @@ class Library(LibraryItems):
     @own_errors
     def forget_everything(self) -> int:
         """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
-        from setnet.library.maintenance.forget import delete_files
+        from setnet.library.purge import delete_files
 
         photos = self.catalog.counts().photos
         try:

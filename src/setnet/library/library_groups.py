@@ -14,24 +14,28 @@ from numpy.typing import NDArray
 from setnet.durable import own_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
-from setnet.library.grouping.groups import naming
-from setnet.library.grouping.groups.group import Group
-from setnet.library.grouping.groups.group_examples import example_faces
-from setnet.library.grouping.groups.groups import Groups
-from setnet.library.grouping.groups.naming import GroupToName, IsSure, Place
+from setnet.library.group_naming import (
+    GroupToName,
+    IsSure,
+    Place,
+    check_unchanged,
+    example_faces,
+    group_to_name,
+    name_group,
+    reject_group,
+)
+from setnet.library.groups import Group, Groups
 from setnet.library.library_people import LibraryPeople
-from setnet.library.people import lookup
-from setnet.library.people.example import Example
-from setnet.library.people.likeness import mixed_warning
-from setnet.library.people.person import Person
-from setnet.library.people.saving import refuse_taken
+from setnet.library.people import check_name_free
+from setnet.library.person import Example, Person, person_at
+from setnet.library.same_person import mixed_warning
 from setnet.library.search.photo_faces import picture_of
 from setnet.library.search.query_person import QueryPerson, judged_faces
 
 if TYPE_CHECKING:
-    from setnet.library.grouping.grouping_run import GroupingReport
-    from setnet.library.grouping.groups.suggestions import GroupMeans, Suggestion
-    from setnet.library.grouping.progress import OnProgress
+    from setnet.library.clustering import OnProgress
+    from setnet.library.group_naming import GroupMeans, Suggestion
+    from setnet.library.grouping import GroupingReport
     from setnet.library.library import Library
     from setnet.library.search.person_photos import PersonPhotos
 
@@ -78,7 +82,7 @@ class LibraryGroups(LibraryPeople):
         progress: OnProgress | None = None,
         should_stop: Callable[[], bool] | None = None,
     ) -> GroupingReport:
-        from setnet.library.grouping.grouping_run import GroupingReport, group_library
+        from setnet.library.grouping import GroupingReport, group_library
 
         def say(stage: str, done: int, total: int) -> None:
             if should_stop is not None and should_stop():
@@ -114,29 +118,29 @@ class LibraryGroups(LibraryPeople):
         Parameters
         ----------
         if_exists
-            `ask`, `add` or `refuse`: see `setnet.library.people.saving.save`.
+            `ask`, `add` or `refuse`: see `setnet.library.people.save_person`.
         pictures
             Small pictures of the faces that `examples_to_name` returns; made from the photos by default.
         """
         group = self._to_name(group_id, name, without)
         chosen = self._chosen(group)
-        refuse_taken(self.people, name, list(chosen.values()), self.set_index.logistic, if_exists)
+        check_name_free(self.people, name, list(chosen.values()), self.set_index.logistic, if_exists)
         if pictures is None:
             pictures = {place: picture_of(self.catalog.photo(place[0]), place[1]) for place in chosen}
         examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
         before = self.people.examples(name) if name in self.people else []
         is_sure = self._is_sure(name, [*before, *examples])
         with self.people.recording() as recorder:
-            naming.refuse_changed(recorder.db, group)
-            row, change = naming.name_group(recorder, group, name, examples, is_sure)
-            person = lookup.person_at(recorder.db, row, change)
+            check_unchanged(recorder.db, group)
+            row, change = name_group(recorder, group, name, examples, is_sure)
+            person = person_at(recorder.db, row, change)
         after = self.people.examples(person)
         return person, mixed_warning(person.name, before, after, self.set_index.logistic)
 
     def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
         refused = judged_faces(self.people, name)[1] if name in self.people else frozenset()
         with self._database.reading() as db:
-            return naming.group_to_name(db, self.people, group_id, without, refused)
+            return group_to_name(db, self.people, group_id, without, refused)
 
     def _chosen(self, group: GroupToName) -> dict[Place, Example]:
         """Return the faces of a group that become examples."""
@@ -163,12 +167,12 @@ class LibraryGroups(LibraryPeople):
     @own_errors
     def refuse_group(self, group_id: str, name: str) -> Group:
         """Keep that no face of a group is this person's: it is not suggested for them any more."""
-        return naming.refuse_group(self.people, group_id, self.people.get(name))
+        return reject_group(self.people, group_id, self.people.get(name))
 
     def group_person(self, group_id: str) -> QueryPerson:
         """Return a group as a person of a query: all its faces are theirs, whatever they look like."""
         with self._database.reading() as db:
-            group = naming.group_to_name(db, self.people, group_id, ())
+            group = group_to_name(db, self.people, group_id, ())
         vectors = np.stack([example.descriptor for example in self._chosen(group).values()])
         return QueryPerson(group.group.id, vectors, confirmed=frozenset(group.faces))
 
@@ -211,7 +215,7 @@ class LibraryGroups(LibraryPeople):
 
         To confirm one, give the group their name; to refuse it, `refuse_group`.
         """
-        from setnet.library.grouping.groups.suggestions import GroupMeans, suggestions
+        from setnet.library.group_naming import GroupMeans, suggestions
 
         library = cast("Library", self)
         self._means = GroupMeans.of(library, self._means)

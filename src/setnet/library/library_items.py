@@ -7,8 +7,8 @@ import sqlite3
 from setnet.durable import own_errors
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.library_pictures import LibraryPictures
-from setnet.library.store.item_changes import ItemChanges, changes_since
-from setnet.library.store.records import LibraryPhoto
+from setnet.library.photo_catalog import ItemChanges, changes_since
+from setnet.library.photos import LibraryPhoto
 
 LONGEST_EXTERNAL_ID = 200
 

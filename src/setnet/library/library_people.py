@@ -11,18 +11,15 @@ import numpy as np
 
 from setnet.durable import own_errors, transaction
 from setnet.library.files import LibraryFiles
-from setnet.library.people.example import Example
-from setnet.library.people.people import Descriptors
-from setnet.library.people.person import Person
-from setnet.library.people.saving import save
+from setnet.library.people import Descriptors, save_person
+from setnet.library.person import Example, Person
 from setnet.library.search.photo_faces import face_at, picture_of
 from setnet.library.search.query_person import examples_from
 
 if TYPE_CHECKING:
-    from setnet.library.people.exchange.exchange_format import PeopleFile
-    from setnet.library.people.exchange.exporting import PeopleExport
-    from setnet.library.people.exchange.importing import PeopleImport
-    from setnet.library.people.face_names import FaceName, FacesNamed
+    from setnet.library.people_edits import FaceName, FacesNamed
+    from setnet.library.people_exchange import PeopleExport, PeopleImport
+    from setnet.library.people_file import PeopleFile
 
 _PROGRESS_STEP = 200  # faces
 
@@ -50,9 +47,9 @@ class LibraryPeople(LibraryFiles):
     ) -> tuple[Person, list[str]]:
         """Save example faces of a person; `TakenError` where they would be mixed with another's.
 
-        `if_exists` is `ask`, `add` or `refuse`: see `setnet.library.people.saving.save`.
+        `if_exists` is `ask`, `add` or `refuse`: see `setnet.library.people.save_person`.
         """
-        return save(self.people, name, examples, self.set_index.logistic, if_exists)
+        return save_person(self.people, name, examples, self.set_index.logistic, if_exists)
 
     @own_errors
     def face_at(self, text: str) -> tuple[str, int]:
@@ -77,7 +74,7 @@ class LibraryPeople(LibraryFiles):
         All faces are kept as confirmed; of each person good ones become examples, up to a dozen in all. A
         face that is somebody else's, or was refused for the person, stays as it is. A `dry_run` only reports.
         """
-        from setnet.library.people.face_names import FaceNaming, name_faces
+        from setnet.library.people_edits import FaceNaming, name_faces
 
         def listed(stage: str) -> Iterator[FaceName]:
             for done, said in enumerate(faces):
@@ -102,10 +99,10 @@ class LibraryPeople(LibraryFiles):
 
     def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
         """Return those of a person's faces that become examples beside the ones they have."""
-        from setnet.library.grouping.groups.group_examples import MOST, example_faces
+        from setnet.library.group_naming import MOST_EXAMPLES, example_faces
 
         name = faces[0].name
-        most = MOST - (self.people.get(name).examples if name in self.people else 0)
+        most = MOST_EXAMPLES - (self.people.get(name).examples if name in self.people else 0)
         if most < 1:
             return []
         photos = self.catalog.photos(said.photo_id for said in faces)
@@ -118,16 +115,16 @@ class LibraryPeople(LibraryFiles):
     @own_errors
     def exported_people(self, *, descriptors: bool = True) -> PeopleFile:
         """Return all saved people as a file that another library can read, as of one moment."""
-        from setnet.library.people.exchange.exporting import exported
+        from setnet.library.people_exchange import export_people
 
         model = self.catalog.meta("model") or ""
         with self._database.reading() as db, transaction(db, "BEGIN"):
-            return exported(self.people, model if descriptors else None, self.dim)
+            return export_people(self.people, model if descriptors else None, self.dim)
 
     @own_errors
     def export_people(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
         """Write all saved people to a JSON file, with their descriptors or without."""
-        from setnet.library.people.exchange.exporting import write_people
+        from setnet.library.people_exchange import write_people
 
         return write_people(self.exported_people(descriptors=descriptors), Path(file))
 
@@ -137,6 +134,6 @@ class LibraryPeople(LibraryFiles):
 
         Without its `descriptors`, faces are found again in the photos of this library.
         """
-        from setnet.library.people.exchange.importing import import_file
+        from setnet.library.people_exchange import import_file
 
         return import_file(self.people, file, self.catalog.meta("model") or "", use_descriptors=descriptors)

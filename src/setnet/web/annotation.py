@@ -21,21 +21,19 @@ from pydantic import Field, model_validator
 
 from setnet.collect import AnnotationQueue, Answer, CollectRun, Question
 from setnet.faces import FaceSettings
-from setnet.web.api.bodies.jpeg import Jpeg
-from setnet.web.api.bodies.requests import Name, Strict
-from setnet.web.asgi_app import STATIC
-from setnet.web.server.body_limits import BodyLimits
-from setnet.web.server.guard import Guard
-from setnet.web.server.problems import install_problems, not_found
-from setnet.web.server.serve import bound_socket, open_when_up, page_address, run_app
-from setnet.web.server.wrong_tokens import WrongTokens
-from setnet.web.server_settings import WebSettings
-from setnet.web.state.image_pool import ImagePool
-from setnet.web.state.photo_files import open_below
+from setnet.web.app import STATIC
+from setnet.web.files import open_below
+from setnet.web.guard import Guard
+from setnet.web.image_pool import ImagePool
+from setnet.web.limits import BodyLimits, TokenRateLimit
+from setnet.web.problems import install_problems, not_found
+from setnet.web.requests import Jpeg, Name, Strict
+from setnet.web.server import bind_socket, open_when_up, page_address, run_app
+from setnet.web.settings import WebSettings
 
 _PHOTO_SIDE = 1600
 _PRIVATE = {"Cache-Control": "private, max-age=3600"}
-_Number = Annotated[int, InPath(ge=0, le=2**31, description="The question's id")]
+_NumberInPath = Annotated[int, InPath(ge=0, le=2**31, description="The question's id")]
 
 
 class AnnotatorQuery(Strict):
@@ -58,7 +56,7 @@ class DecisionQuery(AnnotatorQuery):
         return self
 
 
-class AnnotationDesk:
+class AnnotationSession:
     """An open queue of questions, shared by requests; answers are stored one at a time.
 
     Parameters
@@ -116,8 +114,8 @@ class AnnotationDesk:
         self._open.close()
 
 
-def annotation_app(desk: AnnotationDesk, settings: WebSettings | None = None) -> FastAPI:
-    """Return the page and the questions it asks as an ASGI app, which closes the desk when it ends."""
+def annotation_app(session: AnnotationSession, settings: WebSettings | None = None) -> FastAPI:
+    """Return the page and the questions it asks as an ASGI app, which closes the session when it ends."""
     settings = settings or WebSettings()
     drawing = ImagePool(
         "thumbnail making", FaceSettings(), workers=2, queue=64, seconds=settings.draw_seconds
@@ -127,11 +125,11 @@ def annotation_app(desk: AnnotationDesk, settings: WebSettings | None = None) ->
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
         drawing.close()
-        desk.close()
+        session.close()
 
     app = FastAPI(title="setnet collect", lifespan=lifespan, openapi_url=None)
     install_problems(app)
-    app.include_router(_questions(desk, drawing))
+    app.include_router(_questions(session, drawing))
 
     @app.get("/")
     async def page() -> Response:
@@ -140,42 +138,42 @@ def annotation_app(desk: AnnotationDesk, settings: WebSettings | None = None) ->
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     # The last added is the outermost.
     app.add_middleware(BodyLimits, settings=settings)
-    app.add_middleware(Guard, settings=settings, wrong_tokens=WrongTokens(settings.wrong_tokens))
+    app.add_middleware(Guard, settings=settings, wrong_tokens=TokenRateLimit(settings.wrong_tokens))
     return app
 
 
-def _questions(desk: AnnotationDesk, drawing: ImagePool) -> APIRouter:
+def _questions(session: AnnotationSession, drawing: ImagePool) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/collect")
 
     @routes.get("/next")
     def next_question(
         annotator: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
     ) -> dict[str, Any]:
-        return desk.next(annotator)
+        return session.next(annotator)
 
     @routes.post("/answers")
     def store_answer(query: DecisionQuery) -> dict[str, Any]:
         """Store an answer and return the next question; the answer is on the disk by then."""
-        return desk.store(query.annotator, query.question, Answer(query.answer, query.name))
+        return session.store(query.annotator, query.question, Answer(query.answer, query.name))
 
     @routes.post("/undo")
     def undo_answer(query: AnnotatorQuery) -> dict[str, Any]:
-        return desk.undo(query.annotator)
+        return session.undo(query.annotator)
 
     @routes.get("/questions/{number}/photo")
-    async def question_photo(number: _Number) -> Response:
+    async def question_photo(number: _NumberInPath) -> Response:
         def draw() -> bytes:
-            with open_below(desk.question(number).photo, desk.folders).file as file:
+            with open_below(session.question(number).photo, session.folders).file as file:
                 return drawing.thumbnail(file, _PHOTO_SIDE)
 
         return Jpeg(await drawing.run(draw), headers=_PRIVATE)
 
     @routes.get("/questions/{number}/face")
-    async def question_face(number: _Number) -> Response:
+    async def question_face(number: _NumberInPath) -> Response:
         def draw() -> bytes:
-            question = desk.question(number)
+            question = session.question(number)
             x0, y0, x1, y1 = question.box
-            with open_below(question.photo, desk.folders).file as file:
+            with open_below(question.photo, session.folders).file as file:
                 return drawing.face_picture(file, (x0, y0, x1, y1))
 
         return Jpeg(await drawing.run(draw), headers=_PRIVATE)
@@ -194,8 +192,8 @@ def serve_annotation(
 ) -> None:
     """Ask the questions of a run on a page until the server is stopped (Ctrl-C, SIGTERM)."""
     settings = WebSettings(port=port)
-    listening = bound_socket(settings)
-    app = annotation_app(AnnotationDesk(run, annotator, twice), settings)
+    listening = bind_socket(settings)
+    app = annotation_app(AnnotationSession(run, annotator, twice), settings)
     address = page_address(settings.host, listening.getsockname()[1], None)
     say(f"setnet asks about the faces of {run}\n  page  {address}\n  stop  Ctrl-C")
     if open_page:

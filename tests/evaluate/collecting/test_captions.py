@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.collect import NameMatcher
-from setnet.evaluate.collecting.captions import CaptionNoise, caption
+from setnet.evaluate.collecting import CaptionNoise, caption
 
 PEOPLE = ["Ann Cole", "Ben Dole", "Cid van Eck"]
 QUIET = CaptionNoise(0.0, 0.0, 0.0, 0.0, 0.0)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from setnet.evaluate.collecting.collecting_experiment import DROPPED, ERRS, KNOWS, RULES, collecting
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.report.record import mean_and_error
+from setnet.evaluate.collecting import DROPPED, ERRS, KNOWS, RULES, evaluate_collecting
+from setnet.evaluate.people import read_split
+from setnet.evaluate.record import mean_and_error
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
 
@@ -32,7 +32,7 @@ def some_people(tmp_path: Path) -> Path:
 )
 def test_pairs_copies_and_labels_are_right(some_people: Path, tmp_path: Path) -> None:
     lists, work = LFW / "lists" / "multi_person_photos.json", tmp_path / "work"
-    record = collecting(some_people, lists, work, count=24, detector="yunet", seed=1, workers=0)
+    record = evaluate_collecting(some_people, lists, work, count=24, detector="yunet", seed=1, workers=0)
     at = {
         row.name: {name: mean_and_error(values)[0] for name, values in row.values.items()}
         for row in record.rows

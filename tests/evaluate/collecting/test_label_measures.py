@@ -7,9 +7,8 @@ import pytest
 
 from setnet.collect import Question
 from setnet.collect.rules import NamedScore
-from setnet.evaluate.collecting.composed_archive import CaptionedArchive
-from setnet.evaluate.collecting.label_measures import label_quality, true_answer
-from setnet.evaluate.data.group_photos import Placed
+from setnet.evaluate.collecting import CaptionedArchive, label_quality, true_answer
+from setnet.evaluate.photos import Placed
 
 ARCHIVE = CaptionedArchive(
     Path("portraits"),

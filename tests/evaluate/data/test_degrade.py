@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
+from setnet.cli.evaluate import app
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.degrade import KINDS, degrade_photos, degraded
+from setnet.evaluate.photos import KINDS, degrade_photos, degraded
 
 
 @pytest.fixture

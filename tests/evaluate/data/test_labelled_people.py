@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import LabelledPeople, divided, read_people
-from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.people import LabelledPeople, divided, read_people, read_split
 
 RNG = np.random.default_rng(0)
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.lfw_errata import corrected, photo_key
-from setnet.evaluate.data.matching_faces import read_matching_faces
-from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.match_trials import read_matching_faces
+from setnet.evaluate.people import corrected, photo_key, read_split
 
 
 def test_lfws_wrong_labels_are_known_and_lie_within_one_half() -> None:

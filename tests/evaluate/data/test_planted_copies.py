@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.planted_copies import ALTERATIONS, altered
+from setnet.evaluate.photos import ALTERATIONS, altered
 
 PHOTO = np.random.default_rng(0).integers(0, 256, (100, 140, 3), dtype=np.uint8)
 

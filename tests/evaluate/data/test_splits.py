@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.splits import half_of, make_split, read_split
+from setnet.evaluate.people import half_of, make_split, read_split
 
 
 def test_the_halves_share_nobody_and_hold_everybody() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
+from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
 from setnet.train import VirtualPeople
 
 

@@ -9,14 +9,14 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.photo_copies import photos_of_half
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments import adaptation as experiment
-from setnet.evaluate.experiments.adaptation import adaptation
-from setnet.evaluate.report.adaptation_tables import adaptation_tables, verdict
-from setnet.evaluate.report.record import Record, Row
+from setnet.evaluate import adaptation as experiment
+from setnet.evaluate.adaptation import evaluate_adaptation
+from setnet.evaluate.people import read_split
+from setnet.evaluate.photos import photos_of_half
+from setnet.evaluate.record import Record, Row
+from setnet.evaluate.tables import adaptation_tables, verdict
 from setnet.train import load_network, load_settings, load_sface
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
@@ -69,7 +69,7 @@ def test_both_descriptors_are_measured_on_every_kind_of_photos_and_kept(
     page = (photos / "run" / "adaptation.md").read_text()
     for wanted in ("Photos shaken (not trained on)", "Photos coarse (trained on)", "original: "):
         assert wanted in page
-    record = adaptation(
+    record = evaluate_adaptation(
         photos / "lfw",
         [photos / "coarse"],
         [photos / "shaken"],
@@ -98,10 +98,12 @@ def test_both_descriptors_are_measured_on_every_kind_of_photos_and_kept(
 def test_copies_that_do_not_fit_are_refused(photos: Path) -> None:
     settings = load_settings("adapt", SETTINGS)
     with pytest.raises(InvalidInputError, match="told apart by their folders' names"):
-        adaptation(photos / "lfw", [photos / "coarse"], [photos / "coarse"], photos / "run", settings)
+        evaluate_adaptation(
+            photos / "lfw", [photos / "coarse"], [photos / "coarse"], photos / "run", settings
+        )
     next((photos / "coarse").rglob("0.jpg")).unlink()
     with pytest.raises(InvalidInputError, match="is missing: make copies"):
-        adaptation(photos / "lfw", [photos / "coarse"], [], photos / "run", settings, blocks=0)
+        evaluate_adaptation(photos / "lfw", [photos / "coarse"], [], photos / "run", settings, blocks=0)
 
 
 def test_the_verdict_counts_what_is_beyond_chance() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.group_photos import compose_album, read_album
-from setnet.evaluate.experiments.end_to_end import DETECTED, end_to_end, write_examples
-from setnet.evaluate.report.record import mean_and_error
+from setnet.evaluate.end_to_end import DETECTED, evaluate_end_to_end, write_examples
+from setnet.evaluate.photos import compose_album, read_album
+from setnet.evaluate.record import mean_and_error
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[4] / "shared" / "data" / "lfw"))
 needs_lfw = pytest.mark.skipif(
@@ -28,7 +28,7 @@ def test_a_folder_that_is_not_lfw_is_refused(tmp_path: Path) -> None:
 @needs_lfw
 def test_photos_are_composed_searched_and_shown(tmp_path: Path) -> None:
     lists = LFW / "lists" / "multi_person_photos.json"
-    record = end_to_end(LFW / "images", lists, tmp_path, count=14, queries=5, repeats=1)
+    record = evaluate_end_to_end(LFW / "images", lists, tmp_path, count=14, queries=5, repeats=1)
     at = {row.name: mean_and_error(row.values["ndcg10"])[0] for row in record.rows}
     assert set(at) == {DETECTED, "exact", "fast", "set"}
     assert at["exact"] > 80

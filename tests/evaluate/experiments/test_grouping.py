@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
-from setnet.evaluate import read_record, tables_of, write_markdown
-from setnet.evaluate.data.labelled_people import LFW_LIKE
-from setnet.evaluate.experiments import grouping as module
-from setnet.evaluate.methods import library_shapes
+from setnet.cli.evaluate import app
+from setnet.evaluate import grouping, read_record, tables_of, write_markdown
+from setnet.evaluate.grouping import OURS
+from setnet.evaluate.people import LFW_LIKE
 from setnet.train import VirtualPeople
 
 
@@ -29,8 +28,8 @@ def descriptor_file(path: Path, difficulty: float) -> Path:
 def test_ours_stands_beside_other_ways_and_in_other_shapes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(library_shapes, "LARGE", 1000)
-    monkeypatch.setattr(module, "THRESHOLDS", np.array([0.4, 0.45, 0.5]))
+    monkeypatch.setattr(grouping, "LARGE", 1000)
+    monkeypatch.setattr(grouping, "THRESHOLDS", np.array([0.4, 0.45, 0.5]))
     plain = descriptor_file(tmp_path / "plain.npz", 1.0)
     worse = descriptor_file(tmp_path / "worse.npz", 1.2)
     kept = tmp_path / "out" / "grouping.json"
@@ -38,7 +37,7 @@ def test_ours_stands_beside_other_ways_and_in_other_shapes(
     done = CliRunner().invoke(app, [*words, "--json", str(kept)])
     assert done.exit_code == 0, done.output
     record = read_record(kept)
-    ours = record.row(module.OURS).values
+    ours = record.row(OURS).values
     assert np.mean(ours["f1 0"]) > 97
     assert np.mean(ours["f1 1"]) > 94
     assert np.mean(ours["precision 1"]) > 98

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from lfw_sample import needs_lfw
-from setnet.evaluate.experiments.grouping import OURS, grouping
+from setnet.evaluate.grouping import OURS, evaluate_grouping
 
 pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw"), pytest.mark.timeout(900)]
 
 
 def test_people_of_lfws_test_half_are_found(lfw_file: Path) -> None:
-    record = grouping(lfw_file, repeats=1)
+    record = evaluate_grouping(lfw_file, repeats=1)
     found = {name: float(np.mean(value)) for name, value in record.row(OURS).values.items()}
     assert found["precision 0"] >= 98
     assert found["recall 0"] >= 92

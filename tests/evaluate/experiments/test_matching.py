@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 import lfw_sample
-from setnet.cli.research.evaluate import app
+from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
-from setnet.evaluate.data.splits import read_split
+from setnet.evaluate.people import read_split
 from setnet.faces import calibration_of
 from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, trials
 

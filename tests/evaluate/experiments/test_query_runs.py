@@ -8,9 +8,9 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from setnet.evaluate.experiments.query_runs import QueryRunner, build_index, by_faces
-from setnet.evaluate.methods.plain_scan import PlainElements
-from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.evaluate.inputs import QueryRunner, build_index, by_faces
+from setnet.evaluate.plain_scan import PlainElements
+from setnet.evaluate.worlds import SimulatedWorld
 from setnet.heads import Mean
 from setnet.heads.logistic import ELEMENT_LOGISTIC
 from setnet.train.simulated import VirtualPeople

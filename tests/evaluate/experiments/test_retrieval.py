@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.experiments.query_runs import QueryRunner
-from setnet.evaluate.experiments.retrieval import ELEMENTS, run_retrieval
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Run
-from setnet.evaluate.worlds.worlds import SimulatedWorld
+from setnet.evaluate.inputs import QueryRunner
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.record import Run
+from setnet.evaluate.retrieval import ELEMENTS, run_retrieval
+from setnet.evaluate.worlds import SimulatedWorld
 from setnet.train.simulated import VirtualPeople
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")

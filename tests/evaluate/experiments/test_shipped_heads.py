@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from setnet.cli.research.train import app
+from setnet.cli.train import app
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments import shipped_heads
+from setnet.evaluate import shipped_heads
+from setnet.evaluate.people import read_split
+from setnet.evaluate.shipped_heads import train_heads, write_card
 from setnet.heads import Head, SetNet, path_of, shipped_names
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
@@ -65,10 +66,8 @@ def test_a_head_made_twice_is_the_same_file(lfw: Path, tmp_path: Path) -> None:
 def test_figures_travel_with_a_new_head_and_stand_on_its_card(lfw: Path, tmp_path: Path) -> None:
     card = tmp_path / "card.md"
     card.write_text("# Heads\n\nWritten by hand.\n", encoding="utf-8")
-    made = shipped_heads.train_heads(
-        lfw, [lfw], only=["sface-128d"], sets=300, folder=tmp_path / "out", card=card
-    )
-    shipped_heads.write_card(made, card, tmp_path / "out")  # in place of the first one
+    made = train_heads(lfw, [lfw], only=["sface-128d"], sets=300, folder=tmp_path / "out", card=card)
+    write_card(made, card, tmp_path / "out")  # in place of the first one
     figures = Head.load(tmp_path / "out" / "sface-128d.safetensors").about["stress_lfw_test_half"]
     text = card.read_text(encoding="utf-8")
     assert text.startswith("# Heads\n\nWritten by hand.\n")

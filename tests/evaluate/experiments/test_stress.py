@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import Halves
-from setnet.evaluate.experiments.stress import ELEMENTS, run_stress
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Progress, Run, mean_and_error
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.people import Halves
+from setnet.evaluate.record import Progress, Run, mean_and_error
+from setnet.evaluate.stress import ELEMENTS, run_stress
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.footage.composition import HEIGHT, WIDTH, frame_times, plan_footage, write_clip
-from setnet.evaluate.footage.footage_experiment import _limits, _rates
+from setnet.evaluate.footage import HEIGHT, WIDTH, _limits, _rates, frame_times, plan_footage, write_clip
 from setnet.library import LibraryPhoto
 from setnet.video import frames_at
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.methods.element_codes import coded_elements, element_bytes
+from setnet.evaluate.methods import coded_elements, element_bytes
 from setnet.heads import BitCodec, unit
 
 

@@ -11,14 +11,13 @@ import torch
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
-from setnet.cli.research.evaluate import app
-from setnet.cli.research.train import app as train_app
+from setnet.cli.evaluate import app
+from setnet.cli.train import app as train_app
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.labelled_people import LabelledPeople
-from setnet.evaluate.methods.head_files import load_head
-from setnet.evaluate.methods.learned_mean import learned_mean
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import read_record
+from setnet.evaluate.learned_mean import learned_mean
+from setnet.evaluate.methods import Methods, load_head
+from setnet.evaluate.people import LabelledPeople
+from setnet.evaluate.record import read_record
 from setnet.heads.aggregator import unit
 
 pytestmark = [pytest.mark.usefixtures("coarse_calibration"), pytest.mark.xdist_group("head-files")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.labelled_people import LabelledPeople
-from setnet.evaluate.methods.library_shapes import photos_at_random, shapes
+from setnet.evaluate.grouping import photos_at_random, shapes
+from setnet.evaluate.people import LabelledPeople
 
 
 @pytest.fixture(scope="module")

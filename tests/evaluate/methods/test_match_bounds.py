@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.methods.match_bounds import by_person, clopper_pearson
+from setnet.evaluate.match_trials import by_person, clopper_pearson
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.methods.pre_tags import PreTags
+from setnet.evaluate.pre_tags import PreTags
 from setnet.heads import Logistic
 
 ANNA, BEN, CLEO, STRANGER = np.eye(4, 16, dtype=np.float32)

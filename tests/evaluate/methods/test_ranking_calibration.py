@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.methods import ranking_calibration
-from setnet.evaluate.methods.ranking_calibration import calibrate_head, calibrated, calibrated_elements
-from setnet.evaluate.methods.stress_measure import measured_elements, measured_sets
-from setnet.evaluate.worlds.stress_world import StressWorld
+from setnet.evaluate import ranking_calibration
+from setnet.evaluate.ranking_calibration import (
+    _first_in_rows,
+    calibrate_head,
+    calibrated,
+    calibrated_elements,
+)
+from setnet.evaluate.stress_trial import StressWorld, measured_elements, measured_sets
 from setnet.heads import Logistic, Mean, SetNet
 from setnet.train.simulated import VirtualPeople
 
@@ -70,4 +74,4 @@ def test_refinement_gains(one_repeat: StressWorld, monkeypatch: pytest.MonkeyPat
 def test_the_first_of_each_row_are_those_of_a_stable_sort(values: int) -> None:
     scores = np.random.default_rng(values).integers(values, size=(50, 40)).astype(float)
     wanted = np.argsort(-scores, axis=1, kind="stable")[:, :10]
-    np.testing.assert_array_equal(ranking_calibration._first_in_rows(scores, 10), wanted)
+    np.testing.assert_array_equal(_first_in_rows(scores, 10), wanted)

@@ -9,19 +9,20 @@ import pytest
 
 from setnet.engine import greedy_matches
 from setnet.engine.kernels.reference import greedy_pairs
-from setnet.evaluate.data.labelled_people import LabelledPeople
 from setnet.evaluate.measures import ndcg
-from setnet.evaluate.methods.ranking_calibration import calibrated
-from setnet.evaluate.methods.stress_measure import (
+from setnet.evaluate.people import LabelledPeople
+from setnet.evaluate.ranking_calibration import calibrated
+from setnet.evaluate.stress_trial import (
     StressResult,
     StressTest,
+    StressWorld,
     element_similarities,
     first_ranks,
     gap_closed,
     measured_elements,
     measured_sets,
+    stress_world,
 )
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
 from setnet.heads import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.evaluate.report.record import Row, Run
+from setnet.evaluate.record import Row, Run
 
 
 def stress_row(name: str, middle: float, bound: bool = False) -> Row:

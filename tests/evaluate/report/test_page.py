@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.report.page import write_markdown, write_page
-from setnet.evaluate.report.record import Run
+from setnet.evaluate.record import Run
+from setnet.evaluate.report import write_markdown, write_page
 
 
 def test_page_and_markdown_hold_everything(tmp_path: Path, stress_run: Callable[..., Run]) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from setnet.errors import SetNetError
-from setnet.evaluate.report.paper_comparison import compared, paper_table, paper_tables
-from setnet.evaluate.report.record import Record, Run
+from setnet.evaluate.record import Record, Run
+from setnet.evaluate.report import compared, paper_table, paper_tables
 
 
 def test_paper_tables_are_whole(stress_run: Callable[..., Run]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from setnet.evaluate.report.plots import RERANKED, plots_of
-from setnet.evaluate.report.record import Record, Row
+from setnet.evaluate.plots import RERANKED, plots_of
+from setnet.evaluate.record import Record, Row
 
 
 def test_every_experiment_with_a_plot_draws_it(tmp_path: Path) -> None:

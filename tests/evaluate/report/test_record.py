@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from setnet.evaluate.report.record import Run, read_record
+from setnet.evaluate.record import Run, read_record
 
 
 def test_a_run_that_goes_on_keeps_the_largest_memory_and_adds_up_times(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from setnet.evaluate.report.record import Row, Run
-from setnet.evaluate.report.tables import Column, clear_best, result_table
+from setnet.evaluate.record import Row, Run
+from setnet.evaluate.tables import Column, clear_best, result_table
 
 
 def test_bold_needs_a_lead_larger_than_its_standard_error() -> None:

@@ -9,9 +9,9 @@ import pytest
 from invented_collect import invented_run
 from setnet.collect import CollectedSet, CollectRun, write_result
 from setnet.errors import InvalidInputError
-from setnet.evaluate import retrieval
-from setnet.evaluate.experiments.inputs import Inputs
-from setnet.evaluate.worlds.collected_world import CollectedWorld
+from setnet.evaluate import evaluate_retrieval
+from setnet.evaluate.inputs import Inputs
+from setnet.evaluate.worlds import CollectedWorld
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
@@ -54,7 +54,7 @@ def test_training_people_are_not_tested_on(collected: Path) -> None:
 
 
 def test_retrieval_runs_on_a_collected_data_set(collected: Path) -> None:
-    record = retrieval(world=str(collected), methods=["mean"], queries=20, repeats=1, merging=False)
+    record = evaluate_retrieval(world=str(collected), methods=["mean"], queries=20, repeats=1, merging=False)
     assert record.row("mean").estimate("ndcg10 n1")[0] > 50
     assert str(record.settings["world"]).startswith("set, photos.jsonl")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import LabelledPeople
-from setnet.evaluate.worlds.stress_world import StressWorld, stress_world
+from setnet.evaluate.people import LabelledPeople
+from setnet.evaluate.stress_trial import StressWorld, stress_world
 
 
 def test_the_world_keeps_the_papers_promises(world: StressWorld, stress_people: LabelledPeople) -> None:

@@ -11,12 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.evaluate.data.labelled_people import LFW_LIKE, virtual_halves
-from setnet.evaluate.experiments.fit import fit_virtual, sampled
-from setnet.evaluate.worlds.real_worlds import composed_world, press_world
-from setnet.evaluate.worlds.stored_world import StoredWorld
-from setnet.evaluate.worlds.world_plan import CELEBRITIES_PER_IMAGE, make_plan
-from setnet.evaluate.worlds.worlds import SimulatedWorld, World
+from setnet.evaluate.fit import fit_virtual, sampled
+from setnet.evaluate.people import LFW_LIKE, virtual_halves
+from setnet.evaluate.worlds import (
+    CELEBRITIES_PER_IMAGE,
+    SimulatedWorld,
+    StoredWorld,
+    World,
+    composed_world,
+    make_plan,
+    press_world,
+)
 from setnet.train.simulated import VirtualPeople
 
 MODEL = VirtualPeople.load(LFW_LIKE)

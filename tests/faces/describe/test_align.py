@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.faces import box_crop, five_point_crop
-from setnet.faces.describe.align import TEMPLATE, similarity_transform
-from setnet.faces.photo.resample import resized
+from setnet.faces.align import TEMPLATE, similarity_transform
+from setnet.faces.pixels import resized
 
 Pixels = npt.NDArray[np.uint8]
 

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from setnet.faces import Detections, Face, FaceSettings, Photo, faces_of, load_detector, open_photo
-from setnet.faces.detect import mtcnn
-from setnet.faces.detect.non_maximum import non_maximum
+from setnet.faces import Detections, Face, FaceSettings, Photo, faces_of, load_detector, mtcnn, open_photo
+from setnet.faces.detector import non_maximum
+from setnet.faces.mtcnn import Mtcnn
 
 ALL = ["cascade", "mtcnn", "yunet"]
 Pixels = npt.NDArray[np.uint8]
@@ -54,7 +54,7 @@ def test_strips_hold_the_windows_of_the_whole_level(
     rows: int, portrait: Photo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     detector = load_detector("mtcnn")
-    assert isinstance(detector, mtcnn.Mtcnn)
+    assert isinstance(detector, Mtcnn)
     level = cv2.resize(portrait.pixels, (97, rows)).astype(np.uint8)
     monkeypatch.setattr(mtcnn, "_PROPOSE", 0.01)
     in_strips = detector._windows(level, 0.6)

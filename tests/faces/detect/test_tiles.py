@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from setnet.faces import FaceSettings, faces_of
-from setnet.faces.detect.tiles import _parts
+from setnet.faces.detector import _parts
 
 PLACES = [40, 940, 1690, 2600, 3350, 4300, 5650]  # of which 940 and 3350 lie across the end of a part
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from setnet.faces import load_detector, model_entry, model_paths, open_photo
-from setnet.faces.detect.yunet import YuNet
+from setnet.faces.yunet import YuNet
 
 
 @pytest.mark.parametrize("size", [(640, 640), (1000, 750), (333, 517), (160, 96)])

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 from setnet.errors import PhotoError
-from setnet.faces import open_photo
-from setnet.faces.photo import raw
+from setnet.faces import open_photo, raw
+from setnet.faces.raw import is_raw
 
 SHORT, LONG, RATIONAL, BYTES, TEXT, SIGNED = 3, 4, 5, 1, 2, 10
 SIZES = {SHORT: 2, LONG: 4, RATIONAL: 8, BYTES: 1, TEXT: 1, SIGNED: 8}
@@ -172,7 +172,7 @@ def test_without_the_extra_a_sentence_says_what_to_install(monkeypatch: pytest.M
 @pytest.mark.usefixtures("rawpy")
 def test_a_makers_own_format_is_known_by_its_beginning(beginning: bytes) -> None:
     cut_short = beginning.ljust(256, b"\0")
-    assert raw.is_raw(cut_short)
+    assert is_raw(cut_short)
     with pytest.raises(PhotoError, match="raw file"):
         open_photo(cut_short)
 
@@ -183,5 +183,5 @@ def test_scans_and_edited_tiffs_are_no_raw_files() -> None:
     exif = Image.Exif()
     exif[271] = "a scanner"
     image.save(file, "TIFF", exif=exif)
-    assert not raw.is_raw(file.getvalue())
+    assert not is_raw(file.getvalue())
     assert open_photo(file.getvalue()).format == "TIFF"

@@ -11,9 +11,10 @@ import pytest
 
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import Metric, model_entry, store_calibration
-from setnet.faces.describe.descriptor import Descriptor
-from setnet.faces.registry.entry import entry_from_table
-from setnet.library import refuse_two_models, write_descriptor_file
+from setnet.faces.descriptor import Descriptor
+from setnet.faces.registry import entry_from_table
+from setnet.library import write_descriptor_file
+from setnet.library.descriptor_files import refuse_two_models
 
 OFFSET = Metric((0.6, 0.0), "some faces")
 
@@ -59,8 +60,8 @@ def test_the_hash_tells_offsets_apart_and_survives_being_stored() -> None:
 def test_a_stored_metric_is_part_of_the_models_identity(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("setnet.faces.registry.models.models_folder", lambda: tmp_path)
-    monkeypatch.setattr("setnet.faces.registry.model_calibration.models_folder", lambda: tmp_path)
+    monkeypatch.setattr("setnet.faces.registry.models_folder", lambda: tmp_path)
+    monkeypatch.setattr("setnet.faces.settings.models_folder", lambda: tmp_path)
     before = model_entry("edgeface-s", "descriptor")
     metric = Metric((0.01,) * 512, "some faces")
     store_calibration("edgeface-s", {"threshold": 0.3, "metric": metric.to_dict()})

@@ -17,7 +17,7 @@ from setnet.faces import (
     store_calibration,
     write_model_entry,
 )
-from setnet.faces.registry.models import models_folder
+from setnet.faces.registry import models_folder
 from setnet.library import MatchModel
 from small_models import write_small_model
 

@@ -9,8 +9,8 @@ import pytest
 
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entries, model_paths, write_model_entry
-from setnet.faces.registry.onnx_graph import ready_to_run
-from setnet.faces.registry.sessions import open_session
+from setnet.faces.onnx_graph import ready_to_run
+from setnet.faces.sessions import open_session
 from small_models import small_descriptor, write_small_model
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import ModelError
 from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entry, model_paths, write_model_entry
-from setnet.faces.registry.onnx_graph import ready_to_run
+from setnet.faces.onnx_graph import ready_to_run
 
 onnx = pytest.importorskip("onnx", reason="onnx comes with setnet[train]")
 

@@ -16,7 +16,7 @@ from tests.fuzz.target import Function, attempt
 from setnet import SetIndex
 from setnet.errors import SetNetError
 from setnet.library import Conditions
-from setnet.web.state.cursors import Cursors, Place
+from setnet.web.caches import Cursors, Place
 
 ITEMS: list[dict[str, Any]] = [
     {"year": 2019, "place": "Rome", "size": 1.5},

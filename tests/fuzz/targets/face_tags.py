@@ -11,10 +11,9 @@ from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, attempt
 from tests.tag_files import FACE, acdsee, elements, lightroom, microsoft
 
-from setnet.connect.tags.picasa import picasa_regions
-from setnet.connect.tags.region_list import FaceRegion, RegionList
-from setnet.connect.tags.sidecar import with_regions
-from setnet.connect.tags.xmp_regions import regions_in_xmp
+from setnet.connect.face_regions import FaceRegion, RegionList
+from setnet.connect.picasa import picasa_regions
+from setnet.connect.xmp import add_regions, regions_in_xmp
 from setnet.faces import Box
 
 SOUND = (
@@ -61,7 +60,7 @@ def verify(lists: list[RegionList]) -> None:
 
 def add_to(before: bytes) -> None:
     """Add a region, and see that nothing else changed."""
-    after = with_regions(before, [ADDED], (1600, 1200))
+    after = add_regions(before, [ADDED], (1600, 1200))
     assert len(after) > len(before), "nothing was added"
     kept = common(before, after) + common(before[::-1], after[::-1])
     assert kept >= len(before), "other bytes changed"

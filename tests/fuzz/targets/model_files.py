@@ -13,9 +13,9 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function, attempt
 
-from setnet.faces.registry.added.wheel_file import take_from_wheel
-from setnet.faces.registry.onnx_graph import ready_to_run
-from setnet.faces.registry.protobuf import bytes_field, int_field
+from setnet.faces.onnx_graph import ready_to_run
+from setnet.faces.protobuf import bytes_field, int_field
+from setnet.faces.user_models import take_from_wheel
 
 MEMBER = "package/net.onnx"
 WORDS = [b"Reshape", b"PRelu", b"Constant", b"DequantizeLinear", b"allowzero", b"shape", b"PK\1\2", b"../x"]

@@ -16,8 +16,8 @@ from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.target import Function
 
 from setnet.faces import FaceSettings
-from setnet.library.indexing.photo_reader import PhotoReader
-from setnet.library.indexing.photo_result import PhotoTask
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoTask
 from setnet.sandbox import Limits
 
 __all__ = ["damaged_photo", "photos", "target"]

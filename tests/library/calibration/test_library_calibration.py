@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from invented_photos import face_of, store
-from setnet.cli.research.calibrate import app
+from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
 from setnet.faces import calibration_of
 from setnet.library import Example, Library, MatchModel
@@ -71,19 +71,21 @@ def test_what_is_stored_for_another_model_or_by_a_later_setnet_does_not_count(li
 
 def test_the_command_shows_before_and_after(library: Library) -> None:
     place = ["--library", str(library.path)]
-    shown = CliRunner().invoke(app, place, catch_exceptions=False)
+    shown = CliRunner().invoke(app, ["calibrate", *place], catch_exceptions=False)
     assert shown.exit_code == 0
     assert "before" in shown.output
     assert "fitted to 32 faces of 8 people" in shown.output
-    as_json = json.loads(CliRunner().invoke(app, [*place, "--json"], catch_exceptions=False).stdout)
+    as_json = json.loads(
+        CliRunner().invoke(app, ["calibrate", *place, "--json"], catch_exceptions=False).stdout
+    )
     assert as_json["calibrated"] is True
     assert set(as_json["after"]) == {"sure", "maybe", "recall", "false_per_million"}
     assert library.matching.model == MatchModel.of(as_json["model"])
-    back = CliRunner().invoke(app, [*place, "--reset"], catch_exceptions=False)
+    back = CliRunner().invoke(app, ["calibrate", *place, "--reset"], catch_exceptions=False)
     assert "constants of the descriptor model again" in back.output
     assert library.matching.model == SFACE
     for wrong in (["--head", "mean", *place], ["x.npz", *place], ["x.npz", "--reset"]):
-        assert CliRunner().invoke(app, wrong).exit_code == 2
+        assert CliRunner().invoke(app, ["calibrate", *wrong]).exit_code == 2
 
 
 def test_a_backup_has_the_calibration(library: Library, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.evaluate.data.labelled_people import LFW_LIKE
+from setnet.evaluate.people import LFW_LIKE
 from setnet.faces import calibration_of
 from setnet.library import Cohort, LabelledFaces, MatchModel, fit_match_model
 from setnet.train import VirtualPeople

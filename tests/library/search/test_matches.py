@@ -26,7 +26,7 @@ from setnet.library import (
     StoredFace,
     contact_sheet,
 )
-from setnet.library.pictures.drawing import YELLOW
+from setnet.library.pictures import YELLOW
 
 ANNA, BEN = 1, 2
 

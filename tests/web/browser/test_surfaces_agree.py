@@ -209,7 +209,7 @@ def surfaces(
     with Library.open(path) as library:
         for name, person in SAVED.items():
             library.add_person(name, [str(portrait_file(person))])
-        with start_server(path, place / "sets") as server, Client(server.url) as client:
+        with start_server(path) as server, Client(server.url) as client:
             yield Surfaces(path, library, client, server.url)
 
 

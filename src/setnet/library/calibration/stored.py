@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 from setnet.errors import InvalidInputError
+from setnet.library.database import Database
+from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.recognition.probability import MatchModel
-from setnet.library.store.database import Database
-from setnet.library.store.photo_catalog import PhotoCatalog
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

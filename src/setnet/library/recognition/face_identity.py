@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.library.people.person import Person
+from setnet.library.person import Person
 from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.query_person import QueryPerson
 

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from setnet.library.photos import PathText, PhotoHit
 from setnet.library.search.collapsing import collapsed
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.store.records import PathText, PhotoHit
 
 
 class GroupTotal(NamedTuple):

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from setnet.library.store.records import LibraryPhoto, PhotoHit
+from setnet.library.photos import LibraryPhoto, PhotoHit
 
 _BURST = timedelta(seconds=2)  # between two photos of a burst; most cameras write whole seconds
 

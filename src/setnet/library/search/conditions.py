@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from setnet.errors import InvalidInputError, one_of
-from setnet.library.store.paths import absolute, folder_text
-from setnet.library.store.photo_catalog import PhotoCatalog, taken_number
+from setnet.library.paths import folder_text, resolve_path
+from setnet.library.photo_catalog import PhotoCatalog, taken_number
 from setnet.wording import counted
 
 KINDS = ("photo", "video")
@@ -76,7 +76,7 @@ class Conditions:
         if self.faces is not None and (count := _range(self.faces[0], "<=", self.faces[1])):
             where["faces"] = count
         if self.folder is not None:
-            where["folder"] = {"prefix": folder_text(absolute(self.folder))}
+            where["folder"] = {"prefix": folder_text(resolve_path(self.folder))}
         if self.kind == "video":
             where["kind"] = self.kind
         return where or None

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from setnet.library.photos import LibraryPhoto, PathText
 from setnet.library.search.query import PhotoQuery
 from setnet.library.search.query_matching import QueryMatching
 from setnet.library.search.query_person import QueryPerson, judged_faces
-from setnet.library.store.records import LibraryPhoto, PathText
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
+from setnet.library.photos import LibraryPhoto, PersonMatch
 from setnet.library.recognition.matching import Matching
 from setnet.library.recognition.recogniser import Recogniser
 from setnet.library.search.answer import GroupTotal, PersonThresholds
 from setnet.library.search.query import PhotoQuery
 from setnet.library.search.query_person import QueryPerson
-from setnet.library.store.records import LibraryPhoto, PersonMatch
 
 Floats = NDArray[np.float32]
 

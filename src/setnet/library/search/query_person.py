@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library.indexing.folder_scan import FolderScan
-from setnet.library.people.example import Example
-from setnet.library.people.people import People
-from setnet.library.pictures.small_pictures import face_picture
-from setnet.library.store.content_hash import content_hash
-from setnet.library.store.paths import absolute, shown, stored
+from setnet.library.folder_scan import FolderScan
+from setnet.library.paths import display_path, path_bytes, resolve_path
+from setnet.library.people import People
+from setnet.library.person import Example
+from setnet.library.photo_result import content_hash
+from setnet.library.pictures import face_picture
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings
@@ -56,7 +56,9 @@ def person_from(text: str, people: People, settings: Callable[[], FaceSettings])
         saved = f"saved people are {names}" if names else "nobody is saved yet"
         raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
     found, notes = examples_from([text], settings())
-    name = shown(path.resolve().name if path.is_dir() else path.stem) + (f"#{number}" if number else "")
+    name = display_path(path.resolve().name if path.is_dir() else path.stem) + (
+        f"#{number}" if number else ""
+    )
     return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
 
 
@@ -114,16 +116,16 @@ def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Ex
             examples.append(example)
             notes += note
         else:
-            raise InvalidInputError(f"no photo {shown(text)!r}")
+            raise InvalidInputError(f"no photo {display_path(text)!r}")
     return examples, notes
 
 
 def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
     examples: list[Example] = []
     notes: list[str] = []
-    for file in FolderScan([stored(folder.absolute())]).files():
+    for file in FolderScan([path_bytes(folder.absolute())]).files():
         if len(examples) == _MOST_EXAMPLES:
-            notes.append(f"{shown(folder)}: took the first {_MOST_EXAMPLES} photos")
+            notes.append(f"{display_path(folder)}: took the first {_MOST_EXAMPLES} photos")
             break
         try:
             example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
@@ -133,7 +135,9 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
         examples.append(example)
         notes += note
     if not examples:
-        raise PhotoError(f"no face in any photo of {shown(folder)}: give a folder with photos of one person")
+        raise PhotoError(
+            f"no face in any photo of {display_path(folder)}: give a folder with photos of one person"
+        )
     return examples, notes
 
 
@@ -144,23 +148,24 @@ def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple
     faces = sorted(faces_of(photo, settings), key=lambda f: f.box.x0 + f.box.x1)
     if not faces:
         raise PhotoError(
-            f"no face found in {shown(path)}: use a photo where the face is larger, sharper or more frontal "
-            "(`setnet faces PHOTO --out drawn.png` shows what is seen)"
+            f"no face found in {display_path(path)}: use a photo where the face is larger, sharper or more "
+            "frontal (`setnet faces PHOTO --out drawn.png` shows what is seen)"
         )
     if number is not None and not 1 <= number <= len(faces):
         raise InvalidInputError(
-            f"{shown(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, from the left"
+            f"{display_path(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, "
+            "from the left"
         )
     face = faces[number - 1] if number is not None else max(faces, key=_area)
     notes = []
     if number is None and len(faces) > 1:
         position = faces.index(face) + 1
         notes.append(
-            f"{shown(path)} has {len(faces)} faces: took the largest, number {position} from the left "
-            f"(choose another with {shown(path.name)}#N)"
+            f"{display_path(path)} has {len(faces)} faces: took the largest, number {position} from the left "
+            f"(choose another with {display_path(path.name)}#N)"
         )
     picture, content = face_picture(photo.pixels, photo.in_pixels(face.box)), content_hash(path.read_bytes())
-    example = Example(face.descriptor, shown(absolute(path)), face.box, picture, content=content)
+    example = Example(face.descriptor, display_path(resolve_path(path)), face.box, picture, content=content)
     return example, notes
 
 

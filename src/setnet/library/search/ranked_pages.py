@@ -13,6 +13,8 @@ import numpy as np
 
 from setnet.engine import RankedItems, SearchOptions, SetIndex
 from setnet.errors import InvalidInputError
+from setnet.library.photo_catalog import PhotoCatalog
+from setnet.library.photos import LibraryPhoto, PhotoHit
 from setnet.library.recognition.matching import Matching
 from setnet.library.search.answer import Answer, GroupTotal
 from setnet.library.search.conditions import Conditions
@@ -20,8 +22,6 @@ from setnet.library.search.look_alikes import look_alikes
 from setnet.library.search.query import PersonLike, PhotoQuery
 from setnet.library.search.query_matching import Floats, QueryMatching
 from setnet.library.search.query_person import QueryPerson, with_unique_names
-from setnet.library.store.photo_catalog import PhotoCatalog
-from setnet.library.store.records import LibraryPhoto, PhotoHit
 from setnet.wording import counted
 
 _GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from setnet.library.store.records import PathText, PersonMatch, PhotoHit
+from setnet.library.photos import PathText, PersonMatch, PhotoHit
 
 _BRIEF = 1.0  # seconds: a bystander who is seen for so long counts half
 

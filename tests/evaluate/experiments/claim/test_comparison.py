@@ -12,17 +12,15 @@ import pytest
 
 from learn_people import pattern
 from setnet.errors import InvalidInputError
-from setnet.evaluate import bootstrap
-from setnet.evaluate.data.splits import read_split
-from setnet.evaluate.experiments.claim import comparison
-from setnet.evaluate.experiments.claim.choices import RATES
-from setnet.evaluate.experiments.claim.comparison import claim
-from setnet.evaluate.experiments.claim.domains import faces_domain
-from setnet.evaluate.methods.stress_measure import FACES
-from setnet.evaluate.report.claim_report import write_claim
-from setnet.evaluate.report.claim_rows import is_reproduced, leads, over_seeds
-from setnet.evaluate.report.experiment_tables import tables_of
-from setnet.evaluate.report.record import Record, Row
+from setnet.evaluate import claim as comparison
+from setnet.evaluate import measures as bootstrap
+from setnet.evaluate.claim import RATES, evaluate_claim
+from setnet.evaluate.claim_data import faces_domain
+from setnet.evaluate.people import read_split
+from setnet.evaluate.record import Record, Row
+from setnet.evaluate.report import write_claim
+from setnet.evaluate.stress_trial import FACES
+from setnet.evaluate.tables import is_reproduced, leads, over_seeds, tables_of
 from setnet.train import stages
 from setnet.train.settings import load_settings
 from setnet.train.stages import VARIANTS
@@ -83,7 +81,7 @@ def test_every_network_of_the_paper_is_trained_evaluated_and_kept(
             sizes=((10, 40),),
             calibration=(6, 30),
         )
-        return claim(domain, out, changed, worlds=2, **options)
+        return evaluate_claim(domain, out, changed, worlds=2, **options)
 
     first = measured()
     names = [row.name for row in over_seeds(first)]

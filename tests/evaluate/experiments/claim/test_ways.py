@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from setnet.evaluate.experiments.claim.ways import Pooled, SetVectors
-from setnet.evaluate.methods.stress_measure import StressTest
-from setnet.evaluate.worlds.stress_world import StressWorld
+from setnet.evaluate.claim_data import Pooled, SetVectors
+from setnet.evaluate.stress_trial import StressTest, StressWorld
 from setnet.train import NetworkAggregator, SetNetwork
 from setnet.train.aggregators import fit_whitening
 from setnet.train.backbones import Descriptors

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from setnet.evaluate.data.labelled_people import Halves
-from setnet.evaluate.experiments.one_face.orthogonality import gram_difference, gram_draws, run_orthogonality
-from setnet.evaluate.methods.methods import Methods
-from setnet.evaluate.report.record import Run, mean_and_error
+from setnet.evaluate.methods import Methods
+from setnet.evaluate.one_face import gram_difference, gram_draws, run_orthogonality
+from setnet.evaluate.people import Halves
+from setnet.evaluate.record import Run, mean_and_error
 
 
 def test_orthogonality_of_known_directions(halves: Halves, methods: Methods) -> None:

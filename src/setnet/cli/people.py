@@ -1,0 +1,457 @@
+"""`setnet people`: save people by name; list, edit, merge, remove them; undo changes; export and import."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setnet.cli.groups import app as groups_app
+from setnet.cli.options import (
+    JsonOption,
+    LibraryOption,
+    NameArgument,
+    ToExistingOption,
+    confirm_existing,
+    make_app,
+    open_library,
+)
+from setnet.cli.output import print_either, print_facts, print_json, print_person, print_table, say
+from setnet.cli.tags import import_tags
+from setnet.errors import InvalidInputError, TakenError
+from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from setnet.library import Example, People, Person
+
+app = make_app()
+
+
+@app.callback()
+def people() -> None:
+    """Find who is in the photos; save people by name; edit, merge, remove them; undo changes.
+
+    `discover` groups unknown faces, `name` gives a group a name. A GROUP is what it lists, such as g17.
+
+    A NAME is what somebody is called, an alias of theirs, or their id. Upper and lower case are alike.
+    """
+
+
+@app.command()
+def add(
+    name: NameArgument,
+    images: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="IMAGE",
+            help="Photos of them (the largest face; group.jpg#3 is the third from the left), or folders.",
+            show_default=False,
+        ),
+    ],
+    to_existing: ToExistingOption = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Save a person, or add example faces to a saved one.
+
+    Faces are added to a saved person when the name is spelt as it is saved and they look alike. Otherwise a
+    terminal asks, and a program needs --to-existing. The same face twice counts once.
+    """
+    with open_library(library) as opened:
+        examples, notes = opened.examples_in(images)
+        try:
+            person, more = opened.save_person(name, examples, "add" if to_existing else "ask")
+        except TakenError as error:
+            if not confirm_existing(error):
+                raise
+            person, more = opened.save_person(name, examples, "add")
+    for note in (*notes, *more):
+        say(f"note: {note}")
+    print_person(person, json, notes=[*notes, *more])
+
+
+@app.command("list")
+def list_people(library: LibraryOption = None, json: JsonOption = False) -> None:
+    """List the saved people."""
+    with open_library(library) as opened:
+        known = list(opened.people)
+    if json:
+        print_json({"people": [person.to_dict() for person in known]})
+    elif known:
+        rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
+        print_table(["name", "examples", "id", "also called"], rows, right=["examples"])
+    else:
+        say("nobody is saved yet: `setnet people add NAME PHOTO...`")
+
+
+@app.command()
+def show(name: NameArgument, library: LibraryOption = None, json: JsonOption = False) -> None:
+    """Show who a person is, in how many photos they are, and each example face with its number."""
+    with open_library(library) as opened:
+        known = opened.person_details(name)
+    if json:
+        print_json(known.to_dict())
+        return
+    person = known.person
+    photos, examples = counted(known.photos, "photo"), counted(person.examples, "example face")
+    typer.echo(f"{person.name}: in {photos}, known by {examples}")
+    print_facts(_facts(person))
+    _print_examples(known.examples, person.cover)
+
+
+def _facts(person: Person) -> list[tuple[str, str]]:
+    facts = [("id", person.id)]
+    if person.aliases:
+        facts.append(("also called", ", ".join(person.aliases)))
+    if person.note:
+        facts.append(("note", person.note))
+    return facts
+
+
+@app.command()
+def rename(
+    name: NameArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Give a person another name; the id stays."""
+    with open_library(library) as opened:
+        person = opened.people.rename(name, new)
+    print_person(person, json, f"{name} is now {person.name}")
+
+
+@app.command()
+def merge(
+    name: NameArgument,
+    others: Annotated[list[str], typer.Argument(metavar="OTHER", show_default=False)],
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Merge OTHER people into NAME: what is theirs becomes NAME's, and their names are gone.
+
+    `setnet people undo` takes them apart again.
+    """
+    with open_library(library) as opened:
+        person = opened.people.merge(name, others)
+    print_person(person, json)
+
+
+@app.command()
+def remove(
+    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
+    for_good: Annotated[
+        bool,
+        typer.Option("--for-good", help="Delete them without undo; who was removed before, too."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask at a terminal; needed where there is none.")
+    ] = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Remove saved people, with their example faces; photos stay in the library.
+
+    `setnet people undo` brings them back. --for-good deletes them from every file of the library, and the
+    changes that concerned them from the journal.
+    """
+    with open_library(library) as opened:
+        for name in names:
+            if not for_good:  # else they may have been removed before
+                opened.people.get(name)
+        if not yes:
+            _confirm_removal(opened.people, names, for_good)
+        done = opened.people.remove(*names, for_good=for_good)
+    if json:
+        print_json({"removed": names, "changes": [change.id for change in done], "for_good": for_good})
+    else:
+        typer.echo(f"removed {', '.join(names)}{' for good' if for_good else ''}")
+
+
+def _confirm_removal(people: People, names: list[str], for_good: bool) -> None:
+    """Ask whether people shall be removed; a program has to say --yes."""
+    if not sys.stdin.isatty():
+        raise InvalidInputError("nobody was removed: without a terminal to ask, --yes says that you mean it")
+    known = [people.get(name) if name in people else None for name in names]
+    who = ", ".join(
+        f"{person.name} ({counted(person.examples, 'example face')})" if person else name
+        for name, person in zip(names, known, strict=True)
+    )
+    if not typer.confirm(f"Delete {who} for good?" if for_good else f"Remove {who}?", err=True):
+        say("nobody was removed")
+        raise typer.Exit(1)
+
+
+NumbersArgument = Annotated[
+    list[int],
+    typer.Argument(metavar="N", help="Numbers of examples, as `people show` has them.", show_default=False),
+]
+FacesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PHOTO#N",
+        help="A face of an indexed photo: group.jpg#3 is the third from the left.",
+        show_default=False,
+    ),
+]
+
+
+@app.command()
+def edit(
+    name: NameArgument,
+    alias: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Another name that finds them; may be repeated.")
+    ] = None,
+    no_alias: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Not called so any more; may be repeated.")
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What to remember of them; '' for nothing.")
+    ] = None,
+    cover: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="N", help="The example whose picture stands for them; 0 for the oldest."),
+    ] = None,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Change a person's other names, note or picture."""
+    if alias is None and no_alias is None and note is None and cover is None:
+        raise InvalidInputError("say what to change: --alias, --no-alias, --note or --cover")
+    with open_library(library) as opened:
+        aliases = None
+        if alias is not None or no_alias is not None:
+            aliases = opened.people.aliases(name, add=alias or (), drop=no_alias or ())
+        person = opened.people.edit(name, aliases=aliases, note=note, cover=cover)
+    print_person(person, json)
+
+
+@app.command()
+def examples(
+    name: NameArgument,
+    remove: Annotated[
+        list[int] | None, typer.Option(metavar="N", help="Remove this example; may be repeated.")
+    ] = None,
+    for_good: Annotated[
+        bool, typer.Option("--for-good", help="With --remove: without undo, and without a trace.")
+    ] = False,
+    pictures: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Write the pictures there, as NUMBER.jpg.")
+    ] = None,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List a person's example faces with their numbers, or remove some of them.
+
+    An origin is portrait (a photo you gave), confirmed (a match), group (a group you named) or import.
+    """
+    if for_good and not remove:
+        raise InvalidInputError("--for-good goes with --remove")
+    with open_library(library) as opened:
+        if remove:
+            print_person(opened.people.remove_examples(name, remove, for_good=for_good), json)
+            return
+        person, known = opened.people.get(name), opened.people.examples(name)
+        if pictures is not None:
+            _write_pictures(known, pictures)
+    if json:
+        print_json({"person": person.to_dict(), "examples": [example.to_dict() for example in known]})
+    else:
+        _print_examples(known, person.cover)
+
+
+def _print_examples(known: Sequence[Example], cover: int | None) -> None:
+    """Print example faces, one in a line."""
+    rows = [
+        (
+            example.number,
+            example.origin,
+            "cover" if example.number == cover else "yes" if example.picture else "-",
+            example.source or "-",
+        )
+        for example in known
+    ]
+    print_table(["", "origin", "picture", "from"], rows, right=[""])
+
+
+def _write_pictures(known: Sequence[Example], folder: Path) -> None:
+    from setnet.library import write_pictures
+
+    written = write_pictures(known, folder)
+    say(f"{written} picture(s) in {folder}")
+
+
+@app.command()
+def split(
+    name: NameArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    numbers: NumbersArgument,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Split examples off NAME: they become the new person NEW."""
+    with open_library(library) as opened:
+        person = opened.people.split(name, numbers, new)
+    print_person(person, json)
+
+
+@app.command()
+def move(
+    name: NameArgument,
+    to: Annotated[str, typer.Argument(metavar="TO", show_default=False)],
+    numbers: NumbersArgument,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Move examples from NAME to another saved person."""
+    with open_library(library) as opened:
+        person = opened.people.move(name, numbers, to)
+    print_person(person, json)
+
+
+@app.command()
+def confirm(
+    name: NameArgument, faces: FacesArgument, library: LibraryOption = None, json: JsonOption = False
+) -> None:
+    """Say that faces are this person: they become examples, and nobody else's.
+
+    What was said is kept when photos are moved, copied, indexed again or described by another model.
+    """
+    with open_library(library) as opened:
+        for photo, face in [opened.face_at(text) for text in faces]:
+            person = opened.confirm(name, photo, face)
+    print_person(person, json)
+
+
+@app.command()
+def refuse(
+    name: NameArgument, faces: FacesArgument, library: LibraryOption = None, json: JsonOption = False
+) -> None:
+    """Say that faces are not this person: they never match them again.
+
+    What was said is kept when photos are moved, copied, indexed again or described by another model.
+    """
+    with open_library(library) as opened:
+        for photo, face in [opened.face_at(text) for text in faces]:
+            person = opened.people.refuse(name, photo, face)
+    print_person(person, json)
+
+
+@app.command()
+def undo(
+    change: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="ID", help="This change, as `people history` numbers it [default: last]."
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Undo the last change of people; again, the one before it.
+
+    `--change` undoes another one. An undo is a change too: undoing it redoes what it undid.
+    """
+    with open_library(library) as opened:
+        done = opened.people.undo(change)
+    print_either(done.to_dict(), f"{done.summary} (change {done.id})", json)
+
+
+@app.command()
+def history(
+    limit: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many changes to list.")] = 20,
+    erase: Annotated[
+        bool, typer.Option("--erase", help="Delete the whole journal for good: nothing can be undone then.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask for confirmation.")] = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List the changes of people, latest first.
+
+    The journal keeps former names, and examples that were removed, until it is erased.
+    """
+    with open_library(library) as opened:
+        if erase:
+            if not yes and not typer.confirm("Delete the journal of changes for good?", err=True):
+                say("nothing was deleted")
+                raise typer.Exit(1)
+            erased = opened.people.erase_history()
+            print_either({"erased": erased}, f"{erased} change(s) erased from the journal", json)
+            return
+        changes = opened.people.history(limit)
+    if json:
+        print_json({"changes": [change.to_dict() for change in changes]})
+    elif changes:
+        rows = [
+            (
+                change.id,
+                datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
+                change.summary,
+                f"undone by {change.undone_by}" if change.undone_by else "",
+            )
+            for change in changes
+        ]
+        print_table(["", "when", "what", ""], rows, right=[""])
+    else:
+        say("no change of people is in the journal")
+
+
+@app.command("export")
+def export_people(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    without_descriptors: Annotated[
+        bool,
+        typer.Option(
+            "--without-descriptors", help="Leave them out: import then finds the faces again in the photos."
+        ),
+    ] = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Write all saved people to a JSON file: names, example faces with pictures, confirmed and refused faces.
+
+    With descriptors it fits libraries of the same descriptor model; without, any that has the same photos.
+    """
+    with open_library(library) as opened:
+        done = opened.export_people(file, descriptors=not without_descriptors)
+    people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
+    text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
+    print_either(done.to_dict() | {"file": str(file)}, text, json)
+
+
+@app.command("import")
+def import_people(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file of `people export`.", show_default=False)
+    ],
+    without_descriptors: Annotated[
+        bool,
+        typer.Option("--without-descriptors", help="Find the faces again in the photos of this library."),
+    ] = False,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Add the people of a file to those saved here; who is here already gets what is missing.
+
+    Importing a file twice changes nothing. The exit status is 1 if faces were not found.
+    """
+    with open_library(library) as opened:
+        done = opened.import_people(file, descriptors=not without_descriptors)
+    for note in done.notes:
+        say(f"note: {note}")
+    text = (
+        f"{counted(done.people, 'person', 'people')} in the file, {done.new} of them new; "
+        f"{counted(done.examples, 'example face')} and {counted(done.verdicts, 'verdict')} added"
+    )
+    print_either(done.to_dict(), text, json)
+    if done.not_found:
+        raise typer.Exit(1)
+
+
+app.add_typer(groups_app)
+app.command("import-tags")(import_tags)

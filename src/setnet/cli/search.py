@@ -1,0 +1,402 @@
+"""`setnet search`: find the photos that contain these people, and take them elsewhere.
+
+Results go to other programs as paths, as CSV, as copies of the photos or as links to them.
+"""
+
+from __future__ import annotations
+
+import csv
+import filecmp
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from setnet.addresses import is_address
+from setnet.cli.options import (
+    AfterOption,
+    AllOption,
+    AtLeastOption,
+    BeforeOption,
+    HitsOption,
+    JsonOption,
+    LibraryOption,
+    OnlyOption,
+    WithoutOption,
+    make_app,
+    open_library,
+)
+from setnet.cli.output import one_line, print_json, print_table, print_text, say
+from setnet.errors import InvalidInputError, StorageError
+from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery
+
+app = make_app()
+
+
+@app.command()
+def search(
+    people: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PERSON",
+            help="A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
+            "left); or a folder of photos of one person.",
+            show_default=False,
+        ),
+    ],
+    k: HitsOption = 20,
+    all_people: AllOption = False,
+    at_least: AtLeastOption = 1,
+    only: OnlyOption = False,
+    sure: Annotated[bool, typer.Option("--sure", help="Only sure matches count, no guesses.")] = False,
+    min_similarity: Annotated[
+        float | None,
+        typer.Option(
+            min=-1.0,
+            max=1.0,
+            metavar="X",
+            help="A face matches from this similarity on [default: follows from the number of example faces "
+            "and of faces searched].",
+        ),
+    ] = None,
+    without: WithoutOption = None,
+    after: AfterOption = None,
+    before: BeforeOption = None,
+    folder: Annotated[
+        str | None, typer.Option("--in", metavar="FOLDER", help="In this folder or below it.")
+    ] = None,
+    faces: Annotated[
+        str | None, typer.Option(metavar="N", help="Photos with this many faces: 3, 2-5 or 4+.")
+    ] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only photos, or only shots of videos: photo or video.")
+    ] = None,
+    in_video: Annotated[
+        bool, typer.Option("--in-video", help="Rank whole videos: who is anywhere in them, together or not.")
+    ] = False,
+    mode: Annotated[
+        str,
+        typer.Option(
+            metavar="MODE", help="exact; fast (short codes, then the best face by face); set (set vectors)."
+        ),
+    ] = "exact",
+    collapse: Annotated[
+        bool | None,
+        typer.Option(
+            "--collapse/--no-collapse",
+            help="Show copies and bursts as one photo [default: in the table and the sheet only].",
+            show_default=False,
+        ),
+    ] = None,
+    sheet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
+    ] = None,
+    paths: Annotated[
+        bool, typer.Option("--paths", help="Print only the photos' paths, for other programs.")
+    ] = False,
+    null: Annotated[
+        bool,
+        typer.Option("-0", "--null", help="Print paths that end with a null byte, for `xargs -0`."),
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets.")] = False,
+    copy_to: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also copy the photos there; no file there is replaced."),
+    ] = None,
+    link_to: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Also make symbolic links to the photos there.")
+    ] = None,
+    library: LibraryOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Find the photos that contain these people: all of them first, then all but one, and so on.
+
+    A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
+    The exit status is 1 when no photo fits, or one that fits could not be copied.
+    """
+    from setnet.library import Conditions, PhotoQuery, check_sheet_path, contact_sheet
+
+    if sum((paths or null, csv, json)) > 1:
+        raise InvalidInputError("print one of --paths, --csv and --json")
+    if sheet is not None:
+        check_sheet_path(sheet)
+    for folder_for_photos in filter(None, (copy_to, link_to)):
+        _make_folder(folder_for_photos)
+    query = PhotoQuery(
+        people,
+        without=without or (),
+        k=k,
+        mode=mode,
+        at_least=len(people) if all_people else at_least,
+        only=only,
+        sure=sure,
+        min_similarity=min_similarity,
+        totals=True,
+        conditions=Conditions.parse(after, before, folder, faces, kind),
+    )
+    if in_video:
+        _check_video_options(kind, sheet, paths, null, csv, copy_to, link_to)
+        _print_videos(query, library, json)
+        return
+    with open_library(library) as opened:
+        answer = opened.find(query)
+    shown_answer = answer if collapse is False else answer.collapsed()
+    answer = shown_answer if collapse else answer
+    for warning in answer.warnings:
+        say(f"note: {warning}")
+    if paths or null:
+        print_paths(answer.hits, b"\0" if null else b"\n")
+    elif csv:
+        print_csv(answer.hits)
+    else:
+        _print_answer(answer if json else shown_answer, json, "at least " if mode == "fast" else "")
+    complete = bool(answer.hits)
+    if copy_to is not None:
+        complete &= copy_photos(answer.hits, copy_to)
+    if link_to is not None:
+        complete &= link_photos(answer.hits, link_to)
+    if sheet is not None:
+        contact_sheet(shown_answer, sheet)
+        say(f"contact sheet: {sheet}")
+    if not complete:
+        raise typer.Exit(1)
+
+
+def _check_video_options(kind: str | None, *others: object) -> None:
+    if kind == "photo" or any(others):
+        raise InvalidInputError(
+            "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, --link-to"
+        )
+
+
+def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
+    from setnet.library import display_path
+
+    with open_library(library) as opened:
+        found = opened.videos_with(query)
+    if json:
+        print_json({"videos": [video.to_dict() for video in found]})
+    elif found:
+        print_table(
+            ["", "score", "who", "video"],
+            [
+                (
+                    rank,
+                    f"{video.score:.3f}",
+                    ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
+                    display_path(video.best.path),
+                )
+                for rank, video in enumerate(found, 1)
+            ],
+            right=["", "score"],
+        )
+    else:
+        say("no video has them")
+    if not found:
+        raise typer.Exit(1)
+
+
+def _times(shot: PhotoHit) -> str:
+    from setnet.library import clock
+
+    return f"{clock(shot.photo.start or 0.0)}-{clock(shot.photo.stop or 0.0)}"
+
+
+def _print_answer(answer: Answer, json: bool, roughly: str) -> None:
+    if json:
+        print_json(answer.to_dict())
+        return
+    if not answer.hits:
+        if answer.searched:
+            say(f"no photo fits among the {answer.searched:,} searched")
+        else:
+            say("the library is empty: `setnet index PHOTOS` fills it")
+        return
+    print_table(
+        ["", "score", "who", "photo"],
+        [
+            (rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown + _also(hit))
+            for rank, hit in enumerate(answer.hits, 1)
+        ],
+        right=["", "score"],
+    )
+    if answer.totals:
+        say(_totals(answer.totals, len(answer.people), roughly))
+    milliseconds = answer.seconds["search"] * 1000
+    found = sum(1 + len(hit.copies) + len(hit.others) for hit in answer.hits)
+    rows = f" in {len(answer.hits)} rows" if found > len(answer.hits) else ""
+    say(f"{found} of {counted(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms")
+
+
+def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
+    """Return how many photos have how many of the people; `fast`, which looks at some, knows a least number.
+
+    Photos in which one of the matches is a guess are counted apart.
+
+    >>> from setnet.library import GroupTotal
+    >>> _totals((GroupTotal(2, 1, 1), GroupTotal(1, 1240, 1200)), 2, "")
+    'all 2: 1 photo, 1 of 2: 1,200 photos and maybe 40'
+    """
+    groups = [
+        f"{f'all {people}' if total.matched == people else f'{total.matched} of {people}'}: "
+        f"{roughly}{_photos(total)}"
+        for total in totals
+    ]
+    return ", ".join(groups) if people > 1 else groups[0].partition(": ")[2] + " with this person"
+
+
+def _photos(total: GroupTotal) -> str:
+    maybe = total.photos - total.sure
+    if maybe and not total.sure:
+        return f"maybe {counted(maybe, 'photo')}"
+    return counted(total.sure, "photo") + (f" and maybe {maybe:,}" if maybe else "")
+
+
+def _also(hit: PhotoHit) -> str:
+    """Return what a row stands for besides its photo."""
+    parts = [counted(len(hit.copies), "copy", "copies")] if hit.copies else []
+    parts += [f"{len(hit.others):,} of the same moment"] if hit.others else []
+    return f"  (and {', '.join(parts)})" if parts else ""
+
+
+def _who(hit: PhotoHit) -> str:
+    return ", ".join(f"{m.label} {m.similarity:.2f}" for m in hit.matches) or "-"
+
+
+def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
+    """Print one path after the other, byte for byte, as other programs take them; a video's once.
+
+    A terminal would obey control characters in names: there they are spelled.
+    """
+    from setnet.library import display_path
+
+    paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
+    if sys.stdout.isatty():
+        for path in paths:
+            print_text(one_line(display_path(path)))
+        return
+    out = sys.stdout.buffer
+    for path in paths:
+        out.write(path + end)
+    out.flush()
+
+
+def print_csv(hits: Sequence[PhotoHit]) -> None:
+    """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
+    from setnet.library import display_path
+
+    text = one_line if sys.stdout.isatty() else str
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo", "from", "to"])
+    for rank, hit in enumerate(hits, 1):
+        facts = hit.to_dict()
+        people = text("; ".join(match.label for match in hit.matches))
+        known = [
+            facts["faces"],
+            facts["taken"],
+            text(display_path(hit.path)),
+            facts.get("from"),
+            facts.get("to"),
+        ]
+        table.writerow([rank, f"{hit.score:.4f}", len(hit.matches), people, *known])
+
+
+def _make_folder(folder: Path) -> None:
+    """Make the folder that photos are put into, or raise before anything is searched."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _write_error(folder, error) from error
+
+
+def copy_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
+    """Copy the photos into a folder, and return whether all are there; no file there is ever replaced."""
+    return _put(hits, folder, _copy, _is_copy, "copied")
+
+
+def link_photos(hits: Sequence[PhotoHit], folder: Path) -> bool:
+    """Make symbolic links to the photos in a folder, and return whether all are there."""
+    return _put(hits, folder, lambda photo, place: place.symlink_to(photo), _is_link, "linked")
+
+
+def _put(
+    hits: Sequence[PhotoHit],
+    folder: Path,
+    put: Callable[[Path, Path], None],
+    is_there: Callable[[Path, Path], bool],
+    done: str,
+) -> bool:
+    from setnet.library import display_path
+
+    files, there = _unique_files(hits), 0
+    for path in files:
+        if is_address(path):
+            say(f"note: {display_path(path)} is on no disk of this machine, and left out")
+            continue
+        if not path.is_file():
+            say(f"note: {display_path(path)} is not there any more")
+            continue
+        for place in _places(path, folder):
+            try:
+                if not is_there(path, place):
+                    put(path, place)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise _write_error(place, error) from error
+            there += 1
+            break
+    say(f"{done} {counted(there, 'photo')} to {display_path(folder)}")
+    return there == len(files)
+
+
+def _unique_files(hits: Sequence[PhotoHit]) -> list[Path]:
+    """Return the files of the hits in their order; shots of one video are one file."""
+    return list(dict.fromkeys(hit.path for hit in hits))
+
+
+def _copy(photo: Path, place: Path) -> None:
+    """Copy a file so that no half of it is left when copying fails."""
+    place.touch(exist_ok=False)  # the name is ours now, also where there are no hard links
+    partial = place.with_name(f".{place.name}.partial")
+    try:
+        shutil.copy2(photo, partial)
+        partial.replace(place)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        place.unlink()
+        raise
+
+
+def _is_copy(photo: Path, place: Path) -> bool:
+    """Return whether a copy of this photo is there from an earlier search."""
+    return place.is_file() and not place.is_symlink() and filecmp.cmp(photo, place, shallow=False)
+
+
+def _is_link(photo: Path, place: Path) -> bool:
+    return place.is_symlink() and place.readlink() == photo
+
+
+def _places(photo: Path, folder: Path) -> Iterator[Path]:
+    """Yield the photo's own name in a folder, then numbered ones.
+
+    >>> places = _places(Path("/2019/both.jpg"), Path("found"))
+    >>> str(next(places)), str(next(places))
+    ('found/both.jpg', 'found/both (2).jpg')
+    """
+    yield folder / photo.name
+    for number in count(2):
+        yield folder / f"{photo.stem} ({number}){photo.suffix}"
+
+
+def _write_error(place: Path, error: OSError) -> StorageError:
+    from setnet.library import display_path
+
+    return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")

@@ -1,1 +1,0 @@
-"""Commands on other people's stores: PostgreSQL and Immich."""

@@ -1,0 +1,386 @@
+"""Names the faces of a library by the tags that other programs wrote.
+
+Tags of a photo are found in sidecars, in the photo itself and in Picasa's file of its folder, and matched
+with the faces that were found in the photo.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from setnet.connect.face_regions import FaceRegion, Frame, RegionList, possible_frames, rotate
+from setnet.connect.picasa import FILE_NAMES, LARGEST, picasa_regions
+from setnet.connect.xmp import LARGEST_XMP, regions_in_xmp
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.faces import Box, PhotoHeader, read_header
+from setnet.library import (
+    FaceConflict,
+    FaceName,
+    FacesNamed,
+    Library,
+    LibraryPhoto,
+    checked_name,
+    existing_paths,
+    is_below,
+)
+
+_KEPT_FOLDERS = 64
+_SUFFIXES = (".xmp", ".XMP")
+
+PicasaFile = dict[str, tuple[Path, RegionList]]
+
+
+class PhotoTags(NamedTuple):
+    """The face tags of a photo.
+
+    Attributes
+    ----------
+    lists
+        Each with the file it is in; those of sidecars come first, as they are edited last.
+    orientation
+        The EXIF orientation of the photo, from 1 to 8.
+    problems
+        Files that could not be read, or not in full, and why.
+    """
+
+    lists: list[tuple[Path, RegionList]]
+    orientation: int
+    problems: list[tuple[Path, str]]
+
+
+class TagReader:
+    """Reads the face tags of photos, one after the other; files of Picasa's are kept for the next photo."""
+
+    def __init__(self) -> None:
+        self._folders: OrderedDict[Path, PicasaFile] = OrderedDict()
+
+    def read(self, photo: Path) -> PhotoTags:
+        """Return the face tags of a photo."""
+        tags = PhotoTags([], 1, [])
+        for sidecar in find_sidecars(photo):
+            try:
+                data = read_limited(sidecar, LARGEST_XMP)
+                lists = [] if data is None else regions_in_xmp(data)
+            except InvalidInputError as error:
+                tags.problems.append((sidecar, str(error)))
+            else:
+                tags.lists.extend((sidecar, found) for found in lists)
+        header = self._embedded(photo, tags)
+        inside = self._picasa(photo.parent, tags).get(photo.name.lower())
+        if inside is not None:
+            tags.lists.append(inside)
+        for file, found in tags.lists:
+            tags.problems.extend((file, problem) for problem in found.problems)
+        return tags._replace(orientation=header.orientation)
+
+    def _embedded(self, photo: Path, tags: PhotoTags) -> PhotoHeader:
+        header = PhotoHeader(None, 1)
+        try:
+            header = read_header(photo)
+            lists = [] if header.xmp is None else regions_in_xmp(header.xmp)
+        except (InvalidInputError, PhotoError) as error:
+            reason = str(error).removeprefix(f"{os.fsencode(photo).decode('utf-8', 'replace')}: ")
+            tags.problems.append((photo, reason))
+        else:
+            tags.lists.extend((photo, found) for found in lists)
+        return header
+
+    def _picasa(self, folder: Path, tags: PhotoTags) -> PicasaFile:
+        """Return what Picasa's files in a folder say, by the name of the photo in lower case."""
+        known = self._folders.get(folder)
+        if known is not None:
+            self._folders.move_to_end(folder)
+            return known
+        found: PicasaFile = {}
+        for name in FILE_NAMES:
+            file = folder / name
+            try:
+                data = read_limited(file, LARGEST)
+                regions = {} if data is None else picasa_regions(data)
+            except InvalidInputError as error:
+                tags.problems.append((file, str(error)))
+            else:
+                found |= {photo: (file, each) for photo, each in regions.items()}
+        self._folders[folder] = found
+        if len(self._folders) > _KEPT_FOLDERS:
+            self._folders.popitem(last=False)
+        return found
+
+
+def find_sidecars(photo: Path) -> list[Path]:
+    """Return what the sidecar of a photo may be called, the least ambiguous name first.
+
+    >>> [path.name for path in find_sidecars(Path("a/b.jpg"))]
+    ['b.jpg.xmp', 'b.jpg.XMP', 'b.xmp', 'b.XMP']
+    """
+    return [photo.with_name(stem + suffix) for stem in (photo.name, photo.stem) for suffix in _SUFFIXES]
+
+
+def read_limited(file: Path, largest: int) -> bytes | None:
+    """Return the bytes of a file, None where there is none; what is too large or no file is an error."""
+    try:
+        # without waiting, as a pipe without a writer would block
+        with open(file, "rb", opener=lambda p, flags: os.open(p, flags | getattr(os, "O_NONBLOCK", 0))) as f:
+            info = os.fstat(f.fileno())
+            if not stat.S_ISREG(info.st_mode):
+                raise InvalidInputError("is no regular file")
+            if info.st_size > largest:
+                raise InvalidInputError(f"larger than {largest >> 20} MB: left unread")
+            return f.read(largest + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InvalidInputError(f"cannot be read ({error.strerror or error})") from error
+
+
+# Programs draw a face from the eyebrows to the chin, or a whole head: the overlap at which two boxes of one
+# detector are the same face (0.5) is too much to ask for. Each having the other's centre tells neighbours
+# apart.
+_LEAST_OVERLAP = 0.2
+
+FaceByRegion = dict[int, int]
+
+
+class PhotoNames:
+    """Who is who in a photo by its tags.
+
+    Attributes
+    ----------
+    faces
+        Pairs of a face's number, from 0, and a name; a face may have several, what counts more first.
+    not_found
+        Names of regions at which no face was found.
+    problems
+        What could not be used, a sentence each, after the index of the list in the tags.
+    """
+
+    def __init__(self, photo: LibraryPhoto, tags: PhotoTags) -> None:
+        self.faces: list[tuple[int, str]] = []
+        self.problems: list[tuple[int, str]] = []
+        missing: dict[str, str] = {}
+        for number, (_, found) in enumerate(tags.lists):
+            named = [region for region in found.regions if region.name]
+            try:
+                _, matches = match_regions(named, photo, found, tags.orientation)
+            except InvalidInputError as error:
+                self.problems.append((number, str(error)))
+                continue
+            self.faces += [(face, named[region].name) for region, face in sorted(matches.items())]
+            for region, (name, _) in enumerate(named):
+                if region not in matches:
+                    missing.setdefault(name.casefold(), name)
+        there = {name.casefold() for _, name in self.faces}
+        self.not_found = [name for key, name in missing.items() if key not in there]
+
+
+def match_regions(
+    regions: Sequence[FaceRegion], photo: LibraryPhoto, found: RegionList, orientation: int
+) -> tuple[Frame, FaceByRegion]:
+    """Return the frame that regions refer to, and the number of the face at each of them.
+
+    Where the stored sides leave it open, that is the frame in which more regions are at a face, or are so
+    more exactly. A frame they rule out is taken only if no region is at a face in the other.
+    """
+    frames = possible_frames(found.size, photo.width, photo.height, orientation)
+    tried = [(frame, _matches(_in_frame(regions, frame, orientation), photo)) for frame in frames]
+    if len(frames) == 1 and orientation != 1 and not tried[0][1]:
+        other: Frame = "stored" if frames[0] == "upright" else "upright"
+        tried.append((other, _matches(_in_frame(regions, other, orientation), photo)))
+    frame, best = max(tried, key=lambda each: (len(each[1]), sum(o for _, o in each[1].values())))
+    return frame, {region: face for region, (face, _) in best.items()}
+
+
+def _in_frame(regions: Sequence[FaceRegion], frame: Frame, orientation: int) -> list[Box]:
+    return [rotate(area, orientation) if frame == "stored" else area for _, area in regions]
+
+
+def _matches(areas: Sequence[Box], photo: LibraryPhoto) -> dict[int, tuple[int, float]]:
+    """Return face and overlap by area, one to one, the largest overlaps first."""
+    faces = [to_fractions(face.box, photo) for face in photo.faces]
+    pairs = sorted(
+        (
+            (area.overlap(face), -i, -j)
+            for i, area in enumerate(areas)
+            for j, face in enumerate(faces)
+            if _has_centre(area, face) and _has_centre(face, area)
+        ),
+        reverse=True,
+    )
+    matches: dict[int, tuple[int, float]] = {}
+    taken: set[int] = set()
+    for share, i, j in pairs:
+        if share >= _LEAST_OVERLAP and -i not in matches and -j not in taken:
+            matches[-i] = -j, share
+            taken.add(-j)
+    return matches
+
+
+def to_fractions(box: Box, photo: LibraryPhoto) -> Box:
+    """Return a box in fractions of the upright photo's sides."""
+    return Box(box.x0 / photo.width, box.y0 / photo.height, box.x1 / photo.width, box.y1 / photo.height)
+
+
+def _has_centre(box: Box, other: Box) -> bool:
+    x, y = (other.x0 + other.x1) / 2, (other.y0 + other.y1) / 2
+    return box.x0 <= x <= box.x1 and box.y0 <= y <= box.y1
+
+
+OnProgress = Callable[[str, int, int], None]
+_PROGRESS_STEP = 20  # photos
+
+
+class TagConflict(NamedTuple):
+    """A tagged face that is another person's already: it stays theirs."""
+
+    photo: Path
+    face: int
+    name: str
+    owner: str
+
+
+@dataclass(slots=True)
+class TagImport:
+    """What tags of other programs did.
+
+    Attributes
+    ----------
+    photos, tagged
+        How many photos were looked at, and how many of them have a named region.
+    people, new
+        How many people got faces, and how many of them were not saved before.
+    faces
+        How many faces got a name, by the name they are tagged with.
+    known, refused
+        How many had it already, and of how many it was said before that they are not that person.
+    not_found
+        Photos and names of regions at which the library has no face.
+    conflicts
+        Tagged faces that are somebody else's.
+    unreadable
+        Files that could not be read, or not in full, and why.
+    change
+        The number of the change in the journal; None when nothing was new.
+    """
+
+    photos: int = 0
+    tagged: int = 0
+    people: int = 0
+    new: int = 0
+    faces: dict[str, int] = field(default_factory=dict)
+    known: int = 0
+    refused: int = 0
+    not_found: list[tuple[Path, str]] = field(default_factory=list)
+    conflicts: list[TagConflict] = field(default_factory=list)
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    change: int | None = None
+    dry_run: bool = False
+
+    @property
+    def named(self) -> int:
+        """How many faces got a name."""
+        return sum(self.faces.values())
+
+    @property
+    def ok(self) -> bool:
+        """Whether every file could be read."""
+        return not self.unreadable
+
+    def to_dict(self, path_text: Callable[[Path], str] = os.fsdecode) -> dict[str, Any]:
+        """Return the report as values that JSON can hold; faces are numbered from 1, from the left."""
+        return {
+            "photos": self.photos,
+            "tagged": self.tagged,
+            "people": self.people,
+            "new": self.new,
+            "named": self.named,
+            "faces": self.faces,
+            "known": self.known,
+            "refused": self.refused,
+            "not_found": [{"photo": path_text(p), "name": name} for p, name in self.not_found],
+            "conflicts": [c._asdict() | {"photo": path_text(c.photo)} for c in self.conflicts],
+            "unreadable": [{"file": path_text(p), "reason": why} for p, why in self.unreadable],
+            "change": self.change,
+            "dry_run": self.dry_run,
+        }
+
+
+def import_tags(
+    library: Library,
+    folders: Sequence[str | os.PathLike[str]] = (),
+    *,
+    dry_run: bool = False,
+    progress: OnProgress | None = None,
+) -> TagImport:
+    """Name the faces of a library's photos by their tags, in one change of the journal.
+
+    A second call changes nothing. An interrupt on the way leaves the library as it was.
+
+    Parameters
+    ----------
+    folders
+        Folders, or single photos, to look at; by default all photos of the library.
+    dry_run
+        Only report what would be done.
+    progress
+        Called now and then with what is being done, how much of it is done, and of how much.
+    """
+    report = TagImport(dry_run=dry_run)
+    said: list[FaceName] = []
+    paths: dict[str, Path] = {}
+    reader = TagReader()
+    total = library.catalog.counts().photos
+    for photo in _photos(library, folders):
+        if progress is not None and report.photos % _PROGRESS_STEP == 0:
+            progress("reading tags", report.photos, total)
+        report.photos += 1
+        found = _read_names(photo, reader, report)
+        if found:
+            paths[photo.id] = photo.path
+            said += found
+    _take(report, library.name_faces(said, dry_run=dry_run, progress=progress), paths)
+    return report
+
+
+def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iterator[LibraryPhoto]:
+    roots = existing_paths(folders)
+    for photo in library.catalog.all_photos():
+        is_shot = photo.start is not None  # videos have no face tags
+        if not is_shot and (not roots or any(is_below(photo.stored_path, root) for root in roots)):
+            yield photo
+
+
+def _read_names(photo: LibraryPhoto, reader: TagReader, report: TagImport) -> list[FaceName]:
+    """Return what the tags of a photo call its faces, and note what cannot be used."""
+    tags = reader.read(photo.path)
+    report.unreadable += tags.problems
+    if not tags.lists:
+        return []
+    names = PhotoNames(photo, tags)
+    report.unreadable += [(tags.lists[number][0], reason) for number, reason in names.problems]
+    report.not_found += [(photo.path, name) for name in names.not_found]
+    report.tagged += bool(names.faces or names.not_found)
+    found = []
+    for face, name in names.faces:
+        try:
+            found.append(FaceName(checked_name(name), photo.id, face))
+        except InvalidInputError as error:
+            report.unreadable.append((photo.path, str(error)))
+    return found
+
+
+def _take(report: TagImport, done: FacesNamed, paths: dict[str, Path]) -> None:
+    report.people, report.new, report.change = len(done.people), done.new, done.change
+    report.known, report.refused = done.known, done.refused
+    report.faces = dict(sorted(Counter(said.name for said in done.named).items()))
+    report.conflicts = [_conflict(conflict, paths) for conflict in done.conflicts]
+
+
+def _conflict(conflict: FaceConflict, paths: dict[str, Path]) -> TagConflict:
+    said = conflict.said
+    return TagConflict(paths[said.photo_id], said.face + 1, said.name, conflict.owner)

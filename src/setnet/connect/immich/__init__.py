@@ -1,1 +1,0 @@
-"""The faces of an Immich server, read and never written, in an index beside it."""

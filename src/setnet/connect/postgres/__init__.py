@@ -1,1 +1,0 @@
-"""Items that are sets of vectors in a user's own PostgreSQL, found by their set vectors."""

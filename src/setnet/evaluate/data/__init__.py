@@ -1,1 +1,0 @@
-"""Labelled descriptors, splits by identity, degraded copies and group photos."""

@@ -1,1 +1,0 @@
-"""The paper's claim: SetNet against baselines trained alike, on identities never seen."""

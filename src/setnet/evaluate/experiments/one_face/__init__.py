@@ -1,1 +1,0 @@
-"""Experiments on single faces: who is identified, and how orthogonal descriptors are."""

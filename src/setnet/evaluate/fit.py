@@ -1,0 +1,137 @@
+"""Fits virtual people to real ones so that both kinds of similarity are distributed alike."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import one_of
+from setnet.evaluate.inputs import OnProgress, running
+from setnet.evaluate.people import Distance, Similarities, distance, divided, read_people, similarities
+from setnet.evaluate.record import Record, Row, fingerprinted
+from setnet.heads import unit
+from setnet.train import VirtualPeople
+
+PEOPLE, FACES_EACH = 3000, 4
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Virtual people, the similarities of the real and of the virtual ones, and how far apart they are."""
+
+    model: VirtualPeople
+    real: Similarities
+    virtual: Similarities
+    same: Distance
+    different: Distance
+
+
+def sampled(model: VirtualPeople, seed: int, people: int = PEOPLE, pairs: int = 100_000) -> Similarities:
+    """Return similarities among virtual people; the same random numbers for the same seed."""
+    rng = np.random.default_rng(seed)
+    owner = np.repeat(np.arange(people), FACES_EACH)
+    rows = model.faces(rng, model.people(rng, people), owner)
+    return similarities(rows, owner, rng, pairs)
+
+
+def fit_virtual(
+    descriptors: NDArray[np.floating], labels: NDArray[np.str_], seed: int = 0, evaluations: int = 120
+) -> Fit:
+    """Return virtual people like the labelled ones.
+
+    Moments alone miss what normalisation and poor photos do to similarities. Five numbers (scales of mean,
+    between and within, and the spread of quality over people and over faces) are then chosen by a simplex
+    search for the smallest Wasserstein distance between the real and the virtual similarities.
+    """
+    from scipy.optimize import minimize
+    from scipy.stats import wasserstein_distance
+
+    rows = unit(np.asarray(descriptors, np.float32))
+    names, owner = np.unique(labels, return_inverse=True)
+    owner = np.where(names[owner] == "", -1, owner)
+    real = similarities(rows, owner, np.random.default_rng(seed))
+    moments = VirtualPeople.fit(rows[owner >= 0], owner[owner >= 0])
+
+    def at(numbers: NDArray[np.float64]) -> VirtualPeople:
+        mean, between, within, person, face = (np.float32(np.exp(n)) for n in numbers)
+        return replace(
+            moments,
+            mean=moments.mean * mean,
+            between=moments.between * between,
+            within=moments.within * within,
+            person_spread=float(person),
+            face_spread=float(face),
+        )
+
+    def cost(numbers: NDArray[np.float64]) -> float:
+        drawn = sampled(at(numbers), seed, people=1000, pairs=20_000)
+        apart = wasserstein_distance(real.same, drawn.same)
+        return float(apart + wasserstein_distance(real.different, drawn.different))
+
+    start = np.array([0.0, 0.0, 0.0, np.log(0.15), np.log(0.25)])
+    simplex = np.vstack([start, start + np.diag([0.1, 0.1, 0.1, 0.5, 0.5])])
+    found = minimize(
+        cost,
+        start,
+        method="Nelder-Mead",
+        options={"initial_simplex": simplex, "maxfev": evaluations, "xatol": 2e-3},
+    )
+    model = at(found.x)
+    drawn = sampled(model, seed + 1)
+    return Fit(model, real, drawn, distance(real.same, drawn.same), distance(real.different, drawn.different))
+
+
+def fit_people(
+    descriptors: Path,
+    *,
+    half: str = "test",
+    out: Path | None = None,
+    seed: int = 0,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Fit virtual people to the real ones of a descriptor file, and compare the two kinds of similarity.
+
+    Parameters
+    ----------
+    half
+        Fit on ``"test"``, ``"train"`` or ``"all"`` people of the file.
+    out
+        Where to write the parameters, for `Inputs.people`.
+    """
+    if half not in ("test", "train", "all"):
+        raise one_of("half", half, ["test", "train", "all"])
+    people = read_people(descriptors)
+    settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
+    with running("fit", settings, json, progress, 2) as run:
+        if half != "all":
+            people = getattr(divided(people, "", seed), half)
+        run.say("fitting")
+        found = fit_virtual(people.descriptors, people.labels, seed)
+        if out is not None:
+            replace(found.model, half=half).save(out)
+        run.note(
+            world=f"virtual people fitted on {len(people.groups(2))} real ones of two faces or more",
+            person_spread=found.model.person_spread,
+            face_spread=found.model.face_spread,
+        )
+        run.add(_row("one person", found.real.same, found.virtual.same, found.same))
+        run.add(_row("different people", found.real.different, found.virtual.different, found.different))
+    return run.record()
+
+
+def _row(name: str, real: NDArray[np.floating], virtual: NDArray[np.floating], apart: Distance) -> Row:
+    edges = np.linspace(-0.4, 1.0, 71)
+    facts = {
+        "real": float(real.mean()),
+        "real_sd": float(real.std()),
+        "virtual": float(virtual.mean()),
+        "virtual_sd": float(virtual.std()),
+        "edges": edges.tolist(),
+        "real_density": np.histogram(real, edges, density=True)[0].tolist(),
+        "virtual_density": np.histogram(virtual, edges, density=True)[0].tolist(),
+    }
+    return Row(name, facts=facts | asdict(apart))

@@ -1,0 +1,350 @@
+"""The methods that are compared: heads, baselines and codes of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+
+from setnet.errors import InvalidInputError, one_of
+from setnet.evaluate.people import LabelledPeople
+from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements, with_distractors
+from setnet.evaluate.record import fingerprinted
+from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
+from setnet.heads import (
+    SET_LOGISTIC,
+    Aggregator,
+    BitCodec,
+    Logistic,
+    Mean,
+    SetNet,
+    codec,
+    path_of,
+    set_means,
+    shipped_names,
+    unit,
+)
+
+
+@cache
+def load_head(name: str) -> Aggregator:
+    """Return a shipped head, a head's file, or the ``network.safetensors`` of a training run.
+
+    The last is for comparisons such as generalised means (``gem``, ``gem-per-dim``); it runs in torch.
+    """
+    if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
+        return SetNet.load(name)
+    from setnet.train import NetworkAggregator, load_network  # imports torch
+
+    return NetworkAggregator(load_network(Path(name)).network, name)
+
+
+def _is_network(path: Path) -> bool:
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            return "setnet-training" in (file.metadata() or {})
+    except (OSError, SafetensorError):
+        return False  # `SetNet.load` says what is wrong with it
+
+
+Floats = NDArray[np.float32]
+RIDGE = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """``unit((v - mean) matrix)``."""
+
+    mean: Floats
+    matrix: Floats
+
+    def __call__(self, rows: Floats) -> Floats:
+        """Return whitened rows at unit length."""
+        centred: Floats = np.asarray(rows, np.float32) - self.mean
+        return unit(centred @ self.matrix)
+
+
+def fit_whitening(rows: Floats, ridge: float = RIDGE) -> Whitening:
+    """Return the PCA whitening of ``rows``; ``ridge``, a share of the mean variance, tames flat axes."""
+    count, dim = rows.shape
+    if count <= dim:
+        raise InvalidInputError(
+            f"whitening {dim} dimensions needs more than {dim} descriptors, got {count}: "
+            "give a larger descriptor file"
+        )
+    mean = rows.mean(axis=0, dtype=np.float64)
+    variance, axes = np.linalg.eigh(np.cov(rows.T.astype(np.float64)))
+    variance = np.maximum(variance, 0) + ridge * variance.mean()
+    return Whitening(mean.astype(np.float32), (axes / np.sqrt(variance)).astype(np.float32))
+
+
+class GeneralisedMean(Aggregator):
+    """(mean |x|^p)^(1/p), section 5.2; ``signed`` keeps each value's sign through the powers.
+
+    The formula is made for descriptors without negative values; of others it keeps the sizes only.
+    """
+
+    def __init__(self, dim: int, p: float, signed: bool = False) -> None:
+        self.name = f"gm-signed-{p:g}" if signed else f"gm-{p:g}"
+        self.p, self.signed, self.logistic = p, signed, SET_LOGISTIC
+        self.element_dim, self.dim, self.bits = dim, dim, 32
+
+    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return the unit-norm generalised mean of each set."""
+        means = set_means(self._power(unit(elements), self.p), counts)
+        return unit(self._power(means, 1.0 / self.p))
+
+    def _power(self, rows: Floats, p: float) -> Floats:
+        size = np.abs(rows) ** np.float32(p)
+        return np.copysign(size, rows) if self.signed else size
+
+
+class Whitened(Aggregator):
+    """Another aggregator with whitening of its elements (before) or of its set vectors (after)."""
+
+    def __init__(self, inner: Aggregator, whitening: Whitening, where: str) -> None:
+        self.inner, self.whitening, self.where = inner, whitening, where
+        self.name, self.logistic = f"{inner.name}+W-{where}", inner.logistic
+        self.element_dim, self.dim, self.bits = inner.element_dim, inner.dim, inner.bits
+
+    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
+        """Return unit-norm set vectors."""
+        if self.where == "before":
+            return self.inner.pool(self.whitening(elements), counts)
+        return self.whitening(self.inner.pool(elements, counts))
+
+
+CODE_BITS = (8, 4, 1)
+
+
+def coded_elements(bits: int) -> Callable[[Floats], Floats]:
+    """Return what turns unit descriptors into what is left of them at 32, 8, 4 or 1 bit per dimension.
+
+    A query in floats has the same product with the result as with the codes. One bit is RaBitQ's, around the
+    mean of the descriptors; rows of zeros stand for none.
+    """
+    return _one_bit if bits == 1 else partial(_rounded, bits=bits)
+
+
+def code_name(bits: int) -> str:
+    """Return the name of element codes in tables.
+
+    >>> code_name(4), code_name(1)
+    ('element codes, 4 bits', 'element codes, 1 bit')
+    """
+    return f"element codes, {bits} bit{'s' * (bits > 1)}"
+
+
+def element_bytes(dim: int, bits: int) -> int:
+    """Return the bytes of an element: its code, and at one bit a factor of two bytes.
+
+    >>> [element_bytes(128, bits) for bits in (32, 8, 4, 1)]
+    [512, 128, 64, 18]
+    """
+    return codec.row_bytes(dim, bits) + 2 * (bits == 1)
+
+
+def _rounded(rows: Floats, bits: int) -> Floats:
+    return codec.decode(codec.encode(rows, bits), rows.shape[1], bits)
+
+
+def _one_bit(rows: Floats) -> Floats:
+    used = np.abs(rows).max(axis=1) > 0
+    one_bit = BitCodec(rows[used].mean(axis=0) if used.any() else np.zeros(rows.shape[1], np.float32))
+    out = np.zeros_like(rows)
+    out[used] = one_bit.decode(*one_bit.encode(rows[used]))
+    return out
+
+
+PAPER_P = 1.43  # what the paper's network learned (section 5.2)
+BASELINES: dict[str, str] = {
+    "mean": "average pooling",
+    "mean 8 bit": "average pooling, 8 bits per dimension",
+    "mean +W": "descriptors whitened, then averaged",
+    "mean +W after": "averaged, then whitened",
+    "gm": f"generalised mean of |x|, p = {PAPER_P}",
+    "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
+    "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
+    "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
+}
+# From the training room: shown when its extra is installed.
+IN_TORCH: dict[str, str] = {
+    "gm per dim": "generalised mean of |x|, p per dimension learned",
+    "gm per dim +W after": "generalised mean of |x|, p per dimension learned, then whitened",
+    "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
+    "muvera": "MUVERA: means per random bucket, projected to 128 dimensions",
+}
+WHITEN_UP_TO = 512
+# Generalised means of |x|: of descriptors with signs they keep the sizes only, and are no fair baseline.
+UNSIGNED = ("gm", "gm +W after", "gm per dim", "gm per dim +W after")
+NOT_APPLICABLE = "not applicable: the descriptors have signs"
+
+
+@dataclass(frozen=True)
+class Method:
+    """A way to make set vectors, under the name it has in tables."""
+
+    name: str
+    aggregator: Aggregator
+    logistic: Logistic
+    note: str
+
+
+@dataclass(frozen=True, eq=False)
+class Methods:
+    """Makes methods by name, fitted on people who are not in the test."""
+
+    train: LabelledPeople
+    seed: int = 0
+    heads: Sequence[str] = field(default_factory=tuple)
+    fitting_sets: int = 6000
+
+    def names(self) -> list[str]:
+        """Return all names: baselines, then heads, whitened ones where there are enough faces for that."""
+        names = [name for name in self._baselines() if name not in self.not_applicable]
+        if not self.whitens:
+            names = [name for name in names if "+W" not in name]
+        for head in self.head_names():
+            names.append(head)
+            if load_head(head).dim <= min(WHITEN_UP_TO, len(self.train.descriptors) // 8):
+                names.append(f"{head} +W after")
+        return names
+
+    @property
+    def not_applicable(self) -> list[str]:
+        """The baselines that make no sense of these descriptors."""
+        return [name for name in UNSIGNED if name in self._baselines() and self.train.descriptors.min() < 0]
+
+    @staticmethod
+    def _baselines() -> list[str]:
+        return [*BASELINES, *(IN_TORCH if find_spec("torch") else ())]
+
+    def head_names(self) -> list[str]:
+        """Return the heads that take these descriptors."""
+        heads = [*shipped_names(), *self.heads]
+        return [head for head in heads if load_head(head).element_dim == self.train.dim]
+
+    @property
+    def whitens(self) -> bool:
+        """Whether there are enough descriptors to fit a whitening on."""
+        return len(self.train.descriptors) > self.train.dim
+
+    def chosen(self, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted names and the given heads, all names by default; an unknown one is an error."""
+        valid = [*self.names(), *self.not_applicable]
+        for head in self.heads:
+            self._fits(load_head(head))
+        for name in wanted or []:
+            if name not in valid:
+                base = name.removesuffix(" +W after")
+                if base in shipped_names() or Path(base).suffix == ".safetensors":
+                    self._fits(load_head(base))
+                if name in BASELINES | IN_TORCH and not self.whitens:
+                    fit_whitening(self.train.descriptors)  # says how many are missing
+                raise one_of("method", name, valid)
+        return list(dict.fromkeys([*wanted, *self.heads])) if wanted else self.names()
+
+    def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
+        """Return the wanted heads: of one face, the baselines are the descriptor itself."""
+        heads = self.head_names()
+        return [name for name in self.chosen(wanted) if name in heads]
+
+    def make(self, name: str) -> Method:
+        """Return a method, its (w, b) fitted to how it ranks sets of the training people."""
+        aggregator = self.aggregator(name)
+        logistic = calibrated(aggregator, self._fitting_world)
+        return Method(name, aggregator, logistic, _note(name, aggregator))
+
+    @cached_property
+    def whitening(self) -> Whitening:
+        """Whitening of single descriptors."""
+        return fit_whitening(self.train.descriptors)
+
+    def element_logistic(self, whitened: bool = False, bits: int = 32) -> Logistic:
+        """Return the (w, b) fitted to single descriptors, as they are or whitened, at so many bits."""
+        change = self.whitening if whitened else unit
+        return calibrated_elements(self._fitting_world, change=change, stored=coded_elements(bits))
+
+    @cached_property
+    def _fitting_world(self) -> StressWorld:
+        return stress_world(
+            self.train.descriptors,
+            with_distractors(self.train.labels, self.seed, DISTRACTORS),  # of a data set without strangers
+            sets=self.fitting_sets,
+            queries=80,
+            repeats=2,
+            seed=self.seed + 1,
+        )
+
+    def aggregator(self, name: str) -> Aggregator:
+        """Return what makes the set vectors of a method, its score not fitted."""
+        dim = self.train.dim
+        if name == "mean":
+            return Mean(dim)
+        if name == "mean 8 bit":
+            return Mean(dim, bits=8)
+        if name == "mean +W":
+            return Whitened(Mean(dim), self.whitening, "before")
+        if name in ("memory", "muvera"):
+            return _untrained(name, dim)
+        base = name.removesuffix(" +W after")
+        inner: Aggregator
+        if base == "mean":
+            inner = Mean(dim)
+        elif base == "gm per dim":
+            inner = self._learned_mean
+        elif base.startswith("gm"):
+            inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
+        else:
+            inner = load_head(base)
+            self._fits(inner)
+        if base == name:
+            return inner
+        return Whitened(inner, fit_whitening(self._set_vectors(inner)), "after")
+
+    @cached_property
+    def _learned_mean(self) -> Aggregator:
+        from setnet.evaluate.learned_mean import learned_mean
+
+        return learned_mean(self.train, self.seed)
+
+    def _set_vectors(self, inner: Aggregator) -> NDArray[np.float32]:
+        """Return set vectors of random sets of training faces."""
+        rng = np.random.default_rng(self.seed)
+        counts = rng.integers(1, 6, size=max(4000, 3 * inner.dim))
+        rows = self.train.descriptors[rng.integers(len(self.train.descriptors), size=int(counts.sum()))]
+        return unit(inner.pool(rows, counts))
+
+    def _fits(self, head: Aggregator) -> None:
+        if head.element_dim not in (None, self.train.dim):
+            raise InvalidInputError(
+                f"head {head.name!r} takes {head.element_dim}-D descriptors, these are {self.train.dim}-D: "
+                "leave it out, or describe the photos with the descriptor it was made for"
+            )
+
+
+def _untrained(name: str, dim: int) -> Aggregator:
+    from setnet.train import Descriptors, NetworkAggregator, SetNetwork, make_aggregator
+
+    backbone = Descriptors(dim)
+    return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
+
+
+def _note(name: str, aggregator: Aggregator) -> str:
+    """Return what a method is, in words."""
+    inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
+    exponents = getattr(inner, "exponents", [])
+    learned = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
+    return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learned
+
+
+def _head_note(name: str) -> str:
+    """Return which head it is, by its fingerprint: a retrained head may have the same name."""
+    head = name.removesuffix(" +W after")
+    return f"head {fingerprinted(path_of(head) if head in shipped_names() else Path(head))}"

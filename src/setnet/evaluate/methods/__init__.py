@@ -1,1 +1,0 @@
-"""The methods under comparison, each with a calibrated score."""

@@ -1,0 +1,287 @@
+"""Descriptors of labelled people: files, LFW with its known mistakes, halves that share nobody."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, one_of
+from setnet.heads import unit
+from setnet.library import read_descriptors
+from setnet.train import VirtualPeople
+
+ERRATA_FILE = Path(__file__).parent / "data" / "lfw_errata.json"
+
+
+def corrected(
+    labels: NDArray[np.str_], paths: Sequence[str] | None
+) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """Return labels with one name for one person, and which rows show whom they are labelled with.
+
+    Without `paths` no row can be told to show somebody else.
+    """
+    errata = json.loads(ERRATA_FILE.read_text(encoding="utf-8"))
+    wrong = set(errata["somebody_else"])
+    same = {other: name for name, other in errata["one_person"]}
+    right = np.array([same.get(label, label) for label in labels.tolist()], dtype=labels.dtype)
+    keep = np.ones(len(labels), bool)
+    if paths is not None:
+        keep = np.array([photo_key(path) not in wrong for path in paths], bool)
+    return right, keep
+
+
+def photo_key(path: str) -> str:
+    """Return the last folder and the name of a photo, which copies of it share.
+
+    >>> photo_key("/data/lfw-coarse/Anna/Anna_0001.jpg")
+    'Anna/Anna_0001.jpg'
+    """
+    return "/".join(PurePath(path).parts[-2:])
+
+
+SPLIT_FILE = Path(__file__).parent / "data" / "lfw_split.json"
+SEED = 20
+
+
+@dataclass(frozen=True)
+class Split:
+    """Names of the people of each half."""
+
+    train: frozenset[str]
+    test: frozenset[str]
+
+
+def read_split() -> Split:
+    """Return the halves written in the package."""
+    halves = json.loads(SPLIT_FILE.read_text(encoding="utf-8"))
+    return Split(frozenset(halves["train"]), frozenset(halves["test"]))
+
+
+def read_press_photos(path: Path) -> Mapping[str, list[dict[str, Any]]]:
+    """Return which faces of LFW come from one press photo: its ``multi_person_photos.json``."""
+    try:
+        photos: Mapping[str, list[dict[str, Any]]] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path}: cannot read the lists of press photos ({error})") from error
+    return photos
+
+
+def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
+    """Return which rows of a descriptor file belong to the ``train`` or the ``test`` half."""
+    split = read_split()
+    if half not in ("train", "test"):
+        raise one_of("half", half, ["train", "test"])
+    people = split.train if half == "train" else split.test
+    rows = np.isin(labels, np.array(sorted(people)))
+    if not rows.any():
+        raise InvalidInputError(
+            f"none of the {len(labels)} labels is in the {half} half of LFW; "
+            "expected labels such as 'George_W_Bush'"
+        )
+    return rows
+
+
+def make_split(photos: Mapping[str, int], seed: int = SEED) -> Split:
+    """Divide people at random, alike for those with one, two and three or more photos."""
+    rng = np.random.default_rng(seed)
+    train: list[str] = []
+    test: list[str] = []
+    for low, high in ((3, np.inf), (2, 2), (1, 1)):
+        names = np.array(sorted(name for name, count in photos.items() if low <= count <= high), dtype=object)
+        rng.shuffle(names)
+        train += list(names[: len(names) // 2])
+        test += list(names[len(names) // 2 :])
+    return Split(frozenset(train), frozenset(test))
+
+
+LEAST_PEOPLE = 6
+# Parameters of virtual people, fitted on LFW's test half for simulated worlds and on its training half for
+# whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test` made the first (docs/evaluate.md).
+LFW_LIKE = Path(__file__).parent / "data" / "sface_people_test.npz"
+LFW_LIKE_TRAIN = Path(__file__).parent / "data" / "sface_people_train.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledPeople:
+    """Descriptors at unit length and whose each is; an empty label means an unknown person."""
+
+    descriptors: NDArray[np.float32]
+    labels: NDArray[np.str_]
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the descriptors."""
+        return int(self.descriptors.shape[1])
+
+    def groups(self, least: int = 1) -> list[NDArray[np.int64]]:
+        """Return the rows of each known person with ``least`` faces or more, people in order of names."""
+        names, owner = np.unique(self.labels, return_inverse=True)
+        order = np.argsort(owner, kind="stable")
+        ends = np.cumsum(np.bincount(owner, minlength=len(names)))
+        parts = zip(names, np.split(order, ends)[:-1], strict=True)
+        return [rows for name, rows in parts if name != "" and len(rows) >= least]
+
+
+@dataclass(frozen=True, eq=False)
+class Halves:
+    """People to fit on, people to test on, and in words what they are."""
+
+    train: LabelledPeople
+    test: LabelledPeople
+    name: str
+
+
+def read_people(path: str | Path) -> LabelledPeople:
+    """Read a descriptor file and refuse one that no experiment can use, with the reason."""
+    descriptors, labels = read_descriptors(path)
+    if not len(labels):
+        raise InvalidInputError(f"{path} holds no descriptors")
+    zero = np.flatnonzero(~descriptors.any(axis=1))
+    if len(zero):
+        raise InvalidInputError(f"{path}: row {zero[0]} is the zero vector; remove it")
+    people = LabelledPeople(unit(descriptors), labels)
+    if not (labels != "").any():
+        raise InvalidInputError(
+            f"{path}: no row has a label; experiments need to know whose face is whose "
+            "(`setnet describe` labels by folder name)"
+        )
+    several = len(people.groups(2))
+    if several < LEAST_PEOPLE:
+        raise InvalidInputError(
+            f"{path}: {several} people have two faces or more, {len(people.groups())} are known; experiments "
+            f"need {LEAST_PEOPLE} or more with several faces, one to query with and one to find"
+        )
+    return people
+
+
+def divided(people: LabelledPeople, name: str, seed: int = 0) -> Halves:
+    """Return two halves that share nobody: LFW's fixed split if these are its people, else a random one."""
+    split = read_split()
+    names = np.unique(people.labels[people.labels != ""])
+    known = np.isin(names, list(split.train | split.test))
+    if known.mean() > 0.9:
+        test = np.isin(people.labels, list(split.test))
+        train = np.isin(people.labels, list(split.train))
+        words = f"{name}: LFW's people, fitted on the training half, tested on the test half"
+    else:
+        rng = np.random.default_rng(seed)
+        several = [str(people.labels[rows[0]]) for rows in people.groups(2)]
+        parts = [rng.permutation(part) for part in (several, np.setdiff1d(names, several))]
+        chosen = np.concatenate([part[: len(part) // 2] for part in parts])
+        either = rng.random(len(people.labels)) < 0.5
+        train = np.where(people.labels == "", either, np.isin(people.labels, chosen))
+        test = ~train
+        words = f"{name}: random split of the people, fitted on one half, tested on the other"
+    halves = Halves(_part(people, train), _part(people, test), words)
+    for half, part in (("fit", halves.train), ("test", halves.test)):
+        if len(part.groups(2)) < LEAST_PEOPLE // 2:
+            raise InvalidInputError(
+                f"{name}: {len(part.groups(2))} people to {half} on have two faces or more, "
+                f"{LEAST_PEOPLE // 2} are needed; LFW's people have a fixed split: give both halves"
+            )
+    return halves
+
+
+def virtual_halves(path: Path | None, difficulty: float, seed: int, people: int = 1500) -> Halves:
+    """Return virtual people in place of a descriptor file; nobody is in both halves.
+
+    They are those of a file; without one, people to fit on are like LFW's training half, others like its test
+    half.
+    """
+    models = VirtualPeople.load(path or LFW_LIKE_TRAIN).to_train_with(), VirtualPeople.load(path or LFW_LIKE)
+    parts = []
+    for half, model in enumerate(models):
+        drawn = model.harder(difficulty)
+        rng = np.random.default_rng((seed, 100 + half))
+        several, singles = people, 2 * people
+        who = np.concatenate([np.repeat(np.arange(several), 8), several + np.arange(singles)])
+        rows = drawn.faces(rng, drawn.people(rng, several + singles), who)
+        labels = np.array([f"v{half}-{i}" if i < several else "" for i in who.tolist()])
+        parts.append(LabelledPeople(rows, labels))
+    return Halves(parts[0], parts[1], f"virtual people, difficulty {difficulty:g}")
+
+
+def _part(people: LabelledPeople, rows: NDArray[np.bool_]) -> LabelledPeople:
+    return LabelledPeople(people.descriptors[rows], people.labels[rows])
+
+
+Floats = NDArray[np.float32]
+PAIRS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Similarities:
+    """Sampled similarities of pairs of faces: of one person, and of different people."""
+
+    same: Floats
+    different: Floats
+
+
+@dataclass(frozen=True)
+class Distance:
+    """How far two samples of similarities are apart.
+
+    Attributes
+    ----------
+    wasserstein
+        Mean distance between equal quantiles, in units of similarity.
+    kolmogorov
+        Greatest difference between the two cumulative distributions.
+    """
+
+    wasserstein: float
+    kolmogorov: float
+
+
+def similarities(
+    rows: Floats, owner: NDArray[np.int64], rng: np.random.Generator, pairs: int = 100_000
+) -> Similarities:
+    """Return similarities of random pairs; in genuine pairs every person counts the same.
+
+    Parameters
+    ----------
+    rows
+        (n, D) descriptors at unit length.
+    owner
+        (n,) whose face each row is; -1 for unknown people, who are in pairs with known ones only.
+    """
+    order = np.argsort(owner, kind="stable")
+    people, start, counts = np.unique(owner[order], return_index=True, return_counts=True)
+    several = np.flatnonzero((counts > 1) & (people >= 0))
+    if not len(several):
+        raise InvalidInputError("no person has two faces: nothing to compare; label two faces of one person")
+    person = several[rng.integers(len(several), size=pairs)]
+    first = rng.integers(counts[person])
+    second = (first + rng.integers(1, counts[person])) % counts[person]
+    i, j = order[start[person] + first], order[start[person] + second]
+    same = _dots(rows, i, j)
+    i, j = rng.integers(len(rows), size=(2, pairs))
+    other = owner[i] != owner[j]
+    return Similarities(same, _dots(rows, i[other], j[other]))
+
+
+def _dots(rows: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
+    """Return the dot product of each pair, some pairs at a time: all wide vectors would fill the memory."""
+    parts = [
+        np.einsum("ij,ij->i", rows[i[at : at + PAIRS_AT_ONCE]], rows[j[at : at + PAIRS_AT_ONCE]])
+        for at in range(0, len(i), PAIRS_AT_ONCE)
+    ]
+    return np.concatenate(parts)
+
+
+def distance(one: NDArray[np.floating], other: NDArray[np.floating]) -> Distance:
+    """Return how far apart two samples are.
+
+    >>> distance(np.array([0.0, 1.0]), np.array([0.5, 1.5]))
+    Distance(wasserstein=0.5, kolmogorov=0.5)
+    """
+    from scipy.stats import ks_2samp, wasserstein_distance
+
+    apart = ks_2samp(one, other, method="asymp").statistic  # the method is that of the p-value, not used
+    return Distance(float(wasserstein_distance(one, other)), float(apart))

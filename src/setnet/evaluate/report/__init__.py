@@ -1,1 +1,0 @@
-"""Records of experiments, and the tables, plots and pages made from them."""

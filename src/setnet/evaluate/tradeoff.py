@@ -1,0 +1,355 @@
+"""Section 5.3: quality against time and bytes, through the real engine."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.engine import Hit, SetIndex
+from setnet.evaluate.inputs import (
+    PAPER_DIFFICULTY,
+    Inputs,
+    OnProgress,
+    Prepare,
+    QueryRunner,
+    build_index,
+    by_faces,
+    by_whitened_faces,
+    running,
+)
+from setnet.evaluate.measures import Measured
+from setnet.evaluate.methods import CODE_BITS, Methods, code_name, coded_elements, element_bytes, load_head
+from setnet.evaluate.plain_scan import PlainElements, PlainSets, one_blas_thread
+from setnet.evaluate.pre_tags import PreTags
+from setnet.evaluate.record import Record, Row, Run
+from setnet.evaluate.worlds import StoredWorld, World
+from setnet.heads import Aggregator, Logistic, Mean, codec
+
+Change = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+DEPTH = 100
+RERANKED = (100, 1000, 2000)
+EXACT, EXACT_WHITENED = "per element", "per element +W"
+CODES = "one bit per element, re-rank 2000"
+OPTIMAL = "per element, optimal matching (20 queries)"
+GREEDY = "per element, greedy matching (20 queries)"
+PLAIN = "per element, plain NumPy scan (20 queries)"
+PLAIN_SETS = "per set (mean), plain NumPy scan (timed queries)"
+FEW = 20
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """A row to be measured: how to prepare and search, and what it needs to store per item."""
+
+    name: str
+    prepare: Prepare
+    options: dict[str, Any]
+    size: float
+    bound: bool = False
+
+
+def evaluate_tradeoff(
+    descriptors: Path | None = None,
+    *,
+    people: Path | None = None,
+    difficulty: float = PAPER_DIFFICULTY,
+    world: str | None = None,
+    scale: float = 1.0,
+    items: int = 50_000,
+    lists: Path | None = None,
+    methods: Sequence[str] | None = None,
+    heads: Sequence[str] | None = None,
+    baseline: str = "mean +W",
+    queries: int = 1000,
+    timed: int = 100,
+    repeats: int = 2,
+    work: Path | None = None,
+    seed: int = 0,
+    json: Path | None = None,
+    progress: OnProgress | None = None,
+) -> Record:
+    """Measure quality against time and bytes, in every mode of the engine (section 5.3).
+
+    Parameters are those of `retrieval`, and the following.
+
+    Parameters
+    ----------
+    methods
+        Kinds of set vectors; by default the head of the fewest bytes.
+    baseline
+        A further kind of set vectors, re-ranked at one depth only.
+    timed
+        How many queries are timed one by one.
+    work
+        Keep the indexes in this folder.
+    """
+    inputs = Inputs(descriptors, world, scale, items, difficulty, lists, people, heads, seed)
+    halves = inputs.halves()
+    made = inputs.items_of(halves)
+    fitted = inputs.methods(halves)
+    names = fitted.chosen(methods or [default_head(fitted)])
+    fitted.chosen([baseline])
+    settings = inputs.settings() | {"queries": queries, "timed": timed, "repeats": repeats}
+    runner = QueryRunner(made, queries // 2, queries - queries // 2, repeats, timed)
+    rows = row_count(names, baseline)
+    with running("tradeoff", settings | inputs.head_settings(), json, progress, rows) as run:
+        run_tradeoff(run, made, fitted, names, baseline, runner, work=work)
+    return run.record()
+
+
+def run_tradeoff(
+    run: Run,
+    world: World,
+    methods: Methods,
+    heads: Sequence[str],
+    baseline: str,
+    runner: QueryRunner,
+    *,
+    work: Path | None = None,
+) -> None:
+    """Fill ``run`` with a row per way of searching."""
+    run.note(world=world.name, items=world.size, faces=world.faces, queries=len(runner.queries), k=DEPTH)
+    with tempfile.TemporaryDirectory(prefix="setnet-tradeoff-") as temporary:
+        folder = work or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        run.say(f"making {world.size:,} items")
+        rows = _Rows(run, methods, StoredWorld(world, folder / "elements.f32"), runner, folder)
+        rows.plain()
+        for number, name in enumerate([*heads, baseline]):
+            rows.of_sets(name, RERANKED if name in heads else (2000,), number)
+        rows.of_whitened_faces()
+        rows.of_coded_faces()
+
+
+def default_head(methods: Methods) -> str:
+    """Return the head of the fewest bytes: wider ones are searched more slowly; the mean if there is none."""
+    loaded = {name: load_head(name) for name in methods.head_names()}
+    return min(loaded, key=lambda name: loaded[name].bytes_per_item, default="mean")
+
+
+def row_count(heads: Sequence[str], baseline: str) -> int:
+    """Return how many rows a run has."""
+    return sum(len(_set_lines(name, RERANKED)) for name in heads) + len(_set_lines(baseline, (2000,))) + 14
+
+
+def _set_lines(name: str, reranked: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """Return the rows of one kind of set vectors and the search options of each."""
+    lines: dict[str, dict[str, Any]] = {}
+    for suffix, more in (("", {}), (", query agg.", {"aggregate_query": True})):
+        lines[f"{name}{suffix}"] = {"mode": "set", **more}
+        for count in reranked:
+            options = {"mode": "fast", "first": "sets", "candidates": count}
+            lines[f"{name}, re-rank {count}{suffix}"] = options | more
+    return lines
+
+
+class _Rows:
+    """The rows of a run, each measured once, on one world and its queries."""
+
+    def __init__(self, run: Run, methods: Methods, world: World, runner: QueryRunner, folder: Path) -> None:
+        self.run, self.methods, self.world, self.folder = run, methods, world, folder
+        self.runner = replace(runner, world=world)
+        self.few = replace(self.runner, of_two=FEW // 2, of_three=FEW // 2, timed=FEW)
+        # An item's elements: float32 vectors, their 8-bit codes with a scale, one-bit codes with a factor.
+        codes = [codec.row_bytes(world.dim, bits) for bits in (32, 8, 1)]
+        self.face_bytes = (sum(codes) + 6) * world.faces / world.size
+
+    @cached_property
+    def logistic(self) -> Logistic:
+        """The (w, b) of single descriptors."""
+        return self.methods.element_logistic()
+
+    def plain(self) -> None:
+        """Measure the searches without an engine first: others are compared with them."""
+        plain: PlainElements | PlainSets
+        for name, runner in ((PLAIN, self.few), (PLAIN_SETS, self.runner)):
+            if self.run.has(name):
+                continue
+            self.run.say(name)
+            if name == PLAIN:
+                plain, logistic, vectors = PlainElements(self.world), self.logistic, self.world.faces
+            else:
+                plain, vectors = PlainSets(self.world, Mean(self.world.dim)), self.world.size
+                logistic = self.methods.make("mean").logistic
+            search = partial(plain.search, k=DEPTH, logistic=logistic)
+            with one_blas_thread():
+                seconds = runner.timing(search, by_faces)
+            found = [
+                runner.measured(q, search(people).tolist())
+                for q, people in enumerate(by_faces(runner, 0)[: len(seconds)])
+            ]
+            people = [query.tolist() for query in runner.queries[: len(found)]]
+            values = Measured.of({key: [[one[key] for one in found]] for key in found[0]}, people)
+            size = codec.row_bytes(self.world.dim, 32) * vectors / self.world.size
+            self._add(_Line(name, by_faces, {}, size, bound=True), values, seconds)
+
+    def of_sets(self, name: str, reranked: Sequence[int], number: int) -> None:
+        """Measure one kind of set vectors; in the first one's index also the faces themselves, and tags."""
+        options = _set_lines(name, reranked)
+        others = [] if number else [EXACT, CODES, OPTIMAL, GREEDY, "tags", "tags, re-rank 2000"]
+        if self._done([*options, *others]):
+            return
+        self.run.say(f"{name}: fitting its score")
+        method = self.methods.make(name)
+        index = self._built(f"i{number}", name, self.logistic, method.aggregator, method.logistic)
+        with index:
+            set_bytes = method.aggregator.bytes_per_item
+            lines = [
+                _Line(line, by_faces, more, set_bytes + (self.face_bytes if more["mode"] == "fast" else 0))
+                for line, more in options.items()
+            ]
+            for together in (False, True):
+                some = [line for line in lines if line.options.get("aggregate_query", False) == together]
+                self._measure_sets(index, some, together)
+            if not number:
+                optimal = {"mode": "exact", "matching": "optimal"}
+                self._measure(index, _Line(EXACT, by_faces, {"mode": "exact"}, self.face_bytes, bound=True))
+                self._measure(index, _Line(CODES, by_faces, {"mode": "fast"}, self.face_bytes))
+                for name, matching in ((OPTIMAL, optimal), (GREEDY, {"mode": "exact"})):
+                    line = _Line(name, by_faces, matching, self.face_bytes, bound=True)
+                    self._measure(index, line, self.few)
+                self._tags(index, "tags", lambda rows: rows)
+
+    def of_whitened_faces(self) -> None:
+        """Measure an index of whitened elements."""
+        if self._done([EXACT_WHITENED, "tags +W", "tags +W, re-rank 2000"]):
+            return
+        whitening = self.methods.whitening
+        logistic = self.methods.element_logistic(whitened=True)
+        with self._built("w", "whitened elements", logistic, change=whitening) as index:
+            prepare = by_whitened_faces(whitening)
+            line = _Line(EXACT_WHITENED, prepare, {"mode": "exact"}, self.face_bytes, bound=True)
+            self._measure(index, line)
+            self._tags(index, "tags +W", whitening)
+
+    def of_coded_faces(self) -> None:
+        """Measure every element kept in codes alone: the rival of set vectors at their number of bytes."""
+        for bits in CODE_BITS:
+            name = code_name(bits)
+            if self._done([name]):
+                continue
+            logistic = self.methods.element_logistic(bits=bits)
+            with self._built("c", name, logistic, change=coded_elements(bits)) as index:
+                self.run.say(name)
+                measured = self.runner.quality(
+                    partial(index.search_many, k=DEPTH, threads=2, mode="exact"), by_faces
+                )
+            size = element_bytes(self.world.dim, bits) * self.world.faces / self.world.size
+            self._add(_Line(name, by_faces, {}, size), measured)
+
+    def _done(self, names: Sequence[str]) -> bool:
+        return all(self.run.has(name) for name in names)
+
+    def _built(
+        self,
+        folder: str,
+        name: str,
+        logistic: Logistic,
+        aggregator: Aggregator | None = None,
+        set_logistic: Logistic | None = None,
+        change: Change | None = None,
+    ) -> SetIndex:
+        self.run.say(f"{name}: indexing {self.world.size:,} items")
+        path = self.folder / folder
+        if path.exists():
+            shutil.rmtree(path)
+        started = time.perf_counter()
+        index = build_index(path, self.world, aggregator, logistic, set_logistic, change)
+        seconds = round(time.perf_counter() - started, 1)
+        self.run.note(**{f"index {name}": {"seconds": seconds, "bytes": index.stats().bytes}})
+        return index
+
+    def _measure(self, index: SetIndex, line: _Line, runner: QueryRunner | None = None) -> None:
+        if self.run.has(line.name):
+            return
+        self.run.say(line.name)
+        chosen = runner or self.runner
+        values = chosen.quality(partial(index.search_many, k=DEPTH, threads=2, **line.options), line.prepare)
+        self._add(line, values, self._seconds(index, line, chosen))
+
+    def _measure_sets(self, index: SetIndex, lines: Sequence[_Line], together: bool) -> None:
+        """Measure set vectors alone and re-ranked: all rows take their candidates from one ranking."""
+        todo = [line for line in lines if not self.run.has(line.name)]
+        if not todo:
+            return
+        self.run.say(todo[0].name)
+        deepest = max(line.options.get("candidates", DEPTH) for line in todo)
+
+        def search(queries: list[Any]) -> list[dict[str, list[Hit]]]:
+            found = index.search_many(queries, k=deepest, mode="set", aggregate_query=together, threads=2)
+            return [
+                {line.name: _among(index, people, hits, line.options) for line in todo}
+                for people, hits in zip(queries, found, strict=True)
+            ]
+
+        values = self.runner.qualities(search, by_faces)
+        for line in todo:
+            self.run.say(line.name)
+            self._add(line, values[line.name], self._seconds(index, line, self.runner))
+
+    def _tags(self, index: SetIndex, name: str, change: Change) -> None:
+        """Measure pre-tagging with ten examples per identity, and re-ranking by the query's one example."""
+        reranked = f"{name}, re-rank 2000"
+        if self._done([name, reranked]):
+            return
+        self.run.say(f"{name}: tagging every item")
+        gallery = {str(i): change(examples) for i, examples in enumerate(self.world.gallery(10))}
+        started = time.perf_counter()
+        tags = PreTags(gallery, index.logistic)
+        for chunk in self.world.chunks():
+            tags.add(
+                [str(chunk.first + i) for i in range(len(chunk.counts))], change(chunk.elements), chunk.counts
+            )
+        seconds = round(time.perf_counter() - started, 1)
+        self.run.note(**{f"{name} seconds": seconds, f"{name} entries": tags.entries})
+
+        def by_names(runner: QueryRunner, repeat: int) -> list[Any]:
+            return [[str(p) for p in query] for query in runner.queries]
+
+        def by_both(runner: QueryRunner, repeat: int) -> list[Any]:
+            return [
+                {str(p): change(face) for p, face in zip(query, faces, strict=True)}
+                for query, faces in zip(runner.queries, runner.examples(repeat), strict=True)
+            ]
+
+        def search_again(query: dict[str, Any]) -> list[Hit]:
+            found = [hit.id for hit in tags.search(list(query), k=2000)]
+            return index.rerank(list(query.values()), found, DEPTH) if found else []
+
+        size = 8 * tags.entries / self.world.size
+        self._measure_tags(_Line(name, by_names, {}, size), partial(tags.search, k=DEPTH))
+        self._measure_tags(_Line(reranked, by_both, {}, size + self.face_bytes), search_again)
+
+    def _measure_tags(self, line: _Line, search: Callable[[Any], list[Hit]]) -> None:
+        if not self.run.has(line.name):
+            self.run.say(line.name)
+            values = self.runner.quality(lambda queries: [search(query) for query in queries], line.prepare)
+            self._add(line, values, self.runner.timing(search, line.prepare))
+
+    def _seconds(self, index: SetIndex, line: _Line, runner: QueryRunner) -> list[float]:
+        return runner.timing(partial(index.search, k=DEPTH, threads=1, **line.options), line.prepare)
+
+    def _add(self, line: _Line, measured: Measured, seconds: Sequence[float] = ()) -> None:
+        facts: dict[str, Any] = {"bytes_per_item": round(line.size)}
+        if seconds:
+            facts["mean_ms"] = 1000 * float(np.mean(seconds))
+            facts["median_ms"] = 1000 * float(np.median(seconds))
+        plain = self.run.rows.get(PLAIN)
+        if plain is not None and seconds:
+            facts["speedup"] = plain.facts["mean_ms"] / facts["mean_ms"]
+        self.run.add(Row(line.name, measured.values, facts, line.bound, measured.draws))
+
+
+def _among(index: SetIndex, people: Any, hits: list[Hit], options: dict[str, Any]) -> list[Hit]:
+    if options["mode"] == "set":
+        return hits[:DEPTH]
+    return index.rerank(people, [hit.id for hit in hits[: options["candidates"]]], DEPTH)

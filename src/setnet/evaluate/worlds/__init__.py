@@ -1,1 +1,0 @@
-"""Worlds to search: items with known contents, and queries about them."""

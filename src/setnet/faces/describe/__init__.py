@@ -1,1 +1,0 @@
-"""From a detected face to its descriptor: alignment, quality, inference."""

@@ -1,1 +1,0 @@
-"""Face detectors: MTCNN and YuNet."""

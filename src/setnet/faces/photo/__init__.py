@@ -1,1 +1,0 @@
-"""Opening photos: formats, orientation, pixels."""

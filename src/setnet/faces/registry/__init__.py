@@ -1,1 +1,0 @@
-"""The model registry: entries, checked files, ONNX sessions."""

@@ -1,1 +1,0 @@
-"""Models that a user adds: from wheels of other projects, or as files of their own."""

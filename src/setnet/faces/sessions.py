@@ -1,0 +1,131 @@
+"""Models loaded to run: one session per file and process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from setnet.errors import ModelError
+from setnet.faces.cascade import Cascade
+from setnet.faces.descriptor import Descriptor
+from setnet.faces.detector import Detector
+from setnet.faces.mtcnn import Mtcnn
+from setnet.faces.onnx_graph import ready_to_run
+from setnet.faces.registry import ModelEntry, model_entry, model_paths, registry_state
+from setnet.faces.yunet import YuNet
+
+_LOCK = threading.RLock()  # a detector opens sessions while it is loaded
+
+
+def open_session(path: Path, *, whole_photos: bool = False) -> Any:
+    """Return the onnxruntime session of a model file, with one thread: photos are spread over processes.
+
+    A model that looks at `whole_photos` takes images of any size.
+    """
+    with _LOCK:
+        return _session(str(path), path.stat().st_mtime_ns, whole_photos)
+
+
+class _PooledSession:
+    """A session with a memory pool, which each run empties again.
+
+    Without a pool a run gets its large tensors from the system anew, which takes a third of its time; a pool
+    that is never emptied keeps what the largest photo needed.
+    """
+
+    def __init__(self, session: Any) -> None:
+        import onnxruntime
+
+        self._session, self._options = session, onnxruntime.RunOptions()
+        self._options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+
+    def run(self, outputs: list[str] | None, inputs: dict[str, Any]) -> list[Any]:
+        """Return the outputs named, all if none are; see `onnxruntime.InferenceSession.run`."""
+        return list(self._session.run(outputs, inputs, self._options))
+
+
+@cache
+def _session(path: str, changed: int, whole_photos: bool) -> Any:
+    # Some releases send usage data to their maker unless this is set before the import.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = whole_photos  # it is no faster with small images
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
+    # Weight-only quantised files: expand the weights at load, not again in each run.
+    options.add_session_config_entry("session.disable_quant_qdq", "1")
+    try:
+        model = ready_to_run(Path(path).read_bytes(), any_size=whole_photos)
+        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return _PooledSession(session) if whole_photos else session
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
+
+
+_ROLES = {  # the files each kind of detector needs
+    "cascade": ("yunet", "rnet", "onet"),
+    "mtcnn": ("pnet", "rnet", "onet"),
+    "yunet": ("model",),
+}
+
+
+def load_detector(name: str) -> Detector:
+    """Return the detector of that name, loaded.
+
+    Raises
+    ------
+    InvalidInputError, ModelError
+        When no such detector is known, or its files are missing or wrong.
+    """
+    with _LOCK:
+        return _detector(_entry(name, "detector", registry_state(name)))
+
+
+def load_descriptor(name: str) -> Descriptor:
+    """Return the descriptor model of that name, loaded; see `load_detector`."""
+    with _LOCK:
+        return _descriptor(_entry(name, "descriptor", registry_state(name)))
+
+
+@cache
+def _entry(name: str, kind: str, state: str) -> ModelEntry:
+    return model_entry(name, kind)
+
+
+@cache
+def _detector(entry: ModelEntry) -> Detector:
+    _one_opencv_thread()
+    paths = model_paths(entry)
+    needed = _ROLES[entry.runs]
+    if set(paths) != set(needed):
+        raise ModelError(
+            f"model {entry.name!r} needs the files {sorted(needed)}, its entry has {sorted(paths)}"
+        )
+    # YuNet's weights come with a fixed size of image and large tensors; P-Net's have neither.
+    first, *others = (open_session(paths[role], whole_photos=role in ("yunet", "model")) for role in needed)
+    if entry.runs == "mtcnn":
+        return Mtcnn(first, *others)
+    return Cascade(YuNet(first), *others) if entry.runs == "cascade" else YuNet(first)
+
+
+@cache
+def _descriptor(entry: ModelEntry) -> Descriptor:
+    _one_opencv_thread()
+    (path,) = model_paths(entry).values()
+    return Descriptor(entry, open_session(path))
+
+
+def _one_opencv_thread() -> None:
+    """Keep OpenCV to one thread: photos are spread over processes instead."""
+    import cv2
+
+    cv2.setNumThreads(1)

@@ -1,0 +1,192 @@
+"""Descriptors of folders of photos and videos as files, without a library.
+
+Faces are labelled by the folder their photo lies in, frames of videos by their shot: sets of frames instead
+of sets of faces.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, SetNetError, WorkerError
+from setnet.library.descriptor_files import check_output_place, write_descriptor_file
+from setnet.library.folder_scan import FolderScan, is_video_name
+from setnet.library.index_run import IndexProgress
+from setnet.library.paths import as_path, display_path, existing_paths
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool
+from setnet.system import usable_cores
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+    from setnet.library.index_run import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class DescribeReport:
+    """What a descriptor file was made from."""
+
+    photos: int
+    descriptors: int
+    labels: int
+    without_face: tuple[Path, ...]
+    failed: tuple[tuple[Path, str], ...]
+    seconds: float
+
+
+def describe_photos(
+    folders: Sequence[str | os.PathLike[str]],
+    out: Path,
+    settings: FaceSettings,
+    *,
+    all_faces: bool = False,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> DescribeReport:
+    """Describe the main face of each photo and write `descriptors`, `labels`, `paths`, `boxes`, `quality`.
+
+    The label is the name of the folder a photo lies in; `quality` has the numbers of `Quality` in order.
+    With `all_faces` the other faces follow their photo's main one, labelled "" (unknown).
+    """
+    start = perf_counter()
+    check_output_place(out)  # now, and not after hours of work
+    roots = existing_paths(folders)
+    tasks = [PhotoTask(file.path) for file in FolderScan(roots).files()]
+    if not tasks:
+        raise InvalidInputError(f"no photo in {', '.join(map(display_path, roots))}")
+    results: dict[bytes, PhotoResult] = {}
+    faces = failed = 0
+    count = min(usable_cores() if workers is None else workers, len(tasks))
+    with PhotoReader(settings, count) as reader:
+        for result in reader.results(tasks):
+            results[result.path] = result
+            faces += len(result.faces)
+            failed += result.reason is not None
+            if progress is not None:
+                seconds = perf_counter() - start
+                progress(IndexProgress("describing", len(results), len(tasks), 0, faces, failed, seconds))
+    return _write_faces([results[task.path] for task in tasks], out, all_faces, start)
+
+
+def _write_faces(results: Sequence[PhotoResult], out: Path, all_faces: bool, start: float) -> DescribeReport:
+    vectors: list[NDArray[np.float32]] = []
+    labels: list[str] = []
+    paths: list[str] = []
+    boxes: list[tuple[float, float, float, float]] = []
+    quality: list[list[float]] = []
+    for result in results:
+        if result.descriptors is None:
+            continue
+        first = main_face(result)
+        others = [i for i in range(len(result.faces)) if i != first] if all_faces else []
+        label = display_path(os.path.basename(os.path.dirname(result.path)))
+        for face in (first, *others):
+            vectors.append(result.descriptors[face])
+            labels.append(label if face == first else "")
+            paths.append(display_path(result.path))
+            boxes.append(result.faces[face].box)
+            quality.append(list(result.faces[face].quality.values()))
+    if not vectors:
+        raise InvalidInputError("no face in any of the photos: nothing to write")
+    write_descriptor_file(
+        out,
+        np.stack(vectors),
+        labels,
+        paths=np.array(paths),
+        boxes=np.array(boxes, np.float32),
+        quality=np.array(quality, np.float32),
+    )
+    return DescribeReport(
+        photos=len(results),
+        descriptors=len(vectors),
+        labels=len(set(labels) - {""}),
+        without_face=tuple(as_path(r.path) for r in results if r.reason is None and not r.faces),
+        failed=tuple((as_path(r.path), problem) for r in results if (problem := r.reason or r.note)),
+        seconds=perf_counter() - start,
+    )
+
+
+def main_face(result: PhotoResult) -> int:
+    """Return the face a photo is about: large, and near the middle where several are."""
+    middle = result.width / 2, result.height / 2
+
+    def weight(box: tuple[float, float, float, float]) -> float:
+        x0, y0, x1, y1 = box
+        away = ((x0 + x1) / 2 - middle[0]) ** 2 + ((y0 + y1) / 2 - middle[1]) ** 2
+        return (x1 - x0) * (y1 - y0) - 2.0 * away
+
+    return max(range(len(result.faces)), key=lambda i: weight(result.faces[i].box))
+
+
+_SECONDS = 3600.0  # for one video
+
+
+def tasks(options: Mapping[str, Any]) -> Tasks:
+    """Return the task of a worker process: to describe the frames of a video."""
+    from setnet.video import frame_sets
+
+    def frames(task: Message) -> Message:
+        found = frame_sets(task.fields["path"], options["descriptor"], options["every"])
+        arrays: dict[str, NDArray[Any]] = {
+            "descriptors": found.descriptors,
+            "times": found.times,
+            "shots": found.shots,
+        }
+        return Message("done", {}, arrays)
+
+    return {"frames": frames}
+
+
+def describe_frames(
+    videos: Sequence[str | os.PathLike[str]],
+    out: Path,
+    descriptor: str,
+    *,
+    every: float = 1.0,
+    workers: int = 1,
+) -> tuple[int, int, list[tuple[str, str]]]:
+    """Write `descriptors`, `labels` (video and shot), `paths` and `times` of frames of videos.
+
+    Returns the numbers of frames and shots, and the videos that could not be read with the reasons.
+    """
+    from setnet.faces import model_entry
+
+    check_output_place(out)
+    roots = existing_paths(videos)
+    found = [file.path for file in FolderScan(roots, videos=True).files()]
+    files = [path for path in found if is_video_name(os.path.basename(path))]
+    if not files:
+        raise InvalidInputError(f"no video in {', '.join(map(display_path, roots))}")
+    dim = model_entry(descriptor, "descriptor").dim or 0
+    service = Service(__name__, {"descriptor": descriptor, "every": every})
+    vectors, labels, paths, times, failed = [], [], [], [], []
+    pool = WorkerPool(service, workers, Limits(seconds=_SECONDS))
+    try:
+        for path in files:
+            try:
+                reply = pool.call(Message("frames", {"path": os.fsdecode(path)}), lambda reply: reply)
+                seconds = reply.array("times", np.float64, None)
+                shots = reply.array("shots", np.int64, len(seconds))
+                vectors.append(reply.array("descriptors", np.float32, len(seconds), dim))
+            except (SetNetError, WorkerError) as error:
+                failed.append((display_path(path), str(error)))
+                continue
+            labels += [f"{display_path(path)}#{shot}" for shot in shots.tolist()]
+            paths += [display_path(path)] * len(seconds)
+            times += seconds.tolist()
+    finally:
+        pool.close()
+    if not vectors:
+        raise InvalidInputError(f"no video could be read: {failed[0][0]}: {failed[0][1]}")
+    stored = {"paths": np.array(paths), "times": np.array(times)}
+    write_descriptor_file(out, np.concatenate(vectors), labels, **stored)
+    return len(labels), len(set(labels)), failed

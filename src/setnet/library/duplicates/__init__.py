@@ -1,1 +1,0 @@
-"""Near-duplicates: copies of one photograph, resized, cropped, recompressed, recoloured or mirrored."""

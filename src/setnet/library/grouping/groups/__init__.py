@@ -1,1 +1,0 @@
-"""The groups of a library as users see them: listed, named, hidden, suggested."""

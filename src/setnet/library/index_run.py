@@ -1,0 +1,426 @@
+"""One index run: compare the folders with the library, read what is new, store it in batches, report."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING, Any
+
+from setnet.addresses import is_address
+from setnet.engine import SetIndex
+from setnet.faces import RAW_NEEDS, can_read_raw
+from setnet.library.database import Database
+from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
+from setnet.library.paths import as_path, is_below
+from setnet.library.photo_catalog import KnownFile, PhotoCatalog
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.library.photo_writer import PhotoWriter
+from setnet.library.pictures import cache_sprite
+from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from setnet.faces import FaceSettings
+    from setnet.sandbox import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos."""
+
+    stage: str
+    done: int
+    total: int
+    unchanged: int
+    faces: int
+    failed: int
+    seconds: float
+    minutes: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Photos per second so far."""
+        return self.done / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The expected rest of the run, once there is something to go by."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the progress as values that JSON can hold."""
+        left = self.seconds_left
+        return asdict(self) | {
+            "seconds": round(self.seconds, 2),
+            "rate": round(self.rate, 2),
+            "minutes": round(self.minutes, 2),
+            "seconds_left": None if left is None else round(left, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class IndexReport:
+    """The end of an index run; paths are absolute.
+
+    `failed` has the files that could not be read, or not to their end: the latter are also in `partial`.
+    `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
+    removed, because they are more than a tenth and nobody agreed.
+    """
+
+    scanned: int
+    unchanged: int
+    added: int
+    changed: int
+    moved: int
+    copied: int
+    removed: int
+    faces: int
+    vanished: tuple[Path, ...]
+    failed: tuple[tuple[Path, str], ...]
+    unreadable: tuple[tuple[Path, str], ...]
+    interrupted: bool
+    seconds: float
+    scan_seconds: float
+    detect_seconds: float
+    describe_seconds: float
+    workers: int
+    shots: int = 0
+    minutes: float = 0.0
+    partial: tuple[tuple[Path, str], ...] = ()
+    skipped: tuple[tuple[Path, str], ...] = ()
+    prune_refused: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether every file could be read and the run came to its end."""
+        return not self.failed and not self.unreadable and not self.interrupted
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether photos came, went or changed."""
+        return any((self.added, self.changed, self.moved, self.copied, self.removed))
+
+    @property
+    def summary(self) -> str:
+        """The run in one sentence."""
+        new = self.added + self.changed
+        rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
+        others = ("changed", "moved", "copied", "unchanged", "removed")
+        parts = [f"{counted(self.scanned, 'photo')} seen", f"{self.added:,} new"]
+        parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
+        parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
+        if self.shots:
+            rate += f"; {counted(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
+        return f"{', '.join(parts)}; {counted(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
+
+    def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
+        """Return the report as values that JSON can hold, with at most `most` paths in each list."""
+        return asdict(self) | {
+            "vanished": [path_text(path) for path in self.vanished[:most]],
+            "failed": [{"photo": path_text(p), "reason": why} for p, why in self.failed[:most]],
+            "unreadable": [{"folder": path_text(p), "reason": why} for p, why in self.unreadable[:most]],
+            "partial": [{"photo": path_text(p), "reason": why} for p, why in self.partial[:most]],
+            "skipped": [{"photo": path_text(p), "reason": why} for p, why in self.skipped[:most]],
+            "vanished_count": len(self.vanished),
+            "failed_count": len(self.failed),
+            "unreadable_count": len(self.unreadable),
+            "partial_count": len(self.partial),
+            "skipped_count": len(self.skipped),
+        }
+
+
+_BATCH_PHOTOS = 256
+_BATCH_SECONDS = 4.0
+_MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
+
+Progress = Callable[[IndexProgress], None]
+AgreeToPrune = Callable[[int, int], bool]
+
+
+class IndexRun:
+    """The state of one run over some folders."""
+
+    def __init__(
+        self,
+        database: Database,
+        index: SetIndex,
+        settings: FaceSettings,
+        thumbnails: Path,
+        *,
+        workers: int,
+        prune: bool | AgreeToPrune,
+        retry: bool,
+        progress: Progress | None,
+        should_stop: Callable[[], bool] | None = None,
+        limits: Limits | None = None,
+        excluded: Sequence[str] = (),
+    ) -> None:
+        self._database, self._index, self._settings = database, index, settings
+        self._catalog, self._thumbnails = PhotoCatalog(database), thumbnails
+        self._writer = PhotoWriter(database, index)
+        self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
+        self._should_stop = should_stop or (lambda: False)
+        self._limits = limits
+        self._is_excluded = Exclusion(excluded)
+        self._counts: Counter[str] = Counter()
+        self._known: dict[bytes, KnownFile] = {}
+        self._by_size: dict[int, tuple[bytes, ...]] = {}
+        self._seen: set[bytes] = set()
+        self._moved: set[int] = set()
+        self._batch: list[PhotoResult] = []
+        self._touched: list[tuple[int, PhotoResult]] = []
+        self._failed: list[tuple[bytes, str]] = []
+        self._partial: list[tuple[bytes, str]] = []
+        self._skipped: list[tuple[bytes, str]] = []
+        self._detect = self._describe = self._scan_seconds = 0.0
+        self._start = perf_counter()
+        self._interrupted = self._refused = False
+        self._reader: PhotoReader | None = None
+
+    def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
+        """Bring the library up to date with the folders `roots`."""
+        removed = self._writer.recover()
+        self._known = self._catalog.known_files()
+        self._by_size = _contents_by_size(self._known.values())
+        away = missing_roots(roots, self._catalog.folders(), self._known)
+        scan = FolderScan(
+            [root for root in roots if root not in dict(away)], skipped, self._is_excluded, videos=True
+        )
+        scan.unreadable += away
+        work: list[PhotoTask] = []
+        vanished: list[bytes] = []
+        try:
+            work = self._work(scan)
+            vanished = self._vanished(roots, scan)
+            self._scan_seconds = perf_counter() - self._start
+            self._read(work)
+        except KeyboardInterrupt:
+            self._interrupted = True
+        vanished = [path for path in vanished if self._moved.isdisjoint(self._known[path].ids)]
+        if vanished and not self._interrupted and self._may_prune(len(vanished)):
+            self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
+            removed, vanished = removed + len(vanished), []
+        if self._index.stats().segments > _MOST_SEGMENTS:
+            self._report_progress("tidying up", len(work))
+            self._index.compact()
+        return self._report(scan, vanished, removed)
+
+    def _may_prune(self, gone: int) -> bool:
+        if isinstance(self._prune, bool):
+            return self._prune
+        agreed = self._prune(gone, len(self._known))
+        self._refused = not agreed
+        return agreed
+
+    def _work(self, scan: FolderScan) -> list[PhotoTask]:
+        work = []
+        for file in scan.files():
+            if self._should_stop():
+                raise KeyboardInterrupt
+            self._seen.add(file.path)
+            if len(self._seen) % 5000 == 0:
+                self._report_progress("looking for photos", len(self._seen))
+            task = self._task(file)
+            if task is not None and is_raw_name(os.path.basename(file.path)) and not can_read_raw():
+                self._skipped.append((file.path, RAW_NEEDS))
+            elif task is not None:
+                work.append(task)
+            else:
+                self._counts["unchanged"] += 1
+        # Photos that a killed run left half-stored are finished by the next one, whichever folders it reads.
+        for _, path, _ in self._catalog.unfinished():
+            if path not in self._seen and (is_address(path) or os.path.isfile(path)):
+                self._seen.add(path)
+                work.append(PhotoTask(path))
+        return work
+
+    def _task(self, file: FoundFile) -> PhotoTask | None:
+        known = self._known.get(file.path)
+        settled = ("ready",) if self._retry else ("ready", "failed")
+        if (
+            known is not None
+            and known.state in settled
+            and (known.size, known.mtime_ns) == (file.size, file.mtime_ns)
+        ):
+            return None
+        return PhotoTask(file.path, self._by_size.get(file.size, ()))
+
+    def _read(self, work: Sequence[PhotoTask]) -> None:
+        if not work:
+            return
+        since = monotonic()
+        redo: list[PhotoTask] = []
+        workers = min(self._workers, len(work))
+        with PhotoReader(self._settings, workers, self._limits) as reader:
+            self._reader = reader
+
+            def poll() -> bool:  # also while a long video is being watched
+                self._report_progress("finding faces", len(work))
+                return self._should_stop()
+
+            try:
+                for result in self._results(reader, work, redo, poll):
+                    self._take(result, redo)
+                    if len(self._batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
+                        self._flush()
+                        since = monotonic()
+                    self._report_progress("finding faces", len(work))
+                    if self._should_stop():
+                        raise KeyboardInterrupt
+            finally:
+                self._flush()
+
+    def _results(
+        self,
+        reader: PhotoReader,
+        work: Sequence[PhotoTask],
+        redo: list[PhotoTask],
+        poll: Callable[[], bool],
+    ) -> Iterator[PhotoResult]:
+        """Yield the results of `work`, then of what was added to `redo` meanwhile."""
+        while work:
+            yield from reader.results(work, poll)
+            if self._should_stop():
+                raise KeyboardInterrupt
+            work = list(redo)
+            redo.clear()
+
+    def _flush(self) -> None:
+        for photo_id, result in zip(self._writer.store(self._batch), self._batch, strict=True):
+            if result.sprite:
+                cache_sprite(self._thumbnails, photo_id, result.hash, result.sprite)
+        self._batch.clear()
+        self._writer.touch(self._touched)
+        self._touched.clear()
+
+    def _take(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
+        self._detect += result.detect_seconds
+        self._describe += result.describe_seconds
+        if result.is_known:
+            self._take_known(result, redo)
+            return
+        self._counts["done"] += 1
+        self._batch += result.shots or [result]
+        if (problem := result.reason or result.note) is not None:
+            self._failed.append((result.path, problem))
+            if result.reason is None:
+                self._partial.append((result.path, problem))
+        if result.reason is not None:
+            return
+        self._counts["faces"] += len(result.faces) + sum(len(shot.faces) for shot in result.shots)
+        self._counts["shots"] += len(result.shots)
+        self._counts["changed" if result.path in self._known else "added"] += 1
+
+    def _take_known(self, result: PhotoResult, redo: list[PhotoTask]) -> None:
+        """Store a file whose content the library has: touched, moved, or a second copy."""
+        twins = self._catalog.same_content(result.hash)
+        if not twins:  # replaced since this run began: find its faces after all
+            redo.append(PhotoTask(result.path))
+            return
+        self._counts["done"] += 1
+        here = [ids for ids, path in twins if path == result.path]
+        gone = [ids for ids, path in twins if self._moved.isdisjoint(ids) and self._is_gone(path)]
+        if here:
+            self._touched += [(i, result) for i in here[0]]
+            self._counts["unchanged"] += 1
+        elif gone and result.path not in self._known:
+            self._moved.update(gone[0])
+            self._batch += [replace(self._writer.copied(i, result), moved_from=i) for i in gone[0]]
+            self._counts["moved"] += 1
+        else:
+            self._batch += [self._writer.copied(i, result) for i in twins[0][0]]
+            self._counts["copied"] += 1
+
+    def _is_gone(self, path: bytes) -> bool:
+        if is_address(path):  # it may be away for other reasons: then this is a copy
+            return False
+        return path not in self._seen and not os.path.lexists(path)
+
+    def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
+        """Return known photos under `roots` that are no longer there; unreadable folders are no proof."""
+        unsure = [path for path, _ in scan.unreadable]
+        return [
+            path
+            for path in self._known
+            if path not in self._seen
+            and any(is_below(path, root) for root in roots)
+            and not any(is_below(path, folder) for folder in unsure)
+        ]
+
+    @property
+    def _minutes(self) -> float:
+        return 0.0 if self._reader is None else self._reader.videos.seconds / 60
+
+    def _report_progress(self, stage: str, total: int) -> None:
+        if self._progress is not None:
+            counts = self._counts
+            self._progress(
+                IndexProgress(
+                    stage=stage,
+                    done=counts["done"],
+                    total=total,
+                    unchanged=counts["unchanged"],
+                    faces=counts["faces"],
+                    failed=len(self._failed),
+                    seconds=perf_counter() - self._start - self._scan_seconds,
+                    minutes=self._minutes,
+                )
+            )
+
+    def show_grouping(self, stage: str, done: int, total: int) -> None:
+        """Report how far the grouping is that follows the run."""
+        if self._progress is not None:
+            counts = self._counts
+            self._progress(
+                IndexProgress(
+                    stage="grouping faces",
+                    done=done,
+                    total=total,
+                    unchanged=counts["unchanged"],
+                    faces=counts["faces"],
+                    failed=len(self._failed),
+                    seconds=0.0,
+                )
+            )
+
+    def _report(self, scan: FolderScan, vanished: Sequence[bytes], removed: int) -> IndexReport:
+        counts = self._counts
+        return IndexReport(
+            scanned=len(self._seen),
+            unchanged=counts["unchanged"],
+            added=counts["added"],
+            changed=counts["changed"],
+            moved=counts["moved"],
+            copied=counts["copied"],
+            removed=removed,
+            faces=counts["faces"],
+            vanished=tuple(map(as_path, vanished)),
+            failed=tuple((as_path(p), reason) for p, reason in self._failed),
+            unreadable=tuple((as_path(p), reason) for p, reason in scan.unreadable),
+            interrupted=self._interrupted,
+            seconds=perf_counter() - self._start,
+            scan_seconds=self._scan_seconds,
+            detect_seconds=self._detect,
+            describe_seconds=self._describe,
+            workers=self._workers,
+            shots=counts["shots"],
+            minutes=self._minutes,
+            partial=tuple((as_path(p), note) for p, note in self._partial),
+            skipped=tuple((as_path(p), reason) for p, reason in self._skipped),
+            prune_refused=self._refused,
+        )
+
+
+def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]]:
+    """Return the contents of finished photos by size: only a file of that size can be one of them."""
+    found: dict[int, list[bytes]] = {}
+    for file in files:
+        if file.hash is not None and file.state == "ready":
+            found.setdefault(file.size, []).append(file.hash)
+    return {size: tuple(contents) for size, contents in found.items()}

@@ -1,1 +1,0 @@
-"""An index run: folders are scanned, photos described in worker processes, results stored."""

@@ -1,0 +1,93 @@
+"""The faces found in one photo, as a record and as a drawing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from setnet.errors import StorageError
+from setnet.library.paths import default_library, display_path
+from setnet.library.pictures import Mark, draw_marks
+from setnet.library.recognition.face_identity import Identity, NamedPeople
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings, Photo
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeenPhoto:
+    """A photo's faces from left to right, and the identity of each."""
+
+    path: str
+    photo: Photo
+    faces: tuple[Face, ...]
+    names: tuple[Identity, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the photo and its faces as values that JSON can hold."""
+        return {
+            "photo": str(Path(self.path).absolute()),
+            "width": self.photo.width,
+            "height": self.photo.height,
+            "note": self.photo.note,
+            "faces": [
+                {
+                    "number": number,
+                    **face.to_dict(),
+                    "landmarks": np.asarray(face.landmarks, np.float64).round(1).tolist(),
+                    **identity.to_dict(),
+                }
+                for number, (face, identity) in enumerate(zip(self.faces, self.names, strict=True), 1)
+            ],
+        }
+
+
+def inspect_photo(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
+    """Find the faces of a photo with the settings of the library, if there is one, changed by `chosen`."""
+    from setnet.faces import faces_of, open_photo
+
+    settings, people = _settings(library, chosen)
+    opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
+    faces = tuple(faces_of(opened, settings))
+    names = tuple(people.identify(face.descriptor, asdict(face.quality)) for face in faces)
+    return SeenPhoto(photo, opened, faces, names)
+
+
+def _settings(library: Path | None, chosen: dict[str, Any]) -> tuple[FaceSettings, NamedPeople]:
+    from setnet.faces import FaceSettings
+    from setnet.library.library import Library
+
+    place = library or default_library()
+    if library is None and not (place / "library.db").is_file():
+        return FaceSettings(**chosen), NamedPeople.nobody()
+    with Library.open(place) as opened:
+        own = opened.settings
+        same_model = chosen.get("descriptor", own.descriptor) == own.descriptor
+        people = NamedPeople.of(opened) if same_model else NamedPeople.nobody()
+        return FaceSettings.from_dict({**own.to_dict(), **chosen}), people
+
+
+def draw_faces(seen: SeenPhoto, path: Path) -> None:
+    """Write the photo with its faces numbered, and named where they are known."""
+    from PIL import Image
+
+    image = Image.fromarray(seen.photo.pixels)
+    image.thumbnail((2400, 2400))
+    labels = [
+        f"{number}  {identity.label} {identity.similarity:.2f}" if identity.name else str(number)
+        for number, identity in enumerate(seen.names, 1)
+    ]
+    marks = [
+        Mark(face.box, label, identity.sure or not identity.name)
+        for face, label, identity in zip(seen.faces, labels, seen.names, strict=True)
+    ]
+    draw_marks(image, marks, image.width / seen.photo.width)
+    try:
+        image.save(path)
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"cannot write {display_path(path)}: {error}; a drawing is a .png or .jpg file"
+        ) from error

@@ -1,1 +1,0 @@
-"""Care of a library as a whole: creating, checking, forgetting, backups and repair."""

@@ -1,0 +1,397 @@
+"""The saved people of a library: found by name, alias or id, saved, edited with undo."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, TakenError, one_of
+from setnet.heads import Logistic
+from setnet.library.database import Database
+from setnet.library.people_edits import (
+    add_examples,
+    confirm_face,
+    create_person,
+    examples_of,
+    face_in_photo,
+    merge_people,
+    move_examples,
+    own_examples,
+    reject_face,
+    remove_person,
+    rename_person,
+    set_aliases,
+    set_cover,
+    set_note,
+)
+from setnet.library.person import (
+    EXAMPLE_COLUMNS,
+    Example,
+    Person,
+    Verdict,
+    Who,
+    all_people,
+    check_descriptor,
+    checked_name,
+    example_of,
+    find_person,
+    key_of,
+    person_at,
+    person_name,
+    require_person,
+    verdicts_of,
+)
+from setnet.library.purge import REMOVAL, erase_examples, erase_people, removed_people
+from setnet.library.same_person import mixed_warning, outsiders
+from setnet.library.undo import Change, Recorder, erase_changes, list_changes, record_final, undo_change
+from setnet.wording import counted
+
+Descriptors = Callable[[str], NDArray[np.float32]]
+
+
+class People:
+    """The people of a library: a collection by name, upper and lower case alike, by alias or by id.
+
+    Iterating yields `Person`; `name in people` and `len(people)` work as expected. Every change
+    is entered in a journal and can be undone, unless it is for good; the `Person` that it returns has its
+    number.
+    """
+
+    def __init__(self, database: Database, dim: int, descriptors: Descriptors | None = None) -> None:
+        self._database = database
+        self.dim = dim
+        self._descriptors = descriptors
+
+    def __iter__(self) -> Iterator[Person]:
+        with self._database.reading() as db:
+            return iter(all_people(db))
+
+    def __len__(self) -> int:
+        with self._database.reading() as db:
+            return int(db.execute("SELECT count(*) FROM people").fetchone()[0])
+
+    def __contains__(self, name: object) -> bool:
+        with self._database.reading() as db:
+            return isinstance(name, str) and find_person(db, name) is not None
+
+    def get(self, name: Who) -> Person:
+        """Return a person; an unknown name is an error that lists the known ones."""
+        with self._database.reading() as db:
+            return person_at(db, require_person(db, name))
+
+    def examples(self, name: Who) -> list[Example]:
+        """Return the example faces of a person, oldest first."""
+        with self._database.reading() as db:
+            rows = db.execute(
+                f"SELECT {EXAMPLE_COLUMNS} FROM examples WHERE person = ? ORDER BY id",
+                (require_person(db, name),),
+            ).fetchall()
+        return [example_of(row) for row in rows]
+
+    def example(self, name: Who, number: int) -> Example:
+        """Return an example face of a person by its number."""
+        found = next((e for e in self.examples(name) if e.number == number), None)
+        if found is None:
+            raise InvalidInputError(f"{self.get(name).name!r} has no example {number}")
+        return found
+
+    def descriptors(self, name: Who) -> NDArray[np.float32]:
+        """Return the (n, dim) descriptors of a person's examples; a person without any is an error."""
+        examples = self.examples(name)
+        if not examples:
+            raise InvalidInputError(
+                f"{self.get(name).name!r} has no example face left, as they were removed or the photos they "
+                "came from forgotten: `setnet people add NAME PHOTO...` gives new ones"
+            )
+        return np.stack([example.descriptor for example in examples])
+
+    def picture(self, name: Who) -> bytes | None:
+        """Return a small JPEG of a person's face: their cover, else the oldest example's that has one."""
+        cover = self.get(name).cover
+        pictures = {example.number: example.picture for example in self.examples(name) if example.picture}
+        return pictures.get(cover) or next(iter(pictures.values()), None)
+
+    def aliases(self, name: Who, add: Sequence[str] = (), drop: Sequence[str] = ()) -> list[str]:
+        """Return the other names of a person, with some added and some dropped."""
+        there = {key_of(alias): alias for alias in self.get(name).aliases}
+        for alias in drop:
+            if there.pop(key_of(alias), None) is None:
+                known = ", ".join(there.values()) or "by no other name"
+                raise InvalidInputError(f"{self.get(name).name!r} is not also called {alias!r}, but {known}")
+        return [*there.values(), *add]
+
+    def add(self, name: str, examples: Sequence[Example]) -> Person:
+        """Keep example faces of a person, new or known; a face that they have already counts once."""
+        known = name in self
+        name = name if known else checked_name(name)
+        if not examples:
+            raise InvalidInputError(f"no example face for {name!r}: give at least one photo of them")
+        for example in examples:
+            check_descriptor(example.descriptor, self.dim, name)
+        with self.recording() as recorder:
+            person = find_person(recorder.db, name)
+            did = "saved {} with" if person is None else "gave {}"
+            if person is None:
+                person = create_person(recorder, name)
+            new = add_examples(recorder, person, examples)
+            did = did.format(person_name(recorder.db, person))
+            return self._entered(recorder, "add", f"{did} {_faces(new)}", person)
+
+    def rename(self, name: Who, new: str) -> Person:
+        """Give a person another name; one that is taken is refused, as that is a merge."""
+        return self.edit(name, new_name=new)
+
+    def edit(
+        self,
+        name: Who,
+        *,
+        new_name: str | None = None,
+        aliases: Sequence[str] | None = None,
+        note: str | None = None,
+        cover: int | None = None,
+    ) -> Person:
+        """Change what is given of a person, in one step.
+
+        `aliases` are all other names from then on; `cover` is the number of an example, 0 for none chosen.
+        """
+        with self.recording() as recorder:
+            person = require_person(recorder.db, name)
+            before = person_name(recorder.db, person)
+            if new_name is not None:  # before the aliases: the old name may become one
+                rename_person(recorder, person, new_name)
+            if aliases is not None:
+                set_aliases(recorder, person, aliases)
+            if note is not None:
+                set_note(recorder, person, note)
+            if cover is not None:
+                set_cover(recorder, person, cover)
+            after = person_name(recorder.db, person)
+            if before == after:
+                return self._entered(recorder, "edit", f"edited {before}", person)
+            return self._entered(recorder, "rename", f"renamed {before} to {after}", person)
+
+    def merge(self, into: Who, others: Sequence[Who]) -> Person:
+        """Give the examples, aliases and verdicts of `others` to `into`; the other names are gone."""
+        with self.recording() as recorder:
+            person = require_person(recorder.db, into)
+            rows = list(dict.fromkeys(require_person(recorder.db, other) for other in others))
+            if person in rows:
+                raise InvalidInputError(f"{person_name(recorder.db, person)!r} cannot be merged into itself")
+            names = ", ".join(person_name(recorder.db, row) for row in rows)
+            for row in rows:
+                merge_people(recorder, person, row)
+            summary = f"merged {names} into {person_name(recorder.db, person)}"
+            return self._entered(recorder, "merge", summary, person, *rows)
+
+    def split(self, name: Who, numbers: Sequence[int], new: str) -> Person:
+        """Make some examples of a person a new person; return that one."""
+        with self.recording() as recorder:
+            person = require_person(recorder.db, name)
+            examples = own_examples(recorder, person, numbers)
+            if len(examples) == len(examples_of(recorder, person)):
+                raise InvalidInputError(
+                    "these are all the examples there are: rename the person, or leave one where it is"
+                )
+            made = create_person(recorder, new)
+            move_examples(recorder, examples, made)
+            old, named = (person_name(recorder.db, row) for row in (person, made))
+            summary = f"split {_faces(len(examples))} off {old} as {named}"
+            return self._entered(recorder, "split", summary, made, person)
+
+    def move(self, name: Who, numbers: Sequence[int], to: Who) -> Person:
+        """Give some examples of a person to another saved person; return that one."""
+        with self.recording() as recorder:
+            person, target = require_person(recorder.db, name), require_person(recorder.db, to)
+            if person == target:
+                raise InvalidInputError("both are one person: choose another to move examples to")
+            examples = own_examples(recorder, person, numbers)
+            move_examples(recorder, examples, target)
+            old, new = (person_name(recorder.db, row) for row in (person, target))
+            summary = f"moved {_faces(len(examples))} from {old} to {new}"
+            return self._entered(recorder, "move", summary, target, person)
+
+    def remove_examples(self, name: Who, numbers: Sequence[int], *, for_good: bool = False) -> Person:
+        """Remove examples of a person; `for_good` without undo, and without a trace in any file."""
+        with self.recording() as recorder:
+            person = require_person(recorder.db, name)
+            examples = own_examples(recorder, person, numbers)
+            summary = f"removed {_faces(len(examples))} of {person_name(recorder.db, person)}"
+            if for_good:
+                erase_examples(recorder.db, [e.number for e in examples if e.number is not None])
+                record_final(recorder.db, f"{summary} for good", [person])
+            else:
+                for example in examples:
+                    assert example.number is not None
+                    recorder.delete("examples", example.number)
+            left = self._entered(recorder, "remove examples", summary, person)
+        if for_good:
+            self._database.erase_traces()
+        return left
+
+    def remove(self, *names: Who, for_good: bool = False) -> list[Change]:
+        """Remove people with their examples and what was said of them; return the entries of the journal.
+
+        `for_good` deletes them without undo and without a trace in any file. It reaches people of these names
+        who were removed before, too: they wait in the journal for an undo.
+        """
+        with self.recording() as recorder:
+            if for_good:
+                people = {row for name in names for row in self._to_erase(recorder.db, name)}
+                erase_people(recorder.db, sorted(people))
+                summary = f"deleted {counted(len(people), 'person', 'people')} for good"
+                entered = [record_final(recorder.db, summary)]
+            else:
+                rows = dict.fromkeys(require_person(recorder.db, name) for name in names)
+                entered = [self._remove(recorder.db, row) for row in rows]
+            done = [change for change in list_changes(recorder.db) if change.id in entered]
+        if for_good:
+            self._database.erase_traces()
+        return done
+
+    def _remove(self, db: sqlite3.Connection, person: int) -> int:
+        """Remove a person in a change of its own: others can then be erased without it."""
+        recorder, summary = Recorder(db), f"removed {person_name(db, person)}"
+        remove_person(recorder, person)
+        entered = recorder.write(REMOVAL, summary, [person])
+        assert entered is not None
+        return entered
+
+    def _to_erase(self, db: sqlite3.Connection, name: Who) -> list[int]:
+        """Return the rows of a person and of those removed before who had their name, or else an error."""
+        text = name.id if isinstance(name, Person) else name
+        waiting = removed_people(db, text)
+        return waiting if waiting and find_person(db, text) is None else [*waiting, require_person(db, name)]
+
+    def confirm(self, person: Who, photo_id: str, face: int, picture: bytes | None = None) -> Person:
+        """Keep that a face of a photo is a person, as an example too; `face` is its number, from 0."""
+        with self.recording() as recorder:
+            row = require_person(recorder.db, person)
+            confirm_face(recorder, row, self._face(recorder, photo_id, face, picture))
+            summary = f"confirmed a face of {person_name(recorder.db, row)}"
+            return self._entered(recorder, "confirm", summary, row, *_owners(recorder))
+
+    def refuse(self, person: Who, photo_id: str, face: int) -> Person:
+        """Keep that a face of a photo is not a person: it does not match them any more."""
+        with self.recording() as recorder:
+            row = require_person(recorder.db, person)
+            reject_face(recorder, row, self._face(recorder, photo_id, face, None))
+            summary = f"refused a face for {person_name(recorder.db, row)}"
+            return self._entered(recorder, "refuse", summary, row)
+
+    def verdicts(self, person: Who) -> list[Verdict]:
+        """Return what was confirmed and refused of a person, with where the faces are now.
+
+        Of a photo that was copied there is one for each copy, with one `id`.
+        """
+        with self._database.reading() as db:
+            return verdicts_of(db, require_person(db, person))
+
+    def history(self, limit: int | None = None) -> list[Change]:
+        """Return the changes in the journal, latest first."""
+        with self._database.reading() as db:
+            return list_changes(db, limit)
+
+    def undo(self, change: int | None = None) -> Change:
+        """Undo the latest change that is not undone, or the one of this number; return the new entry.
+
+        Undoing an undo redoes. A change that a later one builds on is refused: undo that first.
+        """
+        with self.recording() as recorder:
+            return undo_change(recorder, change)
+
+    def erase_history(self) -> int:
+        """Delete the journal for good, with the rows that waited for an undo; return how many changes."""
+        with self._database.writing() as db:
+            erased = erase_changes(db)
+        self._database.erase_traces()
+        return erased
+
+    def descriptors_in(self, photo_id: str) -> NDArray[np.float32]:
+        """Return the descriptors of the faces of a photo in the library of these people."""
+        if self._descriptors is None:
+            raise InvalidInputError("these people belong to no library with photos")
+        return self._descriptors(photo_id)
+
+    @contextmanager
+    def recording(self) -> Iterator[Recorder]:
+        """Yield what changes rows inside one transaction, for changes that other parts enter."""
+        with self._database.writing() as db:
+            yield Recorder(db)
+
+    def _entered(self, recorder: Recorder, kind: str, summary: str, *people: int) -> Person:
+        change = recorder.write(kind, summary, people)
+        return person_at(recorder.db, people[0], change)
+
+    def _face(self, recorder: Recorder, photo_id: str, face: int, picture: bytes | None) -> Example:
+        return face_in_photo(recorder.db, self.descriptors_in, photo_id, face, picture)
+
+
+def _owners(recorder: Recorder) -> Iterable[int]:
+    """Return whose rows a change deleted: they are concerned by it too."""
+    for row in recorder.rows:
+        if row.did == "delete" and row.table in ("examples", "verdicts"):
+            found = recorder.db.execute(f"SELECT person FROM removed_{row.table} WHERE id = ?", (row.row,))
+            yield found.fetchone()[0]
+
+
+def _faces(number: int) -> str:
+    return "1 example face" if number == 1 else f"{number} example faces"
+
+
+IF_EXISTS = ("ask", "add", "refuse")
+
+
+def save_person(
+    people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str = "ask"
+) -> tuple[Person, list[str]]:
+    """Keep example faces of a person, new or known; return the person, and remarks for the user.
+
+    Parameters
+    ----------
+    if_exists
+        What to do when somebody is called so already. `ask` adds the faces when the name is spelt as it is
+        saved and they look like that person, and raises `TakenError` otherwise; `add` adds them in any case,
+        `refuse` in none.
+    """
+    check_name_free(people, name, examples, logistic, if_exists)
+    known = people.get(name) if name in people else None
+    before = [] if known is None else people.examples(known)
+    saved = people.add(name, examples)
+    notes = []
+    again = len(examples) - (saved.examples - len(before))
+    if again > 0:
+        notes.append(f"{_faces(again)} {saved.name} had already: the same face counts once")
+    return saved, notes + mixed_warning(saved.name, before, people.examples(saved), logistic)
+
+
+def check_name_free(
+    people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str
+) -> None:
+    """Raise when somebody is called so and it is not clear that they are meant; see `save_person`."""
+    if if_exists not in IF_EXISTS:
+        raise one_of("if_exists", if_exists, IF_EXISTS)
+    if if_exists == "add" or name not in people:
+        return
+    known = people.get(name)
+    remedy = f"add to {known.name} with --to-existing (if_exists 'add'), or choose another name"
+    who = f"{known.name!r} is saved already, with {_faces(known.examples)}"
+    if if_exists == "refuse":
+        raise TakenError(f"{who}: {remedy}", known.to_dict())
+    if name != known.id and checked_name(name) not in (known.name, *known.aliases):
+        raise TakenError(f"{who}, and {name!r} is spelt differently: {remedy}", known.to_dict())
+    there = people.examples(known)
+    if not there or not examples:
+        return
+    both = [*there, *examples]
+    if len({example.descriptor.shape for example in both}) > 1:
+        raise InvalidInputError(f"descriptors of different lengths for {name!r}")
+    odd = outsiders(np.stack([e.descriptor for e in both]), logistic, known=len(there))
+    unlike = sum(face >= len(there) for face in odd)
+    if unlike:
+        these = f"{unlike} of these {_faces(len(examples))}" if len(examples) > 1 else "this face"
+        verb = "do" if unlike > 1 else "does"
+        raise TakenError(f"{who}, and {these} {verb} not look like them: {remedy}", known.to_dict())

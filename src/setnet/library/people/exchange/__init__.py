@@ -1,1 +1,0 @@
-"""People as a file: written by one library, read by another."""

@@ -1,0 +1,358 @@
+"""A saved person: names of every script, example faces, verdicts on matches, look-up.
+
+A name has a key, by which people are found whatever the spelling, and an id that never changes.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sqlite3
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError
+from setnet.faces import Box
+from setnet.library.face_references import FaceReference, resolve_all_references
+from setnet.library.paths import display_path
+
+if TYPE_CHECKING:
+    from setnet.faces import Box
+
+_LONGEST = 200
+_ID_BYTES = 6
+# Zero-width non-joiner and joiner, Mongolian vowel separator: part of how Persian, Hindi and other names are
+# spelt, and told from their absence by few.
+_JOINERS = "\u200c\u200d\u180e"
+_DIRECTIONS = "\u200e\u200f\u061c"  # marks that come along when right-to-left names are copied
+_NOT_IN_KEYS = dict.fromkeys(map(ord, _JOINERS + _DIRECTIONS))
+_NO_DIRECTIONS = dict.fromkeys(map(ord, _DIRECTIONS))
+# Controls, formats such as overrides of direction, halves of pairs, ends of lines and paragraphs. Characters
+# that this version of Python does not know are allowed: names are what many new ones are made for.
+_REFUSED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def key_of(name: str) -> str:
+    """Return the key under which a name is stored; a file name that is no text gets one nobody has.
+
+    Joiners are left out: names that differ in nothing visible are one name.
+    """
+    text = name.encode("utf-8", "backslashreplace").decode().translate(_NOT_IN_KEYS)
+    return unicodedata.normalize("NFKC", text).casefold().strip()
+
+
+def checked_name(name: str) -> str:
+    r"""Return a name as it is stored; one that is empty, too long or not printable is an error.
+
+    >>> checked_name("  Zoe\u0308 ")
+    'Zoë'
+    """
+    clean = unicodedata.normalize("NFC", name.translate(_NO_DIRECTIONS)).strip().strip(_JOINERS).strip()
+    if not clean or len(clean) > _LONGEST or not all(map(_is_printable, clean)):
+        raise InvalidInputError(f"name {name!r}: 1 to {_LONGEST} printable characters are expected")
+    return clean
+
+
+def _is_printable(character: str) -> bool:
+    code = ord(character)
+    is_noncharacter = code & 0xFFFE == 0xFFFE or 0xFDD0 <= code <= 0xFDEF
+    return character in _JOINERS or not (is_noncharacter or unicodedata.category(character) in _REFUSED)
+
+
+def new_id() -> str:
+    """Return a person's id, which no other has or will have: 12 random hexadecimal digits."""
+    return secrets.token_hex(_ID_BYTES)
+
+
+def is_id(text: str) -> bool:
+    """Return whether a text has the form of a person's id.
+
+    >>> is_id("0123456789ab"), is_id("Anna")
+    (True, False)
+    """
+    return re.fullmatch(rf"[0-9a-f]{{{2 * _ID_BYTES}}}", text) is not None
+
+
+# A photo given by the user, a match they confirmed, a group they named, an imported file.
+ORIGINS = ("portrait", "confirmed", "group", "import")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Example:
+    """An example face of a person.
+
+    Attributes
+    ----------
+    descriptor
+        What the face is compared by.
+    source, content, box
+        The photo it came from, the hash of its file's bytes where that is known, and the place in it.
+    picture
+        A small JPEG of the face.
+    origin
+        How it became an example: one of `ORIGINS`.
+    number, added
+        Its number in the library, which is never another's, and since when; None before it is kept.
+    """
+
+    descriptor: NDArray[np.float32]
+    source: str | None = None
+    box: Box | None = None
+    picture: bytes | None = None
+    origin: str = "portrait"
+    content: bytes | None = None
+    number: int | None = None
+    added: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return where the face comes from, as values that JSON can hold."""
+        return {
+            "number": self.number,
+            "origin": self.origin,
+            "source": self.source,
+            "content": None if self.content is None else self.content.hex(),
+            "box": None if self.box is None else list(self.box),
+            "has_picture": self.picture is not None,
+            "added": self.added,
+        }
+
+
+# Without the person, in the order of `example_of`.
+EXAMPLE_COLUMNS = "descriptor, source, x0, y0, x1, y1, picture, origin, content, id, added"
+
+
+def example_of(row: Sequence[Any]) -> Example:
+    """Return the example of a row with `EXAMPLE_COLUMNS`."""
+    from setnet.faces import Box
+
+    descriptor, source, x0, y0, x1, y1, picture, origin, content, number, added = row
+    return Example(
+        descriptor_from(descriptor),
+        None if source is None else display_path(source),
+        None if x0 is None else Box(x0, y0, x1, y1),
+        picture,
+        origin,
+        content,
+        number,
+        added,
+    )
+
+
+def example_values(example: Example) -> dict[str, Any]:
+    """Return the columns of a new row, but for the person and the time."""
+    box: Sequence[float | None] = (None,) * 4 if example.box is None else [float(x) for x in example.box]
+    return {
+        "descriptor": example.descriptor.astype("<f4").tobytes(),
+        "source": None if example.source is None else example.source.encode("utf-8", "surrogateescape"),
+        **dict(zip(("x0", "y0", "x1", "y1"), box, strict=True)),
+        "picture": example.picture,
+        "origin": example.origin,
+        "content": example.content,
+    }
+
+
+def descriptor_from(stored: bytes) -> NDArray[np.float32]:
+    """Return the descriptor of its stored bytes."""
+    return np.frombuffer(stored, "<f4").astype(np.float32)
+
+
+def check_descriptor(descriptor: NDArray[np.float32], dim: int, name: str) -> None:
+    """Raise when a descriptor is none of a library with descriptors of `dim` numbers."""
+    if descriptor.shape != (dim,) or not np.isfinite(descriptor).all():
+        raise InvalidInputError(
+            f"a descriptor of shape {descriptor.shape} for {name!r}: this library's have {dim} finite numbers"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A named person, how many example faces are kept of them, and whether any of these has a picture.
+
+    Attributes
+    ----------
+    name
+        What they are called; `id` stays the same whatever it is.
+    aliases
+        Other names that find them.
+    note
+        What the user wants to remember of them.
+    cover
+        The number of the example whose picture stands for them; None for the oldest that has one.
+    change
+        The number of the change in the journal that led here, in what a change returns.
+    """
+
+    name: str
+    examples: int
+    added: float
+    has_picture: bool
+    id: str
+    aliases: tuple[str, ...] = ()
+    note: str = ""
+    cover: int | None = None
+    change: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the person as values that JSON can hold; `change` only after a change."""
+        facts = asdict(self) | {"aliases": list(self.aliases)}
+        if self.change is None:
+            del facts["change"]
+        return facts
+
+
+@dataclass(frozen=True, slots=True)
+class PersonDetails:
+    """A named person with their example faces, and in how many photos of the library they are."""
+
+    person: Person
+    photos: int
+    examples: Sequence[Example]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the details as values that JSON can hold; `examples` has each of them."""
+        return self.person.to_dict() | {
+            "photos": self.photos,
+            "examples": [example.to_dict() for example in self.examples],
+        }
+
+
+Who = str | Person  # a name, an alias or an id; or the person, whoever else may be called like them
+_MOST_NAMES = 20
+_SELECT_PEOPLE = (
+    "SELECT people.id, people.name, count(examples.id), people.added, max(examples.picture IS NOT NULL), "
+    "uid, note, cover FROM people LEFT JOIN examples ON examples.person = people.id"
+)
+
+
+def all_people(db: sqlite3.Connection) -> list[Person]:
+    """Return all people in the order of their names."""
+    aliases: defaultdict[int, list[str]] = defaultdict(list)
+    for person, name in db.execute("SELECT person, name FROM aliases ORDER BY key"):
+        aliases[person].append(name)
+    rows = db.execute(f"{_SELECT_PEOPLE} GROUP BY people.id ORDER BY people.key")
+    return [_person(row, aliases.get(row[0], ())) for row in rows]
+
+
+def person_at(db: sqlite3.Connection, row: int, change: int | None = None) -> Person:
+    """Return the person of a row of the table."""
+    found = db.execute(f"{_SELECT_PEOPLE} WHERE people.id = ? GROUP BY people.id", (row,)).fetchone()
+    aliases = db.execute("SELECT name FROM aliases WHERE person = ? ORDER BY key", (row,)).fetchall()
+    return _person(found, [name for (name,) in aliases], change)
+
+
+def find_person(db: sqlite3.Connection, text: str) -> int | None:
+    """Return the row of whoever has this name, else this alias, else this id; None for nobody."""
+    key = key_of(text)
+    for statement in ("SELECT id FROM people WHERE key = ?", "SELECT person FROM aliases WHERE key = ?"):
+        found = db.execute(statement, (key,)).fetchone()
+        if found is not None:
+            return int(found[0])
+    return _with_id(db, key)
+
+
+def _with_id(db: sqlite3.Connection, uid: str) -> int | None:
+    found = db.execute("SELECT id FROM people WHERE uid = ?", (uid,)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def require_person(db: sqlite3.Connection, who: Who) -> int:
+    """Return the row of a person; one who is not there is an error that lists those who are."""
+    text = who.name if isinstance(who, Person) else who
+    found = _with_id(db, who.id) if isinstance(who, Person) else find_person(db, text)
+    if found is None:
+        rows = db.execute("SELECT name FROM people ORDER BY key LIMIT ?", (_MOST_NAMES,)).fetchall()
+        names = ", ".join(name for (name,) in rows)
+        saved = f"known are {names}" if names else "nobody is saved yet"
+        raise InvalidInputError(f"no person {text!r}: {saved} (`setnet people add NAME PHOTO...` adds one)")
+    return found
+
+
+def person_name(db: sqlite3.Connection, row: int) -> str:
+    """Return the name of the person of a row."""
+    return str(db.execute("SELECT name FROM people WHERE id = ?", (row,)).fetchone()[0])
+
+
+def _person(row: Sequence[Any], aliases: Sequence[str], change: int | None = None) -> Person:
+    _, name, examples, added, has_picture, uid, note, cover = row
+    return Person(name, examples, added, bool(has_picture), uid, tuple(aliases), note, cover, change)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """A confirmed (`yes`) or refused (`no`) match of a person with a face.
+
+    Attributes
+    ----------
+    person, says
+        Who it is about, by name, and `yes` or `no`.
+    photo_id, face
+        Where the face is now: the photo, and the number of the face in it, from 0. None when no photo of
+        this content is in the library.
+    descriptor
+        The face as it was described.
+    content, box
+        What refers to the face, whatever becomes of its photo.
+    id, added
+        Its number, the same for each copy of the photo, and since when.
+    """
+
+    person: str
+    says: str
+    photo_id: str | None
+    face: int | None
+    descriptor: NDArray[np.float32]
+    content: bytes
+    box: Box
+    id: int
+    added: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as values that JSON can hold."""
+        return {
+            "id": self.id,
+            "person": self.person,
+            "says": self.says,
+            "photo": self.photo_id,
+            "face": self.face,
+            "content": self.content.hex(),
+            "box": list(self.box),
+            "added": self.added,
+        }
+
+
+def verdicts_of(db: sqlite3.Connection, person: int) -> list[Verdict]:
+    """Return all verdicts on a person, oldest first; of a photo that was copied, one for each copy."""
+    name = person_name(db, person)
+    rows = db.execute(
+        "SELECT content, x0, y0, x1, y1, descriptor, says, id, added FROM verdicts "
+        "WHERE person = ? ORDER BY id",
+        (person,),
+    ).fetchall()
+    references = [FaceReference(row[0], Box(*row[1:5])) for row in rows]
+    found = []
+    for reference, places, row in zip(references, resolve_all_references(db, references), rows, strict=True):
+        stored, says, number, added = row[5:]
+        now: list[tuple[str | None, int | None]] = [(str(photo), face) for photo, face in places]
+        for photo_id, face in now or [(None, None)]:
+            vector = descriptor_from(stored)
+            found.append(Verdict(name, says, photo_id, face, vector, *reference, number, added))
+    return found
+
+
+def verdicts_on_face(db: sqlite3.Connection, reference: FaceReference) -> list[tuple[int, int, str]]:
+    """Return the verdicts on a face, of all people: (number, person, what it says)."""
+    rows = db.execute(
+        "SELECT id, person, says, x0, y0, x1, y1 FROM verdicts WHERE content = ? ORDER BY id",
+        (reference.content,),
+    )
+    return [
+        (number, person, says)
+        for number, person, says, *box in rows
+        if reference.is_same(FaceReference(reference.content, Box(*box)))
+    ]

@@ -1,0 +1,291 @@
+"""Small pictures made from photos: faces, thumbnails and sprites, and marks on faces.
+
+Thumbnails and sprites are cached inside the library. Sure matches are marked in green with a label, guesses
+in yellow, others in grey.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, StorageError
+from setnet.library.creation import make_folder, write_private
+from setnet.library.paths import display_path
+from setnet.library.person import Example
+from setnet.library.photo_catalog import PhotoCatalog
+from setnet.library.photos import LibraryPhoto
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from setnet.faces import Box, Photo
+
+_FACE_SIDE = 128
+_FACE_MARGIN = 0.35
+
+
+def face_picture(pixels: NDArray[np.uint8], box: Box, side: int = _FACE_SIDE) -> bytes:
+    """Return a square JPEG of a face with some room around it."""
+    from PIL import Image
+
+    height, width = pixels.shape[:2]
+    half = max(box.x1 - box.x0, box.y1 - box.y0) * (0.5 + _FACE_MARGIN)
+    half = max(2.0, min(half, width / 2, height / 2))
+    x = min(max((box.x0 + box.x1) / 2, half), width - half)
+    y = min(max((box.y0 + box.y1) / 2, half), height - half)
+    crop = pixels[int(y - half) : int(y + half), int(x - half) : int(x + half)]
+    return jpeg(Image.fromarray(np.ascontiguousarray(crop)).resize((side, side), Image.Resampling.LANCZOS))
+
+
+def thumbnail(pixels: NDArray[np.uint8], side: int) -> Image:
+    """Return the photo made small enough for a square of `side` pixels."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    image.thumbnail((side, side), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    return image
+
+
+def jpeg(image: Image, quality: int = 85) -> bytes:
+    """Return the image as a JPEG without metadata."""
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+_SIDES = range(16, 4097)
+
+Draw = Callable[[LibraryPhoto, int], bytes]
+DrawFace = Callable[[LibraryPhoto, int, int], bytes]
+
+
+def draw_thumbnail(photo: LibraryPhoto, side: int) -> bytes:
+    """Return a photo's JPEG that fits a square of `side` pixels."""
+    return jpeg(thumbnail(open_picture(photo).pixels, side))
+
+
+def draw_face_thumbnail(photo: LibraryPhoto, face: int, side: int) -> bytes:
+    """Return a square JPEG of a face of a photo."""
+    opened = open_picture(photo, face)
+    return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box), side)
+
+
+def open_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
+    """Return a photo, opened; of a shot its best picture, or the best one of a face in it."""
+    from setnet.faces import Photo, open_photo
+
+    if photo.start is None:
+        return open_photo(photo.path)
+    from setnet.video import frames_at
+
+    at = photo.best if face is None else photo.faces[face].at
+    (pixels,) = frames_at(os.fsdecode(photo.path), [photo.start if at is None else at])
+    return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
+
+
+def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
+    """Return a photo's thumbnail: from the cache in `folder`, else made by `draw` and cached."""
+    if side not in _SIDES:
+        raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
+    photo = catalog.photo(photo_id)
+    return cached_picture(folder, catalog, photo, str(side), lambda: draw(photo, side))
+
+
+def face_thumbnail_of(
+    folder: Path, catalog: PhotoCatalog, photo_id: str, face: int, side: int, draw: DrawFace
+) -> bytes:
+    """Return the picture of a face of a photo: from the cache in `folder`, else made by `draw` and cached."""
+    if side not in _SIDES:
+        raise InvalidInputError(f"a picture has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
+    photo = catalog.photo(photo_id)
+    if not 0 <= face < len(photo.faces):
+        raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+    return cached_picture(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
+
+
+def cached_picture(
+    folder: Path, catalog: PhotoCatalog, photo: LibraryPhoto, name: str, draw: Callable[[], bytes]
+) -> bytes:
+    """Return a picture of a photo from the cache, else made by `draw` and cached under a name."""
+    try:
+        return _picture_file(folder, photo.id, photo.content, name).read_bytes()
+    except OSError:
+        pass
+    data = draw()
+    cache_picture(folder, photo.id, photo.content, name, data)
+    if photo.id not in catalog.photos([photo.id]):  # forgotten meanwhile, with the thumbnails it had
+        with suppress(OSError):
+            _picture_file(folder, photo.id, photo.content, name).unlink(missing_ok=True)
+    return data
+
+
+def cache_picture(folder: Path, photo_id: str, content: str, name: str, data: bytes) -> None:
+    """Put a picture of a photo into the cache under a name, as whole as the disk allows."""
+    file = _picture_file(folder, photo_id, content, name)
+    try:
+        make_folder(folder, folder.parent)  # not its parents: a deleted library must not come back
+        make_folder(file.parent, folder.parent)
+        part = file.with_suffix(f".{os.getpid()}.{threading.get_ident()}.part")
+        write_private(part, data, folder.parent)
+        os.replace(part, file)
+    except OSError:  # a full disk costs time later, not the picture now
+        pass
+
+
+def _picture_file(folder: Path, photo_id: str, content: str, name: str) -> Path:
+    return folder / f"{int(photo_id) % 256:02x}" / f"{photo_id}-{content}-{name}.jpg"
+
+
+def delete_stale(folder: Path, catalog: PhotoCatalog) -> None:
+    """Delete thumbnails of photos that were changed or removed."""
+    if folder.is_dir():
+        current = set(catalog.contents())
+        for file in folder.glob("*/*"):
+            if tuple(file.name.split("-")[:2]) not in current:
+                file.unlink(missing_ok=True)
+
+
+SPRITE = "sprite"
+DrawSprite = Callable[[LibraryPhoto], bytes]
+
+
+def draw_sprite(photo: LibraryPhoto) -> bytes:
+    """Return the sprite of a shot, from its video."""
+    from setnet.video import frames_at, sprite_of, sprite_times
+
+    times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
+    return sprite_of(frames_at(os.fsdecode(photo.path), times))
+
+
+def cached_sprite(folder: Path, catalog: PhotoCatalog, photo_id: str, draw: DrawSprite) -> bytes:
+    """Return the sprite of a shot: from the cache in `folder`, else made by `draw` and cached.
+
+    That of a shot just indexed is in the cache; a restored library or a full disk have none.
+    """
+    photo = catalog.photo(photo_id)
+    if photo.start is None:
+        raise InvalidInputError(f"photo {photo_id} is no shot of a video")
+    return cached_picture(folder, catalog, photo, SPRITE, lambda: draw(photo))
+
+
+def cache_sprite(folder: Path, photo_id: int, content: bytes, sprite: bytes) -> None:
+    """Put the sprite of a shot into the cache."""
+    cache_picture(folder, str(photo_id), content.hex(), SPRITE, sprite)
+
+
+def write_pictures(examples: Iterable[Example], folder: Path) -> int:
+    """Write the pictures of examples to a folder, as NUMBER.jpg for their owner alone; return how many."""
+    written = 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for example in examples:
+            if example.picture is not None:
+                file = os.open(folder / f"{example.number}.jpg", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with open(file, "wb") as opened:
+                    opened.write(example.picture)
+                written += 1
+    except OSError as error:
+        raise StorageError(
+            f"cannot write pictures to {display_path(folder)}: {error.strerror or error}"
+        ) from error
+    return written
+
+
+GREEN = (34, 197, 94)
+YELLOW = (250, 204, 21)
+GREY = (203, 207, 214)
+INK = (17, 24, 39)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A face to draw; with a `label` it is drawn as a match, in another colour when it is not `sure`."""
+
+    box: Box
+    label: str | None = None
+    sure: bool = True
+
+    @property
+    def colour(self) -> tuple[int, int, int]:
+        """What its lines and its label are drawn with."""
+        return GREY if self.label is None else GREEN if self.sure else YELLOW
+
+
+@cache
+def font(size: int) -> Any:
+    """Return Pillow's own font, so that drawings look the same on every machine."""
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)
+
+
+def draw_marks(image: Image, marks: Sequence[Mark], scale: float = 1.0) -> None:
+    """Draw `marks` onto the image, which is the photo made smaller by `scale`."""
+    from PIL import ImageDraw
+
+    draw = ImageDraw.Draw(image)
+    line = max(1, round(min(image.size) ** 0.5 / 9))
+    for mark in sorted(marks, key=lambda m: m.label is not None):  # matches lie above the others
+        corners = [c * scale for c in (mark.box.x0, mark.box.y0, mark.box.x1, mark.box.y1)]
+        radius = (corners[2] - corners[0]) * 0.08
+        if mark.label is None:
+            draw.rounded_rectangle(corners, radius, outline=mark.colour, width=line)
+            continue
+        # A dark line around the bright one keeps it visible on grass and on white walls alike.
+        around = [corners[0] - line, corners[1] - line, corners[2] + line, corners[3] + line]
+        draw.rounded_rectangle(around, radius + line, outline=INK, width=line)
+        draw.rounded_rectangle(corners, radius, outline=mark.colour, width=2 * line)
+    taken: list[_Place] = []
+    for mark in marks:
+        if mark.label is not None:
+            taken.append(_draw_label(image, draw, mark, scale, line, taken))
+
+
+class _Place(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlap(self, other: _Place) -> float:
+        wide = min(self.right, other.right) - max(self.left, other.left)
+        high = min(self.bottom, other.bottom) - max(self.top, other.top)
+        return max(0.0, wide) * max(0.0, high)
+
+
+def _draw_label(
+    image: Image, draw: Any, mark: Mark, scale: float, line: int, taken: Sequence[_Place]
+) -> _Place:
+    label = mark.label or ""
+    size = max(11, round(min(image.size) / 21))
+    letters = font(size)
+    left, top, right, bottom = draw.textbbox((0, 0), label, font=letters)
+    width, height = right - left + size * 0.6, bottom - top + size * 0.5
+    places = _places(mark.box, scale, line, width, height, image.size)
+    # Below the face if there is room, else where it hides least of the labels already there.
+    place = min(places, key=lambda p: sum(p.overlap(other) for other in taken))
+    draw.rounded_rectangle(place, height * 0.25, fill=mark.colour)
+    draw.text((place.left + size * 0.3 - left, place.top + size * 0.25 - top), label, font=letters, fill=INK)
+    return place
+
+
+def _places(
+    box: Box, scale: float, line: int, width: float, height: float, size: tuple[int, int]
+) -> list[_Place]:
+    middle, step = (box.x0 + box.x1) / 2 * scale, height + line
+    below, above = box.y1 * scale + 2 * line, box.y0 * scale - 2 * line - height
+    tops = [below, above, above - step, below + step, above - 2 * step]
+    inside = [top for top in tops if 0 <= top <= size[1] - height] or [max(0.0, size[1] - height)]
+    left = min(max(middle - width / 2, 0), max(0.0, size[0] - width))
+    return [_Place(left, top, left + width, top + height) for top in inside]

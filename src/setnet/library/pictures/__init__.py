@@ -1,1 +1,0 @@
-"""Pictures made from photos: thumbnails, face crops, boxes, contact sheets."""

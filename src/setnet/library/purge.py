@@ -1,0 +1,228 @@
+"""Deletes people and photos for good.
+
+People, examples and verdicts leave the journal too, photos the index and the thumbnails. Functions for
+calls inside one transaction leave it to `Database.erase_traces` to overwrite the pages afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from setnet.engine import SetIndex
+from setnet.errors import InvalidInputError, StorageError
+from setnet.library.database import Database
+from setnet.library.paths import FILES, FOLDERS, REDESCRIBED, VLADS, display_path, is_below, resolve_path
+from setnet.library.person import key_of
+from setnet.library.photo_catalog import PhotoCatalog
+from setnet.library.photo_writer import PhotoWriter, mark_removed
+from setnet.library.pictures import delete_stale
+from setnet.library.undo import drop_unused_rows, erase_changes, record_final
+from setnet.wording import counted
+
+REMOVAL = "remove"  # the kind of a change that removed people
+_ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
+
+
+def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
+    """Delete people with all that is theirs, and every change that concerned one of them.
+
+    Who was merged into one of them is that person too.
+    """
+    for table in _ROWS:
+        rows = [
+            row
+            for person in people
+            for place in (table, f"removed_{table}")
+            for (row,) in db.execute(f"SELECT id FROM {place} WHERE person = ?", (person,))
+        ]
+        _erase_rows(db, table, rows)
+    db.executemany("DELETE FROM people WHERE id = ?", [(person,) for person in people])
+    erase_changes(db, _changes_about(db, people))
+
+
+def removed_people(db: sqlite3.Connection, name: str) -> list[int]:
+    """Return the rows of people of a name or id who were removed and wait for an undo."""
+    return [row for row, was in _removed_rows(db).items() if key_of(name) in (was["key"], was["uid"])]
+
+
+def _removed_rows(db: sqlite3.Connection) -> dict[int, dict[str, Any]]:
+    rows = db.execute(
+        "SELECT row, before FROM changed_rows JOIN changes ON changes.id = change WHERE kind = ? "
+        "AND tbl = 'people' AND did = 'delete' AND row NOT IN (SELECT id FROM people)",
+        (REMOVAL,),
+    )
+    return {row: json.loads(before) for row, before in rows}
+
+
+def _changes_about(db: sqlite3.Connection, people: Sequence[int]) -> list[int]:
+    """Return the changes that concerned people, or those who are gone since a change that they share."""
+    changes = {
+        number: set(json.loads(about)) for number, about in db.execute("SELECT id, people FROM changes")
+    }
+    there = {row for (row,) in db.execute("SELECT id FROM people")} | _removed_rows(
+        db
+    ).keys()  # may come back
+    gone, found = set(people), list[int]()
+    while True:
+        shared = [number for number, about in changes.items() if about & gone]
+        if len(shared) == len(found):
+            return found
+        found = shared
+        gone.update(person for number in found for person in changes[number] - there)
+
+
+def erase_examples(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+    """Delete examples, and every trace of them in the journal."""
+    erased = list(numbers)
+    _erase_rows(db, "examples", erased)
+    _tidy_journal(db, erased)
+
+
+def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Sequence[bytes]) -> int:
+    """Delete what comes from photos: the examples of these paths, or below them, and verdicts on `contents`.
+
+    Examples that the library itself took from a photo go by its content: where a copy of it stays, so do
+    they. Whoever loses their last example stays, without any. Returns how many examples and verdicts were
+    deleted.
+    """
+    places, hashes = [display_path(root).encode() for root in roots], set(contents)
+    examples: list[int] = []
+    verdicts: list[int] = []
+    for place in ("examples", "removed_examples"):
+        _name_copies(db, place, places)
+        rows = db.execute(f"SELECT id, source, origin, content FROM {place}").fetchall()
+        examples += [
+            number
+            for number, source, origin, content in rows
+            if _is_below(source, places) or (origin != "portrait" and content in hashes)
+        ]
+    for place in ("verdicts", "removed_verdicts"):
+        rows = db.execute(f"SELECT id, content FROM {place}").fetchall()
+        verdicts += [number for number, content in rows if content in hashes]
+    _erase_rows(db, "examples", examples)
+    _erase_rows(db, "verdicts", verdicts)
+    _tidy_journal(db, examples)
+    erased = len(examples) + len(verdicts)
+    if erased:
+        record_final(db, f"forgot {counted(erased, 'face')} of people with the photos they came from")
+    return erased
+
+
+def _name_copies(db: sqlite3.Connection, table: str, places: Sequence[bytes]) -> None:
+    """Let examples that the library took from photos about to go come from a copy that stays."""
+    rows = db.execute(
+        f"SELECT {table}.id, source, path FROM {table} JOIN photos ON hash = content AND state = 'ready' "
+        "WHERE origin <> 'portrait'"
+    )
+    copies = {number: path for number, source, path in rows.fetchall() if _is_below(source, places)}
+    db.executemany(
+        f"UPDATE {table} SET source = ? WHERE id = ?",
+        [(display_path(path).encode(), number) for number, path in copies.items()],
+    )
+
+
+def _is_below(source: bytes | None, places: Sequence[bytes]) -> bool:
+    if source is None:
+        return False
+    path = os.path.normpath(display_path(source)).encode()
+    return any(is_below(path, place) for place in places)
+
+
+def _erase_rows(db: sqlite3.Connection, table: str, rows: Iterable[int]) -> None:
+    """Delete rows that are there or removed, and what the journal says of them."""
+    keys = [(row,) for row in rows]
+    for place in (table, f"removed_{table}"):
+        db.executemany(f"DELETE FROM {place} WHERE id = ?", keys)
+    db.executemany(f"DELETE FROM changed_rows WHERE tbl = '{table}' AND row = ?", keys)
+
+
+def _tidy_journal(db: sqlite3.Connection, erased: Iterable[int]) -> None:
+    """Take covers back that were erased, in the journal too, and drop what it could not bring back."""
+    gone = set(erased)
+    db.execute("UPDATE people SET cover = NULL WHERE cover NOT IN (SELECT id FROM examples)")
+    rows = db.execute(
+        "SELECT id, before, after FROM changed_rows WHERE tbl = 'people' AND before LIKE '%\"cover\"%'"
+    ).fetchall()
+    for number, *sides in rows:
+        images = [json.loads(side or "null") for side in sides]
+        covered = [image for image in images if image and image.get("cover") in gone]
+        for image in covered:
+            image["cover"] = None
+        if covered and images[0] == images[1]:
+            db.execute("DELETE FROM changed_rows WHERE id = ?", (number,))
+        elif covered:
+            before, after = (None if image is None else json.dumps(image) for image in images)
+            db.execute("UPDATE changed_rows SET before = ?, after = ? WHERE id = ?", (before, after, number))
+    drop_unused_rows(db)
+
+
+def forget(
+    database: Database, index: SetIndex, thumbnails: Path, paths: Sequence[str | os.PathLike[str]]
+) -> int:
+    """Remove photos, or all photos below folders, from every file of the library; return how many.
+
+    Examples of people that come from these photos go too, whether or not the photos were indexed, and what
+    was confirmed or refused in them.
+    """
+    roots = [resolve_path(path) for path in paths]
+    with database.writing() as db:  # in one step: after a kill the next run finds the marks and does the rest
+        ids = _below(db, roots)
+        mark_removed(db, ids)
+        # folders inside go too: the next run must not bring them back
+        forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
+        examples = erase_photos(db, roots, _contents_leaving(db))
+    if not ids and not forgotten and not examples:
+        raise InvalidInputError(f"the library knows no photo in {', '.join(map(display_path, roots))}")
+    if (unfinished := thumbnails.with_name(REDESCRIBED)).exists():  # it has their faces too
+        shutil.rmtree(unfinished)
+    thumbnails.with_name(VLADS).unlink(missing_ok=True)
+    delete_stale(thumbnails, PhotoCatalog(database))  # a server that is making one looks at the marks again
+    PhotoWriter(database, index).erase(ids)
+    database.erase_traces()
+    return len(ids)
+
+
+def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:
+    found: set[int] = set()
+    for root in roots:
+        found.update(row[0] for row in db.execute(f"SELECT id FROM photos WHERE {_BELOW}", _limits(root)))
+    return sorted(found)
+
+
+def _contents_leaving(db: sqlite3.Connection) -> list[bytes]:
+    """Return the contents of photos that are being removed and of which no copy stays."""
+    rows = db.execute(
+        "SELECT DISTINCT hash FROM photos WHERE state <> 'ready' AND state = 'removing' AND hash IS NOT NULL "
+        "AND hash NOT IN (SELECT hash FROM photos WHERE state <> 'removing' AND hash IS NOT NULL)"
+    )
+    return [content for (content,) in rows]
+
+
+_BELOW = "path = ? OR (path > ? AND path < ?)"
+
+
+def _limits(root: bytes) -> tuple[bytes, bytes, bytes]:
+    inside = root.rstrip(b"/") + b"/"
+    return root, inside, inside[:-1] + b"0"  # "0" follows "/"
+
+
+def delete_files(path: Path) -> None:
+    """Delete a library's own files; its folder goes too unless something else lies in it."""
+    try:
+        for name in FOLDERS:
+            if (path / name).exists():
+                shutil.rmtree(path / name)
+        for name in FILES:
+            (path / name).unlink(missing_ok=True)
+        if not os.listdir(path):
+            path.rmdir()
+    except OSError as error:
+        raise StorageError(
+            f"cannot delete all of {display_path(path)}: {error}; delete the folder yourself"
+        ) from error

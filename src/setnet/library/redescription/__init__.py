@@ -1,1 +1,0 @@
-"""Describes the known faces of a library by another model; the result takes the place of the old ones."""

@@ -1,0 +1,498 @@
+"""The tables of a library's database, as numbered migrations, and what keeps them right.
+
+- **Photos**: a shot is a row of `photos` like any other, with a row of the same id in `shots`. Its path is
+  that of the video with the shot's times as a last part (`shot_path`), which no file can have. `photo_facts`
+  has a row for a photo whose date is not from its EXIF data, that was read in part, or that another program
+  knows by an id of its own.
+- **People**: `changes` is a journal. Rows of `examples` and `verdicts` that a change removes wait for its
+  undo in `removed_examples` and `removed_verdicts`; other rows are kept as JSON in `changed_rows`. So
+  descriptors and pictures stand in these four tables and nowhere else, and are found there when they must be
+  forgotten.
+- **Groups**: which faces are probably one person's. A face is in one group at most: the row of
+  `group_members` with its number (`face_number`). What is listed of a group, such as how many faces it has,
+  stands in its row: triggers mark it as `stale` when a member comes or goes, and `refresh_groups` brings it
+  up to date before the transaction ends.
+- **Counts**: triggers keep the numbers of photos and faces with every change, so that nobody counts rows. The
+  table `photo_counts` has a row for each state of a photo. A change and its count are in one transaction;
+  `recount` adds up the rows themselves, which takes about a second for half a million photos.
+- **Changes feed**: `item_changes` has one row for each photo and person there ever was, with the number of
+  its last change; a change gives it a new number, so that whoever read up to some number finds what changed
+  since behind it. Triggers keep it. `sums` has a random number that tells one feed of changes from another.
+- **Checksums** are described in `row_sums`.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.durable import transaction
+from setnet.errors import NotAnIndexError, VersionError
+from setnet.faces import Box
+from setnet.library.face_references import is_same_face
+from setnet.library.row_sums import ROW_SUMS_SCHEMA, register_row_hash
+
+FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`
+
+GROUP_TABLES = ("face_groups", "group_members")
+_GROUPS = f"""
+    CREATE TABLE face_groups (
+        id INTEGER PRIMARY KEY,
+        person INTEGER REFERENCES people ON DELETE SET NULL,
+        hidden INTEGER NOT NULL DEFAULT 0,
+        faces INTEGER NOT NULL DEFAULT 0,
+        photos INTEGER NOT NULL DEFAULT 0,
+        first REAL,
+        last REAL,
+        cover INTEGER,
+        stale INTEGER NOT NULL DEFAULT 1
+    );
+    CREATE INDEX face_groups_by_size ON face_groups (faces DESC, id);
+    CREATE INDEX face_groups_by_person ON face_groups (person) WHERE person IS NOT NULL;
+    CREATE INDEX face_groups_stale ON face_groups (stale) WHERE stale;
+    CREATE TABLE group_members (id INTEGER PRIMARY KEY, grp INTEGER NOT NULL);
+    CREATE INDEX group_members_by_group ON group_members (grp);
+    CREATE TRIGGER group_members_come AFTER INSERT ON group_members BEGIN
+        UPDATE face_groups SET stale = 1 WHERE id = NEW.grp AND NOT stale; END;
+    CREATE TRIGGER group_members_go AFTER DELETE ON group_members BEGIN
+        UPDATE face_groups SET stale = 1 WHERE id = OLD.grp AND NOT stale; END;
+    CREATE TRIGGER group_members_move AFTER UPDATE OF grp ON group_members BEGIN
+        UPDATE face_groups SET stale = 1 WHERE id IN (OLD.grp, NEW.grp) AND NOT stale; END;
+    CREATE TRIGGER faces_leave_group AFTER DELETE ON faces BEGIN
+        DELETE FROM group_members WHERE id = OLD.photo * {FACES} + OLD.ordinal; END;
+"""
+
+# Of what is known of a face without looking at it: large, surely a face, seen from the front.
+_GOOD = (
+    "iif(json_valid(quality), min(coalesce(json_extract(quality, '$.size'), 0), 112) * score "
+    "- abs(coalesce(json_extract(quality, '$.yaw'), 0)), 0)"
+)
+_MEMBERS = (
+    f"FROM group_members AS m JOIN photos ON photos.id = m.id / {FACES} "
+    "WHERE m.grp = face_groups.id AND state = 'ready'"
+)
+_REFRESH = f"""
+    UPDATE face_groups SET stale = 0,
+        (faces, photos, first, last) =
+            (SELECT count(*), count(DISTINCT photos.id), min(taken), max(taken) {_MEMBERS}),
+        cover = (SELECT m.id {
+    _MEMBERS.replace(
+        "WHERE",
+        f'''
+            JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES} WHERE''',
+    )
+}
+            ORDER BY {_GOOD} DESC, m.id LIMIT 1)
+    WHERE stale
+"""
+
+
+def face_number(photo: int, ordinal: int) -> int:
+    """Return the number of a face among all of a library; `divmod(number, FACES)` takes it apart."""
+    return photo * FACES + ordinal
+
+
+def refresh_groups(db: sqlite3.Connection) -> None:
+    """Bring what is listed of groups up to date, and delete those without faces; inside a transaction.
+
+    What the journal says of a deleted group goes too: there is nothing left to undo.
+    """
+    gone = db.execute(
+        "DELETE FROM face_groups WHERE stale AND NOT EXISTS "
+        "(SELECT 1 FROM group_members WHERE grp = face_groups.id) RETURNING id"
+    ).fetchall()
+    if gone:
+        db.executemany("DELETE FROM changed_rows WHERE tbl = 'face_groups' AND row = ?", gone)
+        db.execute("DELETE FROM changes WHERE id NOT IN (SELECT change FROM changed_rows)")
+    db.execute(_REFRESH)
+
+
+def next_group(db: sqlite3.Connection, count: int) -> int:
+    """Return the first of so many numbers that no group ever had."""
+    (last,) = db.execute(
+        "UPDATE sums SET value = ? + max(value, coalesce((SELECT max(id) FROM face_groups), 0)) "
+        "WHERE name = 'face_groups' RETURNING value",
+        (count,),
+    ).fetchone()
+    return int(last) - count + 1
+
+
+class Member(NamedTuple):
+    """A face that is in a group, before its photo is stored again."""
+
+    group: int
+    ordinal: int
+    box: Box
+
+
+def members_in(db: sqlite3.Connection, photo: int) -> list[Member]:
+    """Return the faces of a photo that are in groups."""
+    rows = db.execute(
+        "SELECT grp, ordinal, x0, y0, x1, y1 FROM group_members JOIN faces "
+        f"ON faces.photo = ?1 AND faces.ordinal = group_members.id - ?1 * {FACES} "
+        f"WHERE group_members.id BETWEEN ?1 * {FACES} AND ?1 * {FACES} + {FACES} - 1",
+        (photo,),
+    )
+    return [Member(group, ordinal, Box(*box)) for group, ordinal, *box in rows]
+
+
+def rejoin_groups(
+    db: sqlite3.Connection,
+    photo: int,
+    members: Iterable[Member],
+    before: NDArray[np.float32] | None,
+    faces: Sequence[tuple[Box, NDArray[np.float32]]],
+) -> None:
+    """Put faces of a photo that was stored again into the groups they were in.
+
+    `before` has the photo's former descriptors when its file has changed: then a face must also look the
+    same, as another photo may have taken its place.
+    """
+    for member in members:
+        look = None if before is None else before[member.ordinal]
+        for ordinal, (box, vector) in enumerate(faces):
+            if is_same_face(member.box, box, look, vector):
+                number = face_number(photo, ordinal)
+                db.execute("INSERT OR REPLACE INTO group_members VALUES (?, ?)", (number, member.group))
+                break
+
+
+def group_problems(db: sqlite3.Connection) -> list[str]:
+    """Return what groups have wrong beside their rows; for calls inside one transaction."""
+    lost = db.execute(
+        "SELECT count(*) FROM group_members WHERE grp NOT IN (SELECT id FROM face_groups) OR NOT EXISTS "
+        f"(SELECT 1 FROM faces WHERE photo = group_members.id / {FACES} "
+        f"AND ordinal = group_members.id % {FACES})"
+    ).fetchone()[0]
+    return [f"{lost} members of groups are no faces, or of no group"] if lost else []
+
+
+_COLUMNS = {
+    "photos": "1",
+    "without_faces": "({row}.faces = 0)",
+    "faces": "{row}.faces",
+    "timed": "({row}.taken IS NOT NULL)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many photos, faces, people and folders a library has.
+
+    `timed` photos have a known time; `shots` are those among the photos that are parts of videos.
+    """
+
+    photos: int
+    without_faces: int
+    faces: int
+    timed: int
+    failed: int
+    unfinished: int
+    people: int
+    folders: int
+    shots: int
+
+    def to_dict(self) -> dict[str, int]:
+        """Return the numbers as values that JSON can hold."""
+        return asdict(self)
+
+
+def _changed(sign: str, row: str) -> str:
+    sums = ", ".join(f"{name} = {name} {sign} {one.format(row=row)}" for name, one in _COLUMNS.items())
+    return f"UPDATE photo_counts SET {sums} WHERE state = {row}.state;"
+
+
+_ADDED_UP = "SELECT photos.state, " + ", ".join(
+    f"sum({one.format(row='photos')})" for one in _COLUMNS.values()
+)
+_ADDED_UP += " FROM photos GROUP BY photos.state"
+
+_COUNTS = (
+    "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
+    + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
+    + ") WITHOUT ROWID;\n"
+    "INSERT INTO photo_counts (state) VALUES ('ready'), ('adding'), ('removing'), ('failed');\n"
+    "CREATE TRIGGER photos_counted_in AFTER INSERT ON photos BEGIN "
+    f"{_changed('+', 'NEW')} END;\n"
+    "CREATE TRIGGER photos_counted_out AFTER DELETE ON photos BEGIN "
+    f"{_changed('-', 'OLD')} END;\n"
+    "CREATE TRIGGER photos_counted_again AFTER UPDATE OF state, faces, taken ON photos BEGIN "
+    f"{_changed('-', 'OLD')} {_changed('+', 'NEW')} END;\n"
+)
+
+
+def read_counts(db: sqlite3.Connection) -> Counts:
+    """Return the numbers as the triggers keep them."""
+    return _sum_counts(db, "SELECT * FROM photo_counts")
+
+
+def recount(db: sqlite3.Connection) -> Counts:
+    """Return the numbers by adding up all rows: to compare with what the triggers keep."""
+    return _sum_counts(db, _ADDED_UP)
+
+
+def count_problems(db: sqlite3.Connection) -> list[str]:
+    """Return what the kept numbers have wrong; for calls inside one transaction."""
+    empty = (0,) * len(_COLUMNS)
+    right = {state: tuple(numbers) for state, *numbers in db.execute(_ADDED_UP)}
+    return [
+        f"{state!r} photos are counted as {tuple(numbers)}, and are {right.get(state, empty)}"
+        for state, *numbers in db.execute("SELECT * FROM photo_counts")
+        if tuple(numbers) != right.get(state, empty)
+    ]
+
+
+def _sum_counts(db: sqlite3.Connection, by_state: str) -> Counts:
+    found = {row[0]: row[1:] for row in db.execute(by_state)}
+    people, folders, shots = db.execute(
+        "SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM folders), (SELECT count(*) FROM shots)"
+    ).fetchone()
+    ready = dict(zip(_COLUMNS, found.get("ready", (0,) * len(_COLUMNS)), strict=True))
+    return Counts(
+        **ready,
+        failed=found.get("failed", (0,))[0],
+        unfinished=sum(found.get(state, (0,))[0] for state in ("adding", "removing")),
+        people=people,
+        folders=folders,
+        shots=shots,
+    )
+
+
+APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
+
+_PHOTOS = f"""
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+    CREATE TABLE folders (path BLOB PRIMARY KEY, added REAL NOT NULL, scanned REAL) WITHOUT ROWID;
+    CREATE TABLE photos (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        path BLOB NOT NULL UNIQUE,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        hash BLOB,
+        taken REAL,
+        width INTEGER,
+        height INTEGER,
+        faces INTEGER NOT NULL DEFAULT 0,
+        state TEXT NOT NULL CHECK (state IN ('ready', 'adding', 'removing', 'failed')),
+        reason TEXT,
+        stored REAL NOT NULL
+    );
+    CREATE INDEX photos_by_hash ON photos (hash);
+    CREATE INDEX photos_not_ready ON photos (state) WHERE state <> 'ready';
+    CREATE TABLE faces (
+        photo INTEGER NOT NULL REFERENCES photos ON DELETE CASCADE,
+        ordinal INTEGER NOT NULL,
+        x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
+        landmarks BLOB NOT NULL,
+        score REAL NOT NULL,
+        quality TEXT NOT NULL,
+        PRIMARY KEY (photo, ordinal)
+    ) WITHOUT ROWID;
+    CREATE TABLE shots (
+        id INTEGER PRIMARY KEY REFERENCES photos ON DELETE CASCADE,
+        start REAL NOT NULL,
+        stop REAL NOT NULL,
+        best REAL NOT NULL,
+        video BLOB NOT NULL
+    );
+    CREATE INDEX shots_by_video ON shots (video);
+    CREATE TABLE shot_faces (
+        id INTEGER PRIMARY KEY,
+        at REAL NOT NULL,
+        seen REAL NOT NULL,
+        track BLOB NOT NULL
+    );
+    CREATE TRIGGER faces_leave_shot AFTER DELETE ON faces BEGIN
+        DELETE FROM shot_faces WHERE id = OLD.photo * {FACES} + OLD.ordinal; END;
+    CREATE TABLE photo_facts (
+        id INTEGER PRIMARY KEY REFERENCES photos ON DELETE CASCADE,
+        taken_from TEXT,
+        note TEXT,
+        external TEXT
+    );
+    CREATE UNIQUE INDEX photo_facts_by_external ON photo_facts (external) WHERE external IS NOT NULL;
+"""
+_PEOPLE = """
+    CREATE TABLE people (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL,
+        key TEXT NOT NULL UNIQUE,
+        added REAL NOT NULL,
+        uid TEXT NOT NULL,
+        note TEXT NOT NULL DEFAULT '',
+        cover INTEGER
+    );
+    CREATE UNIQUE INDEX people_by_uid ON people (uid);
+    CREATE TABLE examples (
+        id INTEGER PRIMARY KEY,
+        person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
+        descriptor BLOB NOT NULL,
+        source BLOB,
+        x0 REAL, y0 REAL, x1 REAL, y1 REAL,
+        picture BLOB,
+        added REAL NOT NULL,
+        origin TEXT NOT NULL DEFAULT 'portrait'
+            CHECK (origin IN ('portrait', 'confirmed', 'group', 'import')),
+        content BLOB
+    );
+    CREATE INDEX examples_by_person ON examples (person);
+    CREATE INDEX examples_by_source ON examples (source);
+    CREATE INDEX examples_by_content ON examples (content);
+    CREATE TABLE aliases (
+        id INTEGER PRIMARY KEY,
+        person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        key TEXT NOT NULL UNIQUE
+    );
+    CREATE INDEX aliases_by_person ON aliases (person);
+    CREATE TABLE verdicts (
+        id INTEGER PRIMARY KEY,
+        person INTEGER NOT NULL REFERENCES people ON DELETE CASCADE,
+        content BLOB NOT NULL,
+        x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
+        descriptor BLOB NOT NULL,
+        says TEXT NOT NULL CHECK (says IN ('yes', 'no')),
+        added REAL NOT NULL
+    );
+    CREATE INDEX verdicts_by_person ON verdicts (person);
+    CREATE INDEX verdicts_by_content ON verdicts (content);
+    CREATE TABLE changes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        at REAL NOT NULL,
+        kind TEXT NOT NULL,
+        summary TEXT NOT NULL,
+        people TEXT NOT NULL,
+        undoes INTEGER
+    );
+    CREATE TABLE changed_rows (
+        id INTEGER PRIMARY KEY,
+        change INTEGER NOT NULL REFERENCES changes ON DELETE CASCADE,
+        tbl TEXT NOT NULL,
+        row INTEGER NOT NULL,
+        did TEXT NOT NULL CHECK (did IN ('insert', 'update', 'delete')),
+        before TEXT,
+        after TEXT
+    );
+    CREATE INDEX changed_rows_by_change ON changed_rows (change);
+    CREATE INDEX changed_rows_by_row ON changed_rows (tbl, row);
+    CREATE TABLE removed_examples (
+        id INTEGER PRIMARY KEY,
+        person INTEGER NOT NULL,
+        descriptor BLOB NOT NULL,
+        source BLOB,
+        x0 REAL, y0 REAL, x1 REAL, y1 REAL,
+        picture BLOB,
+        added REAL NOT NULL,
+        origin TEXT NOT NULL,
+        content BLOB
+    );
+    CREATE INDEX removed_examples_by_source ON removed_examples (source);
+    CREATE TABLE removed_verdicts (
+        id INTEGER PRIMARY KEY,
+        person INTEGER NOT NULL,
+        content BLOB NOT NULL,
+        x0 REAL NOT NULL, y0 REAL NOT NULL, x1 REAL NOT NULL, y1 REAL NOT NULL,
+        descriptor BLOB NOT NULL,
+        says TEXT NOT NULL,
+        added REAL NOT NULL
+    );
+"""
+_CHANGES_FEED = """
+    CREATE TABLE item_changes (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind TEXT NOT NULL,
+        item NOT NULL,
+        first INTEGER
+    );
+    CREATE INDEX item_changes_by_item ON item_changes (kind, item);
+"""
+_SUMS = """
+    CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+    INSERT INTO sums VALUES ('commits', 0), ('people', 0), ('examples', 0), ('aliases', 0), ('verdicts', 0),
+        ('face_groups', 0), ('item_changes', abs(random() / 2));
+"""
+
+
+def _noted(kind: str, item: str) -> str:
+    """Return the statements that give an item a new number.
+
+    `item` begins with a plus: compared with a column of a type, `item_changes.item` could not be looked up
+    in its index, and each change would read all the others.
+    """
+    earlier = f"SELECT coalesce(first, id) FROM item_changes WHERE kind = '{kind}' AND item = {item}"
+    return (
+        f"INSERT INTO item_changes (kind, item, first) SELECT '{kind}', {item}, ({earlier}); "
+        f"DELETE FROM item_changes WHERE kind = '{kind}' AND id NOT IN "
+        f"(SELECT max(id) FROM item_changes WHERE kind = '{kind}' AND item = {item}) AND item = {item};"
+    )
+
+
+_TRIGGERS = (
+    "CREATE TRIGGER photos_noted_new AFTER INSERT ON photos WHEN NEW.state = 'ready' BEGIN "
+    f"{_noted('photo', '+NEW.id')} END;\n"
+    "CREATE TRIGGER photos_noted_ready AFTER UPDATE OF state ON photos "
+    "WHEN NEW.state <> OLD.state AND NEW.state <> 'adding' AND (NEW.state = 'ready' OR EXISTS "
+    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +NEW.id)) BEGIN "
+    f"{_noted('photo', '+NEW.id')} END;\n"
+    "CREATE TRIGGER photos_noted_gone AFTER DELETE ON photos WHEN EXISTS "
+    "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +OLD.id) BEGIN "
+    f"{_noted('photo', '+OLD.id')} END;\n"
+    "CREATE TRIGGER people_noted_new AFTER INSERT ON people BEGIN "
+    f"{_noted('person', '+NEW.uid')} END;\n"
+    "CREATE TRIGGER people_noted_gone AFTER DELETE ON people BEGIN "
+    f"{_noted('person', '+OLD.uid')} END;\n"
+    "CREATE TRIGGER people_noted_changed AFTER INSERT ON changes BEGIN "
+    "INSERT INTO item_changes (kind, item, first) SELECT 'person', uid, "
+    "(SELECT coalesce(first, id) FROM item_changes WHERE kind = 'person' AND item = +uid) "
+    "FROM people WHERE id IN (SELECT value FROM json_each(NEW.people)) ORDER BY id; "
+    "DELETE FROM item_changes WHERE kind = 'person' AND EXISTS (SELECT 1 FROM item_changes AS later "
+    "WHERE later.kind = 'person' AND later.item = item_changes.item AND later.id > item_changes.id); END;\n"
+)
+
+# Never edit a migration that was released: add one.
+MIGRATIONS: tuple[str, ...] = (
+    _PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS + _CHANGES_FEED + _TRIGGERS + ROW_SUMS_SCHEMA,
+)
+
+
+def migrate(db: sqlite3.Connection) -> None:
+    """Bring a library's database to this version, in one transaction; nothing to do costs no lock."""
+    if db.execute("PRAGMA application_id").fetchone()[0] not in (0, APPLICATION_ID):
+        raise NotAnIndexError("library.db is a database of another program: choose another --library")
+    if _version(db) == len(MIGRATIONS):
+        return
+    with transaction(db):
+        version = _version(db)  # again: another process may have been first
+        if version > len(MIGRATIONS):
+            raise VersionError(
+                f"the library has format {version}, this setnet knows up to {len(MIGRATIONS)}: update setnet"
+            )
+        for script in MIGRATIONS[version:]:
+            for statement in script.split(";\n"):  # a trigger has semicolons inside
+                db.execute(statement)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+
+def schema_problems(db: sqlite3.Connection) -> list[str]:
+    """Return which tables, indexes and triggers are not those of this version."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
+        register_row_hash(sound)
+        migrate(sound)
+        expected, found = _schema(sound), _schema(db)
+    return [f"{name!r} is not as it was made" for name, _ in sorted(expected ^ found, key=str)]
+
+
+def _schema(db: sqlite3.Connection) -> set[tuple[str, str]]:
+    rows = db.execute("SELECT name, type || tbl_name || coalesce(sql, '') FROM sqlite_master")
+    return {(name, text) for name, text in rows if not name.startswith("sqlite_stat")}
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

@@ -1,1 +1,0 @@
-"""What a library keeps: its database of photos, faces and people, and the paths of its files."""

@@ -1,0 +1,270 @@
+"""Reads video files part by part in worker processes, with limits for each part and for the whole.
+
+The first functions run in the worker; `VideoReader` checks what comes back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from setnet.errors import SetNetError, WorkerError
+from setnet.library.paths import shot_path
+from setnet.library.photo_result import (
+    HASH_BYTES,
+    PhotoResult,
+    PhotoTask,
+    content_hash,
+    date_from,
+    faces_from_arrays,
+    faces_to_arrays,
+    video_hash,
+)
+from setnet.library.photos import stored_face
+from setnet.sandbox import Limits, Message, WorkerPool, invalid_reply, ran_out_of_memory
+from setnet.video import LARGEST_SPRITE
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
+
+
+def identify(task: Message) -> Message:
+    """Return size, times and hash of a video file."""
+    from setnet.library.photo_catalog import taken_number
+    from setnet.video import taken_at
+
+    path = task.fields["path"]
+    fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "taken": None, "reason": None}
+    digest = b""
+    try:
+        info = os.stat(path)
+        fields |= {"size": info.st_size, "mtime_ns": info.st_mtime_ns}
+        if not info.st_size:
+            fields["reason"] = "the file is empty"
+        digest = video_hash(Path(path))
+        fields["taken"] = taken_number(taken_at(path))
+    except OSError as error:
+        fields["reason"] = f"cannot be read: {error.strerror or error}"
+    return Message("done", fields, {"hash": np.frombuffer(digest, np.uint8)})
+
+
+def watch_part(settings: FaceSettings, task: Message) -> Message:
+    """Watch a part of a video; why it cannot be is the reason in the reply."""
+    from setnet.faces import load_descriptor
+    from setnet.video import allow_hardware, watch
+
+    fields: dict[str, Any] = {"reason": None}
+    allow_hardware(task.fields["hardware"])
+    try:
+        at, budget = task.fields["at"], task.fields["budget"]
+        seen = watch(task.fields["path"], settings, at, budget=budget)
+    except Exception as error:  # one video never stops a run; the type tells whom to report it to
+        if ran_out_of_memory(error):
+            raise
+        own = isinstance(error, SetNetError)
+        reason = str(error) if own else f"unexpected {type(error).__name__}: {error}"
+        return Message("done", fields | {"reason": reason}, {})
+    people = [person for shot in seen.shots for person in shot.people]
+    fields |= {"until": seen.until, "is_end": seen.is_end, "width": seen.width, "height": seen.height}
+    dim = load_descriptor(settings.descriptor).dim
+    arrays = {
+        "shots": np.array([(s.start, s.stop, s.best, len(s.people)) for s in seen.shots], np.float64),
+        "times": np.array([(p.at, p.seen, len(p.track)) for p in people], np.float64).reshape(-1, 3),
+        "tracks": np.concatenate([np.zeros((0, 5), np.float32), *(p.track for p in people)]),
+    }
+    arrays["shots"] = arrays["shots"].reshape(-1, 4)
+    arrays["sprites"] = np.frombuffer(b"".join(shot.sprite for shot in seen.shots), np.uint8)
+    fields["sprites"] = [len(shot.sprite) for shot in seen.shots]
+    return Message("done", fields, arrays | faces_to_arrays([person.face for person in people], dim))
+
+
+def describe_shot(settings: FaceSettings, task: Message) -> Message:
+    """Describe the people of a shot by their best pictures, if the video is still the one they are from."""
+    from setnet.faces import describe_faces, load_descriptor
+    from setnet.video import frames_at
+
+    path, places = task.fields["path"], task.arrays
+    try:
+        if video_hash(Path(path)) != places["hash"].tobytes():
+            return Message("done", {"reason": "its content has changed since it was indexed"})
+        found = [np.zeros((0, load_descriptor(settings.descriptor).dim), np.float32)]
+        for i, time in enumerate(places["times"].tolist()):
+            (pixels,) = frames_at(path, [time])
+            found.append(describe_faces(pixels, places["boxes"][i], places["landmarks"][i], settings))
+    except OSError as error:
+        return Message("done", {"reason": f"cannot be read: {error.strerror or error}"})
+    except SetNetError as error:
+        return Message("done", {"reason": str(error)})
+    return Message("done", {"reason": None}, {"descriptors": np.concatenate(found)})
+
+
+_INT64 = 1 << 63
+_LONGEST = 1e6  # seconds of a video: longer times are nonsense
+_LONGEST_SIDE = 1 << 16
+_ROUNDED = 0.001  # seconds
+_MOST_PEOPLE = 10_000  # in a part
+_PART = 1 / 3  # of the time that a task may take, after which a part ends by itself
+_PATIENCE = 600.0  # seconds for a video of any length
+_PACE = 2.0  # seconds for each second of a video beyond that
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    shots: list[PhotoResult]
+    until: float
+    is_end: bool
+
+
+class VideoReader:
+    """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
+
+    def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
+        from setnet.video import may_have_hardware
+
+        self._pool, self._dim, self._limits = pool, dim, limits
+        self._hardware = may_have_hardware()
+        self.seconds = 0.0
+
+    def result(self, task: PhotoTask) -> PhotoResult:
+        """Return what was found in a video: its shots, or why there are none."""
+        path = os.fsdecode(task.path)
+        whole = PhotoResult(task.path)
+        try:
+            identify = Message("identify", {"path": path})
+            whole = self._pool.call(identify, lambda reply: _identified(task, reply))
+            if whole.reason is not None or whole.is_known:
+                return whole
+            return self._watched(whole, path)
+        except WorkerError as error:
+            with suppress(OSError):
+                info = os.stat(task.path)
+                whole = replace(whole, size=info.st_size, mtime_ns=info.st_mtime_ns)
+            return replace(whole, reason=str(error))
+
+    def _watched(self, whole: PhotoResult, path: str) -> PhotoResult:
+        """Return the shots of all parts; those before a part that failed are kept."""
+        shots: list[PhotoResult] = []
+        at, began, problem = 0.0, monotonic(), None
+        while problem is None:
+            fields = {"path": path, "at": at, "budget": self._limits.seconds * _PART}
+            fields["hardware"] = self._hardware
+            try:
+                part = self._pool.call(Message("watch", fields), partial(self._parsed, whole, at))
+            except WorkerError as error:
+                if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
+                    self._hardware = False
+                    continue
+                problem = str(error)
+                break
+            if isinstance(part, str):
+                problem = part
+                break
+            shots += part.shots
+            self.seconds += max(0.0, part.until - at)
+            if part.is_end:
+                break
+            if part.until <= at:
+                problem = "it does not go on"
+            at = part.until
+            if monotonic() - began > _PATIENCE + _PACE * at:
+                problem = "the rest would take too long"
+        if not shots:
+            return replace(whole, reason=problem or "holds no picture that can be decoded")
+        note = None if problem is None else f"only the first {at:.0f} s were read: {problem}"
+        return replace(whole, shots=tuple(shots), note=note)
+
+    def _parsed(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
+        if reply.fields.get("reason") is not None:
+            return reply.text("reason")
+        until = reply.number("until", 0, _LONGEST)
+        limits = reply.array("shots", np.float64, None, 4)
+        if not len(limits):
+            return _Part([], until, reply.flag("is_end"))
+        width, height = (reply.integer(name, 1, _LONGEST_SIDE) for name in ("width", "height"))
+        faces = faces_from_arrays(reply, self._dim)
+        rows = list(_rows(reply, len(faces)))
+        counts = limits[:, 3]
+        if len(faces) > _MOST_PEOPLE or (counts < 0).any() or counts.sum() != len(faces):
+            raise invalid_reply("people of no shot")
+        if (limits[:, :2] < 0).any() or (limits[:, 1] <= limits[:, 0]).any() or (limits > _LONGEST).any():
+            raise invalid_reply("shots that end before they begin")
+        if limits[0, 0] < at - _ROUNDED or (np.diff(limits[:, 0]) <= 0).any():
+            raise invalid_reply("shots that were seen before")
+        sprites = _sprites(reply, len(limits))
+        ends = np.cumsum(counts).astype(int).tolist()
+        found = []
+        for (start, stop, best, count), end, sprite in zip(limits.tolist(), ends, sprites, strict=True):
+            inside = range(end - int(count), end)
+            found.append(
+                replace(
+                    whole,
+                    path=shot_path(whole.path, start, stop),
+                    hash=content_hash(whole.hash + b"%.3f-%.3f" % (start, stop)),
+                    taken=None if whole.taken is None else whole.taken + start,
+                    width=width,
+                    height=height,
+                    faces=tuple(
+                        stored_face(ordinal, faces[i]).with_times(*rows[i])
+                        for ordinal, i in enumerate(inside)
+                    ),
+                    descriptors=np.stack([faces[i].descriptor for i in inside]) if count else None,
+                    start=start,
+                    stop=stop,
+                    best=best,
+                    video=whole.hash,
+                    sprite=sprite,
+                )
+            )
+        return _Part(found, until, reply.flag("is_end"))
+
+
+def _rows(reply: Message, count: int) -> Iterator[tuple[float, float, bytes]]:
+    """Yield when each person is best seen, for how long, and where."""
+    times = reply.array("times", np.float64, count, 3)
+    tracks = reply.array("tracks", np.float32, None, 5).astype("<f4")
+    place = 0
+    for at, seen, looks in times.tolist():
+        if not 0 <= looks <= len(tracks) - place or not 0 <= at <= _LONGEST or not 0 <= seen <= _LONGEST:
+            raise invalid_reply("a track of no person")
+        yield at, seen, tracks[place : place + int(looks)].tobytes()
+        place += int(looks)
+
+
+def _sprites(reply: Message, count: int) -> list[bytes]:
+    """Return the sprite of each shot, which may be empty."""
+    sizes = reply.fields.get("sprites")
+    if not isinstance(sizes, list) or len(sizes) != count:
+        raise invalid_reply("sprites of no shot")
+    whole, found, place = reply.data("sprites"), [], 0
+    for size in sizes:
+        if not isinstance(size, int) or not 0 <= size <= min(LARGEST_SPRITE, len(whole) - place):
+            raise invalid_reply("a sprite that is too large")
+        found.append(whole[place : place + size])
+        place += size
+    return found
+
+
+def _identified(task: PhotoTask, reply: Message) -> PhotoResult:
+    size = reply.integer("size", 0, _INT64 - 1)
+    mtime_ns = reply.integer("mtime_ns", -_INT64, _INT64 - 1)
+    taken, taken_from = date_from(reply, task, mtime_ns)
+    found = PhotoResult(
+        task.path,
+        size,
+        mtime_ns,
+        reply.data("hash"),
+        taken=taken,
+        taken_from=taken_from,
+        reason=None if reply.fields.get("reason") is None else reply.text("reason"),
+    )
+    if found.reason is None and len(found.hash) != HASH_BYTES:
+        raise invalid_reply("a wrong hash")
+    return replace(found, is_known=found.reason is None and found.hash in task.known)

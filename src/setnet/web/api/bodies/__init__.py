@@ -1,1 +1,0 @@
-"""Bodies of requests and answers: their models, how they are read, and their OpenAPI description."""

@@ -1,0 +1,187 @@
+"""Assemble the server: state, middleware, the routes of `/api/v1`, their OpenAPI document, the page."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, FastAPI, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.middleware.cors import CORSMiddleware
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from setnet import __version__
+from setnet.client import ProblemAnswer
+from setnet.library import default_library
+from setnet.web import faces, forget, groups, health, index, people, photos, search, session
+from setnet.web.guard import COOKIE, Guard
+from setnet.web.limits import BodyLimits
+from setnet.web.metrics import RequestMetrics
+from setnet.web.problems import install_problems
+from setnet.web.settings import WebSettings
+from setnet.web.state import ServerState
+
+STATIC = Path(__file__).parent / "static"
+_PEOPLE = "/api/v1/people/"
+_SCHEMAS = "#/components/schemas/"
+# By reference: as a model, every route would build a validator of it per status, most of a server's start.
+_PROBLEM = {
+    "content": {"application/problem+json": {"schema": {"$ref": f"{_SCHEMAS}{ProblemAnswer.__name__}"}}}
+}
+# A server on this machine alone has no token: then none of them is needed.
+_SECURITY = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "The token that `setnet serve` printed"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-Setnet-Token"},
+    "cookie": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "Set by `POST /session`"},
+}
+
+
+def create_app(
+    library: str | Path | None = None,
+    settings: WebSettings | None = None,
+    *,
+    warm_up: bool = False,
+) -> FastAPI:
+    """Return the server of a library as an ASGI app.
+
+    Parameters
+    ----------
+    library
+        The library's folder; made when there is none. By default the user's own.
+    settings
+        Address, token and limits.
+    warm_up
+        Start the process that finds faces at once instead of with the first upload.
+    """
+    settings = settings or WebSettings()
+    place = Path(library or default_library()).expanduser().absolute()
+    state = ServerState(place, settings)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if warm_up:
+            state.begin()
+        yield
+        await state.close()
+
+    app = FastAPI(
+        title="setnet",
+        version=__version__,
+        summary="Find the photos that contain a given set of people.",
+        lifespan=lifespan,
+        docs_url=None,  # the built-in page loads scripts from the internet; ours does not
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+        generate_unique_id_function=lambda route: route.name,  # clients call their methods so
+    )
+    app.state.server = state
+    install_problems(app)
+    app.include_router(_api_routes())
+    for path, route in (("/healthz", health.healthz), ("/metrics", health.metrics)):
+        app.add_api_route(path, route, include_in_schema=False)
+    _add_page(app)
+    app.openapi = partial(_openapi_document, app)  # type: ignore[method-assign]
+    # The last added is the outermost.
+    app.add_middleware(RawPathMiddleware)
+    app.add_middleware(BodyLimits, settings=settings)
+    app.add_middleware(RequestMetrics, metrics=state.metrics)
+    if settings.cors:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors),
+            allow_methods=["*"],
+            allow_headers=["Authorization", "Content-Type", "X-Setnet-Token"],
+        )
+    app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens)
+    return app
+
+
+def _add_page(app: FastAPI) -> None:
+    def add(path: str, file: str) -> None:
+        async def page() -> Response:
+            return FileResponse(STATIC / file, headers={"Cache-Control": "no-cache"})
+
+        app.add_api_route(path, page, include_in_schema=False)
+
+    for path, file in (("/", "index.html"), ("/docs", "docs.html"), ("/favicon.ico", "icon.svg")):
+        add(path, file)
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+
+class RawPathMiddleware:
+    """Lets the routes of people match the address as it was sent, still percent-encoded.
+
+    Decoded, `POST /people/A%2Fmerge` about the person "A/merge" looks like
+    `POST /people/A/merge`, which merges others into "A".
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http" and scope["path"].startswith(_PEOPLE):
+            sent = scope.get("raw_path") or quote(scope["path"]).encode()
+            scope["path"] = sent.decode("latin-1")
+        await self._app(scope, receive, send)
+
+
+def _openapi_document(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document; every body's schema is among its components."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
+        document["components"]["securitySchemes"] = _SECURITY
+        document["security"] = [{name: []} for name in _SECURITY] + [{}]
+        schemas = document["components"]["schemas"]
+        problem = ProblemAnswer.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
+        problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
+        schemas |= problem.pop("$defs", {}) | {ProblemAnswer.__name__: problem}
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                _move_schemas(operation.get("requestBody", {}).get("content", {}), schemas)
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def _move_schemas(content: dict[str, Any], schemas: dict[str, Any]) -> None:
+    for media in content.values():
+        schema = dict(media["schema"])  # the routes keep theirs
+        if "title" in schema:
+            schemas.update(schema.pop("$defs", {}))
+            schemas[schema["title"]] = schema
+            media["schema"] = {"$ref": _SCHEMAS + schema["title"]}
+
+
+def _api_routes() -> APIRouter:
+    """Return all routes."""
+    routes = APIRouter(
+        prefix="/api/v1",
+        responses={
+            status: {**_PROBLEM, "description": text}
+            for status, text in {
+                400: "The body is not what it says it is",
+                401: "A token is needed",
+                403: "Refused",
+                404: "Not there",
+                409: "Not now",
+                410: "Not kept any more",
+                413: "Too large",
+                415: "Another kind of body is expected",
+                422: "Something in the request does not fit",
+                429: "Too many wrong tokens",
+                503: "Too busy, or the library is gone",
+            }.items()
+        },
+    )
+    # The first is found fastest.
+    often = (search, health, session, faces, photos, groups, people)
+    for part in (*often, index, forget):
+        routes.include_router(part.routes)
+    return routes

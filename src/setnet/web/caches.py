@@ -1,0 +1,203 @@
+"""What the server keeps in memory between requests: uploaded faces, photos by date, rankings for next pages.
+
+A cursor names the next page of a ranking; cursors are sealed, so that only this server's own are accepted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import secrets
+import struct
+import threading
+from array import array
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby
+from time import monotonic
+from typing import NamedTuple
+
+from setnet.errors import InvalidInputError
+from setnet.library import Example, Library, Ranking
+from setnet.web.problems import Problem
+
+_MOST_FACES = 4096
+_PLACE = struct.Struct(">IQ")
+_SEAL = 16
+_Key = tuple[bytes, int]  # the query's digest, and the library's commit that was searched
+
+
+class UploadedFaces:
+    """Faces by a short-lived id; the oldest go first when there are many."""
+
+    def __init__(self, lifetime: float) -> None:
+        self._lifetime = lifetime
+        self._faces: OrderedDict[str, tuple[float, Example]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._faces)
+
+    def add(self, face: Example) -> str:
+        """Remember a face and return its id."""
+        face_id = f"f-{secrets.token_urlsafe(12)}"
+        with self._lock:
+            while len(self._faces) >= _MOST_FACES:
+                self._faces.popitem(last=False)
+            self._faces[face_id] = (monotonic() + self._lifetime, face)
+        return face_id
+
+    def drop_old(self) -> None:
+        """Forget the faces whose time is over."""
+        with self._lock:
+            now = monotonic()
+            while self._faces and next(iter(self._faces.values()))[0] <= now:
+                self._faces.popitem(last=False)
+
+    def get(self, face_id: str) -> Example:
+        """Return a face; one that is too old is an error that says what to do."""
+        with self._lock:
+            expires, face = self._faces.get(face_id, (0.0, None))
+        if face is None or expires < monotonic():
+            minutes = self._lifetime / 60
+            raise Problem(
+                404,
+                f"no face {face_id[:40]!r}: ids are kept for {minutes:.0f} minutes after POST /faces; "
+                "upload the photo again",
+            )
+        return face
+
+    def clear(self) -> None:
+        """Forget all faces."""
+        with self._lock:
+            self._faces.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The ids of all photos, the latest taken first, and how many each month has; None is no known time."""
+
+    ids: array[int]
+    months: tuple[tuple[str | None, int], ...]
+
+
+class TimelineCache:
+    """Sorts the photos once for all requests between two changes of the library."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: tuple[object, Timeline] | None = None
+
+    def of(self, library: Library) -> Timeline:
+        """Return the timeline of a library as it is now."""
+        version = (library.path, library.catalog.commit())
+        with self._lock:
+            if self._kept is None or self._kept[0] != version:
+                dated = library.catalog.by_date()
+                months = tuple(
+                    (month, len(list(those))) for month, those in groupby(dated, lambda one: one[1])
+                )
+                self._kept = (version, Timeline(array("q", (photo for photo, _ in dated)), months))
+            return self._kept[1]
+
+
+class Place(NamedTuple):
+    """Where a page begins, and the library's commit that its answer was ranked at."""
+
+    offset: int
+    commit: int
+
+
+class Cursors:
+    """Writes and reads the cursors of one server.
+
+    A cursor names a place in the answer to one query, and nothing that is not in that answer: its seal
+    covers the query, so that it fits no other, and is made with a key that no client has.
+    """
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+
+    def at(self, place: Place, digest: bytes) -> str:
+        """Return the cursor for a page.
+
+        >>> cursors = Cursors()
+        >>> cursors.place_in(cursors.at(Place(50, 7), b"query"), b"query")
+        Place(offset=50, commit=7)
+        """
+        packed = _PLACE.pack(*place)
+        return base64.urlsafe_b64encode(packed + self._seal(packed, digest)).decode()
+
+    def place_in(self, cursor: str, digest: bytes) -> Place:
+        """Return the place in a cursor of the same query; another one is an error."""
+        try:
+            data = base64.b64decode(cursor.encode(), b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            data = b""
+        packed, seal = data[: _PLACE.size], data[_PLACE.size :]
+        if not secrets.compare_digest(seal, self._seal(packed, digest)):
+            raise InvalidInputError(
+                "the cursor does not belong to this query, or comes from before the server's last start: "
+                "leave it out to start again"
+            )
+        return Place._make(_PLACE.unpack(packed))
+
+    def _seal(self, packed: bytes, digest: bytes) -> bytes:
+        return blake2b(packed + digest, key=self._key, digest_size=_SEAL).digest()
+
+
+class _CachedRanking(NamedTuple):
+    until: float
+    library: Library
+    ranking: Ranking
+    nbytes: int
+
+
+class RankingCache:
+    """Rankings in memory, of so many bytes and for so many seconds after their last use at most.
+
+    When they are too many, those that nobody asked for the longest go first.
+    """
+
+    def __init__(self, seconds: float, most_bytes: int) -> None:
+        self._seconds, self._most = seconds, most_bytes
+        self._kept: OrderedDict[_Key, _CachedRanking] = OrderedDict()
+        self._lock = threading.Lock()
+        self.nbytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def keep(self, digest: bytes, library: Library, ranking: Ranking) -> None:
+        """Keep a ranking from now on, and let go of what would be too much with it."""
+        with self._lock:
+            self._drop((digest, ranking.commit))
+            kept = _CachedRanking(monotonic() + self._seconds, library, ranking, ranking.nbytes)
+            self._kept[digest, ranking.commit] = kept
+            self.nbytes += kept.nbytes
+            self._drop_old()
+            while self.nbytes > self._most:
+                self._drop(next(iter(self._kept)))
+
+    def get(self, digest: bytes, commit: int, library: Library) -> Ranking | None:
+        """Return the ranking of a query on a library as of a commit, if it is still kept."""
+        with self._lock:
+            self._drop_old()
+            kept = self._kept.get((digest, commit))
+        return kept.ranking if kept is not None and kept.library is library else None
+
+    def clear(self) -> None:
+        """Let go of all rankings."""
+        with self._lock:
+            self._kept.clear()
+            self.nbytes = 0
+
+    def _drop_old(self) -> None:
+        now = monotonic()
+        while self._kept and next(iter(self._kept.values())).until <= now:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: _Key) -> None:
+        if (gone := self._kept.pop(key, None)) is not None:
+            self.nbytes -= gone.nbytes

@@ -1,0 +1,371 @@
+"""`/photos`, `/feed`, `/timeline`, `/archive`: photos by id and by date, their pictures and their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import Field
+
+from setnet.client import FeedAnswer, PhotoAnswer, PhotosAnswer, ShotsAnswer, TimelineAnswer
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, display_path
+from setnet.video import sprite_times
+from setnet.web.examples import photo_descriptors
+from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
+from setnet.web.problems import Problem, not_found
+from setnet.web.requests import Jpeg, State, Strict, json_body, json_schema
+from setnet.web.state import ServerState
+
+routes = APIRouter(tags=["photos"])
+PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
+# A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
+SIZES = (160, 320, 640, 1600)
+FACE_SIZES = (96, 160, 320)
+_FOREVER = "private, max-age=31536000, immutable"
+_SHORT = "private, max-age=60"
+_MOST_ARCHIVED = 500
+_ARCHIVED_IDS = rf"^[0-9]{{1,18}}(,[0-9]{{1,18}}){{0,{_MOST_ARCHIVED - 1}}}$"
+
+
+class ExternalIdQuery(Strict):
+    """The id by which another program knows a photo."""
+
+    external_id: Annotated[
+        str | None,
+        Field(min_length=1, max_length=200, description="Null or none: the photo has none any more"),
+    ] = None
+
+
+@routes.get("/photos", response_model=PhotosAnswer)
+async def list_photos(
+    state: State,
+    limit: Annotated[int, Query(ge=1, le=200)] = 60,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+    path: Annotated[
+        str | None, Query(max_length=4096, description="Only the photo of this file; none if unknown")
+    ] = None,
+    content: Annotated[
+        str | None,
+        Query(pattern=r"^[0-9a-f]{32}$", description="Only copies of this file: BLAKE2b of 16 bytes in hex"),
+    ] = None,
+    external_id: Annotated[
+        str | None, Query(max_length=200, description="Only the photo that another program calls so")
+    ] = None,
+) -> Response:
+    """List the photos of the library, latest indexed first, or look some up by path, content or other id."""
+    if external_id is not None:
+        one = await state.read(lambda library: library.photo_with_external_id(external_id))
+        fits = one is not None and content in (None, one.content) and path in (None, display_path(one.path))
+        return JSONResponse({"photos": [one.to_dict(display_path)] if one and fits else [], "cursor": None})
+    if path is not None or content is not None:
+        known = await state.read(lambda library: _look_up(library, path, content))
+        return JSONResponse({"photos": [photo.to_dict(display_path) for photo in known], "cursor": None})
+    before = None if cursor is None else int(cursor)
+    photos = await state.read(lambda library: library.catalog.latest(limit + 1, before))
+    more = len(photos) > limit
+    return JSONResponse(
+        {
+            "photos": [photo.to_dict(display_path) for photo in photos[:limit]],
+            "cursor": photos[limit - 1].id if more else None,
+        }
+    )
+
+
+@routes.get("/photos/{photo_id}", response_model=PhotoAnswer)
+async def get_photo(photo_id: PhotoId, state: State) -> Response:
+    """Return a photo with its faces and the saved people they look like."""
+    return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
+
+
+@routes.put(
+    "/photos/{photo_id}/external-id",
+    response_model=PhotoAnswer,
+    openapi_extra=json_schema(ExternalIdQuery),
+)
+async def set_external_id(
+    photo_id: PhotoId, query: Annotated[ExternalIdQuery, json_body(ExternalIdQuery)], state: State
+) -> Response:
+    """Give a photo the id by which your program knows it, or take it away with null."""
+    await state.read(lambda library: _require_photo(library, photo_id))
+    photo = await state.write(lambda library: library.set_external_id(photo_id, query.external_id))
+    return JSONResponse(photo.to_dict(display_path))
+
+
+@routes.get("/feed", response_model=FeedAnswer)
+async def read_feed(
+    state: State,
+    since: Annotated[
+        str | None, Query(max_length=80, description="The `cursor` of the call before; none: everything")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+) -> Response:
+    """Return which photos and people were added, changed or removed since, in order.
+
+    Each comes once, with its last change: read it again, or drop it if it was removed. Call again with
+    `cursor`, at once where there is `more`. A cursor from before a repair is refused with 422: start again.
+    """
+    found = await state.read(lambda library: library.changes(since, limit))
+    return JSONResponse(found.to_dict())
+
+
+def _look_up(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:
+    """Return the photos with this path and this content, where given."""
+    if path is not None:
+        try:
+            found = [library.catalog.photo_at(os.fsencode(path))]
+        except InvalidInputError:
+            return []
+        return [photo for photo in found if content in (None, photo.content)]
+    copies = library.catalog.same_content(bytes.fromhex(content or ""))
+    ids = [str(number) for numbers, _ in copies for number in numbers]
+    return list(library.catalog.photos(ids).values())
+
+
+def _details(library: Library, photo_id: str) -> dict[str, Any]:
+    photo = _require_photo(library, photo_id)
+    descriptors: Any = photo_descriptors(library, photo_id) if photo.faces else []
+    people = NamedPeople.of(library)
+    faces = [
+        face.to_dict()
+        | _times(photo, face)
+        | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
+        for face, descriptor in zip(photo.faces, descriptors, strict=False)
+    ]
+    return photo.to_dict(display_path) | {"faces": faces}
+
+
+def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
+    """Return where a person in a shot is when."""
+    if photo.start is None:
+        return {}
+    track = [[round(float(value), 2) for value in look] for look in face.track]
+    return face.place(photo.best) | {"track": track}
+
+
+@routes.get("/photos/{photo_id}/shots", response_model=ShotsAnswer)
+async def list_shots(photo_id: PhotoId, state: State) -> Response:
+    """Return all shots of the video that a shot is of: who is where along it."""
+    return JSONResponse(await state.read(lambda library: _shots(library, photo_id)))
+
+
+def _shots(library: Library, photo_id: str) -> dict[str, Any]:
+    photo = _require_photo(library, photo_id)
+    if photo.start is None:
+        raise not_found(f"photo {photo_id} is no shot of a video")
+    found = library.catalog.shots_of(photo.stored_path)
+    seconds = max(shot.stop or 0.0 for shot in found)
+    return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
+
+
+@routes.get("/photos/{photo_id}/sprite", response_class=Jpeg)
+async def get_sprite(
+    photo_id: PhotoId,
+    request: Request,
+    state: State,
+    v: Annotated[str | None, Query(max_length=64, description="The shot's version: cached for good")] = None,
+) -> Response:
+    """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
+    photo = await state.read(lambda library: _require_photo(library, photo_id))
+    if photo.start is None:
+        raise not_found(f"photo {photo_id} is no shot of a video")
+    headers, is_known = _caching(request, photo, "sprite", v)
+    if is_known:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_sprite, state, photo)
+    return Jpeg(data, headers=headers)
+
+
+def _sprite(state: ServerState, photo: LibraryPhoto) -> bytes:
+    with state.library.reading() as library, _drawing_errors():
+
+        def draw(photo: LibraryPhoto) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.sprite(file, sprite_times(photo.start or 0.0, photo.stop or 0.0))
+
+        real_path(library, photo)
+        return library.sprite(photo.id, draw)
+
+
+@routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
+async def thumbnail(
+    photo_id: PhotoId,
+    request: Request,
+    state: State,
+    size: Annotated[int, Query(description=f"Longest side: one of {SIZES}")] = 320,
+    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+) -> Response:
+    """Return a photo as an upright JPEG; made once, then kept."""
+    if size not in SIZES:
+        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
+    photo = await state.read(lambda library: _require_photo(library, photo_id))
+    headers, is_known = _caching(request, photo, str(size), v)
+    if is_known:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_thumbnail, state, photo, size)
+    return Jpeg(data, headers=headers)
+
+
+def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
+    with state.library.reading() as library, _drawing_errors():
+
+        def draw(photo: LibraryPhoto, side: int) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.thumbnail(file, side, photo.best)
+
+        real_path(library, photo)
+        return library.thumbnail(photo.id, size, draw)
+
+
+@routes.get("/photos/{photo_id}/faces/{face}/picture", response_class=Jpeg)
+async def photo_face_picture(
+    photo_id: PhotoId,
+    face: Annotated[int, Path(ge=0, le=100_000, description="Its number in the photo, from 0")],
+    request: Request,
+    state: State,
+    size: Annotated[int, Query(description=f"Pixels: one of {FACE_SIZES}")] = 160,
+    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+) -> Response:
+    """Return a face of a photo as a square JPEG with some room around it; made once, then kept."""
+    if size not in FACE_SIZES:
+        raise InvalidInputError(f"size {size}: one of {', '.join(map(str, FACE_SIZES))} is expected")
+    photo = await state.read(lambda library: _require_photo(library, photo_id))
+    if face >= len(photo.faces):
+        raise not_found(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+    headers, is_known = _caching(request, photo, f"face{face}-{size}", v)
+    if is_known:
+        return Response(status_code=304, headers=headers)
+    data = await state.drawing.run(_face_thumbnail, state, photo, face, size)
+    return Jpeg(data, headers=headers)
+
+
+def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: int) -> bytes:
+    with state.library.reading() as library, _drawing_errors():
+
+        def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
+            with open_inside(library, photo).file as file:
+                return state.drawing.face_picture(file, photo.faces[face].box, side, photo.faces[face].at)
+
+        real_path(library, photo)
+        return library.face_thumbnail(photo.id, face, size, draw)
+
+
+@contextmanager
+def _drawing_errors() -> Iterator[None]:
+    try:
+        yield
+    except PhotoError as error:
+        raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
+    except InvalidInputError as error:
+        raise not_found(str(error)) from None
+
+
+def _caching(
+    request: Request, photo: LibraryPhoto, name: str, version: str | None
+) -> tuple[dict[str, str], bool]:
+    """Return the headers of a picture of a photo, and whether the client has it already."""
+    tag = f'"{photo.content}-{name}"'
+    headers = {"ETag": tag, "Cache-Control": _FOREVER if version == photo.content[:12] else _SHORT}
+    return headers, request.headers.get("if-none-match") == tag
+
+
+@routes.get("/photos/{photo_id}/file", response_class=Response, responses={200: {"content": {"image/*": {}}}})
+async def photo_file(
+    photo_id: PhotoId,
+    request: Request,
+    state: State,
+    download: Annotated[bool, Query(description="Ask the browser to save it")] = False,
+) -> Response:
+    """Return the file of a photo or of a shot's video, as it is on the disk; or a range of its bytes."""
+    photo = await state.read(lambda library: _require_photo(library, photo_id))
+    file = await state.read(lambda library: open_inside(library, photo))
+    name = quote(display_path(photo.path.name), safe="")
+    kind = "attachment" if download else "inline"
+    part = byte_range(request.headers.get("range"), file.size)
+    first, last = part or (0, file.size - 1)
+    about = {} if part is None else {"Content-Range": f"bytes {first}-{last}/{file.size}"}
+    return StreamingResponse(
+        file.chunks(first, last),
+        status_code=200 if part is None else 206,
+        media_type=media_type(photo.path),
+        headers=about
+        | {
+            "Content-Length": str(last - first + 1),
+            "Accept-Ranges": "bytes",
+            "Content-Disposition": f"{kind}; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+            "Cache-Control": "private, no-cache",
+        },
+    )
+
+
+def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
+    photo = library.catalog.photos([photo_id]).get(photo_id)
+    if photo is None:
+        raise not_found(f"no photo {photo_id} in this library")
+    return photo
+
+
+@routes.get("/timeline", response_model=TimelineAnswer)
+async def get_timeline(state: State) -> Response:
+    """Count the photos of each month, the latest first; those of no known time come last."""
+    timeline = await state.read(state.timeline.of)
+    months = [{"month": month, "photos": photos} for month, photos in timeline.months]
+    return JSONResponse({"months": months, "total": len(timeline.ids)})
+
+
+@routes.get("/timeline/photos", response_model=PhotosAnswer)
+async def list_by_date(
+    state: State,
+    offset: Annotated[int, Query(ge=0, le=10**9, description="How many later photos to pass over")] = 0,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> Response:
+    """List photos, the latest taken first; `cursor` is the offset of those that follow."""
+
+    def read(library: Library) -> tuple[list[LibraryPhoto], bool]:
+        ids = state.timeline.of(library).ids
+        wanted = [str(number) for number in ids[offset : offset + limit]]
+        found = library.catalog.photos(wanted)
+        return [found[photo] for photo in wanted if photo in found], offset + limit < len(ids)
+
+    photos, has_more = await state.read(read)
+    return JSONResponse(
+        {
+            "photos": [photo.to_dict(display_path) for photo in photos],
+            "cursor": str(offset + limit) if has_more else None,
+        }
+    )
+
+
+@routes.get("/archive", response_class=Response, responses={200: {"content": {"application/zip": {}}}})
+async def get_archive(
+    state: State,
+    photos: Annotated[
+        str, Query(pattern=_ARCHIVED_IDS, description=f"Ids with commas between, at most {_MOST_ARCHIVED}")
+    ],
+) -> Response:
+    """Return the files of photos as one zip file, made while it is sent.
+
+    A file that cannot be read is named in `not included.txt` at its end.
+    """
+
+    def collect(library: Library) -> PhotoArchive:
+        found = library.catalog.photos(photos.split(","))
+        return PhotoArchive(list(found.values()), list(library.folders))
+
+    archive = await state.read(collect)
+    if not archive.photos:
+        raise not_found("none of these photos is in this library")
+    return StreamingResponse(
+        archive.chunks(),
+        media_type="application/zip",
+        headers={
+            "Content-Disposition": 'attachment; filename="photos.zip"',
+            "Content-Security-Policy": "default-src 'none'; sandbox",
+        },
+    )

@@ -1,0 +1,200 @@
+"""`POST /search`: the photos that contain these people."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Annotated, Literal
+
+import numpy as np
+from fastapi import APIRouter, Response
+from numpy.typing import NDArray
+from pydantic import Field, StringConstraints
+from pydantic_core import to_json
+
+from setnet.client import SearchAnswer
+from setnet.errors import InvalidInputError
+from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, display_path
+from setnet.web.caches import Place
+from setnet.web.examples import Examples, check_vector, face_descriptor, uploaded_examples
+from setnet.web.problems import Problem
+from setnet.web.requests import Name, State, Strict, json_body, json_schema, require_group, require_person
+from setnet.web.state import ServerState
+
+MOST_PEOPLE = 16
+Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
+routes = APIRouter(tags=["search"])
+MOST_HITS = 20_000  # further down nobody looks
+
+
+class PersonQuery(Examples):
+    """A person looked for."""
+
+    saved: Annotated[Name | None, Field(description="The name of a saved person")] = None
+    group: Annotated[
+        str | None, StringConstraints(pattern=r"^g[1-9][0-9]{0,17}$"), Field(description="A group, as g17")
+    ] = None
+    name: Annotated[Name | None, Field(description="What to call them in the answer")] = None
+
+
+class SearchQuery(Strict):
+    """The people to look for, and conditions on the photos."""
+
+    people: Annotated[list[PersonQuery], Field(min_length=1, max_length=MOST_PEOPLE)]
+    without: Annotated[list[PersonQuery], Field(max_length=MOST_PEOPLE)] = []
+    at_least: Annotated[
+        int | None, Field(ge=0, le=MOST_PEOPLE, description="People a photo must have; 1 by default")
+    ] = None
+    only: Annotated[bool, Field(description="Nobody else may be in the photo")] = False
+    sure: Annotated[bool, Field(description="Only sure matches count")] = False
+    min_similarity: Annotated[
+        float | None,
+        Field(
+            ge=-1,
+            le=1,
+            description="From which similarity a face matches; by default it follows from the "
+            "number of examples and of faces searched",
+        ),
+    ] = None
+    totals: Annotated[
+        bool, Field(description="Also count the photos with all of the people, all but one and so on")
+    ] = False
+    collapse: Annotated[
+        bool,
+        Field(description="Make one hit of copies and bursts on a page: see `copies` and `others` of hits"),
+    ] = False
+    after: Annotated[Date | None, Field(description="Taken then or later: 2019, 2019-07, 2019-07-14")] = None
+    before: Annotated[Date | None, Field(description="Taken before")] = None
+    folder: Annotated[str | None, Field(max_length=4096, description="In this folder or below")] = None
+    min_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    max_faces: Annotated[int | None, Field(ge=0, le=100_000)] = None
+    kind: Annotated[
+        Literal["photo", "video"] | None, Field(description="Only photos, or only shots of videos")
+    ] = None
+    mode: Literal["exact", "fast", "set"] = "exact"
+    k: Annotated[int, Field(ge=1, le=200, description="Hits per page")] = 50
+    cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
+
+
+@routes.post("/search", response_model=SearchAnswer, openapi_extra=json_schema(SearchQuery))
+async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: State) -> Response:
+    """Find the photos that contain these people: all of them first, then all but one, and so on.
+
+    A person is a saved name, a group, faces found by `POST /faces`, faces of photos in the library, images
+    (base64) or descriptors, or several of these together. `cursor` of an answer brings its next page, in
+    the order that was found first: no photo comes twice or is left out when the library changes meanwhile.
+    """
+    answer = None
+    if query.cursor is not None:
+        answer = await state.searching.run(_next_page, state, query, query.cursor)
+    if answer is None:
+        uploads = [await uploaded_examples(state, person) for person in (*query.people, *query.without)]
+        answer = await state.searching.run(_search, state, query, uploads)
+    return Response(answer, media_type="application/json")
+
+
+def _next_page(state: ServerState, query: SearchQuery, cursor: str) -> bytes | None:
+    """Return a page of an answer that is kept; None when it is not."""
+    digest = _digest(query)
+    place = state.cursors.place_in(cursor, digest)
+    with state.library.reading() as library:
+        ranking = state.rankings.get(digest, place.commit, library)
+        return None if ranking is None else _page(state, query, digest, library, ranking, place.offset)
+
+
+def _search(state: ServerState, query: SearchQuery, uploads: list[list[Example]]) -> bytes:
+    """Return the first page, or one whose answer is not kept any more."""
+    digest = _digest(query)
+    place = None if query.cursor is None else state.cursors.place_in(query.cursor, digest)
+    offset = 0 if place is None else place.offset
+    with state.library.reading() as library:
+        if place is not None and library.catalog.commit() != place.commit:
+            raise Problem(
+                410,
+                "this answer is not kept any more, and the library has changed since: "
+                "leave the cursor out to start again",
+            )
+        ranking = library.rank(_photo_query(state, query, uploads, offset, library), MOST_HITS)
+        return _page(state, query, digest, library, ranking, offset)
+
+
+def _photo_query(
+    state: ServerState, query: SearchQuery, uploads: list[list[Example]], offset: int, library: Library
+) -> PhotoQuery:
+    people = [
+        _query_person(person, number, found, library)
+        for number, (person, found) in enumerate(
+            zip((*query.people, *query.without), uploads, strict=True), 1
+        )
+    ]
+    return PhotoQuery(
+        people[: len(query.people)],
+        without=people[len(query.people) :],
+        k=query.k,
+        offset=offset,
+        mode=query.mode,
+        at_least=1 if query.at_least is None else query.at_least,
+        only=query.only,
+        sure=query.sure,
+        min_similarity=query.min_similarity,
+        totals=query.totals,
+        conditions=Conditions.parse(
+            query.after, query.before, query.folder, (query.min_faces, query.max_faces), query.kind
+        ),
+        threads=1 if state.searching.waiting > 1 else None,  # others keep the cores busy
+    )
+
+
+def _page(
+    state: ServerState, query: SearchQuery, digest: bytes, library: Library, ranking: Ranking, offset: int
+) -> bytes:
+    end = offset + query.k
+    answer = ranking.page(offset, query.k)
+    if query.collapse:
+        answer = answer.collapsed()
+    cursor = None
+    if ranking.has_more(end):
+        cursor = state.cursors.at(Place(end, ranking.commit), digest)
+        state.rankings.keep(digest, library, ranking)
+        if query.cursor is not None:  # somebody reads on: what comes next is ranked meanwhile
+            state.searching.spare(_prepare, state, ranking, end)
+    if answer.seconds["search"]:
+        state.metrics.searches.observe(answer.seconds["search"])
+    return to_json(answer.to_dict(display_path) | {"cursor": cursor})
+
+
+def _prepare(state: ServerState, ranking: Ranking, end: int) -> None:
+    with state.library.reading():
+        ranking.prepare(end)
+
+
+def _digest(query: SearchQuery) -> bytes:
+    """Return a digest of everything in a query but its page."""
+    text = query.model_dump_json(exclude={"cursor", "k"})
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _query_person(person: PersonQuery, number: int, uploads: list[Example], library: Library) -> QueryPerson:
+    """Return a person of a query with all their examples."""
+    parts: list[NDArray[np.float32]] = [face.descriptor[None] for face in uploads]
+    name, known = person.name, list[QueryPerson]()
+    if person.saved is not None:
+        require_person(library, person.saved)
+        known.append(library.person(person.saved))
+    if person.group is not None:
+        require_group(library, person.group)
+        known.append(library.group_person(person.group))
+    for one in known:
+        parts.append(one.descriptors)
+        name = name or one.name
+    parts += [face_descriptor(library, face)[None] for face in person.photo_faces]
+    parts += [check_vector(vector, library.dim, n)[None] for n, vector in enumerate(person.descriptors, 1)]
+    if not parts:
+        raise InvalidInputError(
+            f"person {number} has no example: give saved, group, faces, photo_faces, images or descriptors"
+        )
+    return QueryPerson(
+        name or f"person {number}",
+        np.concatenate(parts),
+        confirmed=frozenset[tuple[str, int]]().union(*(one.confirmed for one in known)),
+        refused=frozenset[tuple[str, int]]().union(*(one.refused for one in known)),
+    )

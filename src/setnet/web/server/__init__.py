@@ -1,1 +1,0 @@
-"""The HTTP server: limits, access control, errors, metrics."""

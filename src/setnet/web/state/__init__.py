@@ -1,1 +1,0 @@
-"""What a running server holds: the library, uploads, worker processes, index runs."""

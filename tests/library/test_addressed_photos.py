@@ -1,0 +1,75 @@
+"""Photos at addresses are indexed, followed and shown as those of folders are."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from setnet.cli.search import copy_photos, print_paths
+from setnet.errors import InvalidInputError
+from setnet.library import Conditions, Library
+from setnet.web.files import open_inside
+from setnet.web.problems import Problem
+
+pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
+
+
+def archive(place: Path, photos: dict[str, Path]) -> None:
+    with zipfile.ZipFile(place, "w") as made:
+        for name, path in photos.items():
+            made.write(path, name)
+
+
+def test_photos_in_an_archive_are_followed(
+    tmp_path: Path, compose: Callable[..., None], capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    one, two, three = (tmp_path / f"{name}.jpg" for name in ("one", "two", "three"))
+    compose(one, ("P001", "P003"))
+    compose(two, ("P005",))
+    compose(three, ("P003",), tile=2)
+    place = tmp_path / "p.zip"
+    archive(place, {"2019/one.jpg": one, "two.jpg": two, "notes.txt": two, ".hidden.jpg": two})
+    address = f"zip://::{place}"
+    with Library.create(tmp_path / "library") as library:
+        report = library.index([address], workers=1)
+        assert (report.added, report.faces, report.ok) == (2, 3, True)
+        assert library.index(workers=0).unchanged == 2
+        photos = {photo.shown: photo for photo in library.catalog.all_photos()}
+        assert set(photos) == {f"{place}::zip://2019/one.jpg", f"{place}::zip://two.jpg"}
+        pair = photos[f"{place}::zip://2019/one.jpg"]
+        assert library.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
+        with open_inside(library, pair).file as file:
+            assert file.read() == one.read_bytes()
+        with pytest.raises(Problem, match="outside the indexed folders"):
+            open_inside(Library.create(tmp_path / "other"), pair)
+        hits = library.search(
+            [library.descriptors(pair.id)[0]], conditions=Conditions(folder=f"zip://2019::{place}")
+        )
+        assert [hit.photo.id for hit in hits] == [pair.id]
+        print_paths(hits)
+        assert capfdbinary.readouterr().out == os.fsencode(pair.shown) + b"\n"
+        assert not copy_photos(hits, tmp_path / "copies")
+        archive(place, {"2019/one.jpg": three, "three.jpg": two})
+        report = library.index(workers=0)
+        assert (report.changed, report.copied, len(report.vanished)) == (1, 1, 1)
+        place.unlink()
+        report = library.index(workers=0, prune=True)
+        assert (report.removed, len(report.vanished), len(report.unreadable)) == (0, 0, 1)
+        assert len(library.set_index) == 3
+        assert library.check() == []
+
+
+def test_a_file_address_is_a_path_and_a_wrong_one_leaves_nothing(
+    tmp_path: Path, compose: Callable[..., None]
+) -> None:
+    compose(tmp_path / "photos" / "one.jpg", ("P001",))
+    with Library.create(tmp_path / "library") as library:
+        assert library.index([f"file://{tmp_path}/photos"], workers=0).added == 1
+        assert library.index([tmp_path / "photos"], workers=0).unchanged == 1
+        with pytest.raises(InvalidInputError, match="is not there"):
+            library.index([f"zip://::{tmp_path}/none.zip"], workers=0)
+        assert library.folders == [tmp_path / "photos"]

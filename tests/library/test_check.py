@@ -1,0 +1,204 @@
+"""Damage to `library.db` and to its log."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setnet.errors import SetNetError, StorageError
+from setnet.library import Example, Library
+from setnet.library.database import Database
+from setnet.library.row_sums import COLUMNS, row_hash, row_problems
+
+
+def rows_of(database: Path) -> Any:
+    """Return the rows of all tables."""
+    db = sqlite3.connect(f"{database.as_uri()}?immutable=1", uri=True)
+    try:
+        return {
+            table: sorted(map(repr, db.execute(f"SELECT {', '.join(names.split())} FROM {table}")))
+            for table, names in COLUMNS.items()
+        }
+    except (sqlite3.Error, UnicodeError) as error:
+        return str(error)
+    finally:
+        db.close()
+
+
+def flip(path: Path, at: int, bit: int = 2) -> None:
+    with open(path, "r+b") as file:
+        file.seek(at)
+        old = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([old ^ (1 << bit)]))
+
+
+def problems_in(library: Path) -> list[str]:
+    try:
+        with Library.open(library) as opened:
+            return opened.check()
+    except SetNetError as error:
+        return [str(error)]
+
+
+def fill_journal(library: Library) -> None:
+    """Leave a row in every table of people."""
+    people = library.people
+    people.add("Anna", [Example(np.eye(128, dtype=np.float32)[n], f"/{n}.jpg") for n in range(3)])
+    first, second, _ = (example.number for example in people.examples("Anna"))
+    people.edit("Anna", aliases=["Annie"], note="of the fourth floor")
+    people.refuse("Anna", "1", 0)
+    people.confirm("Anna", "2", 1)
+    people.refuse("Anna", "2", 1)
+    people.confirm("Anna", "2", 0)
+    people.remove_examples("Anna", [first or 0])
+    assert people.split("Anna", [second or 0], "Ben").examples == 1
+
+
+def test_flipped_bits_that_alter_rows_are_found(stored: Path, tmp_path: Path) -> None:
+    with Library.open(stored) as library:
+        fill_journal(library)
+    sound, size = rows_of(stored / "library.db"), (stored / "library.db").stat().st_size
+    copy, altered = tmp_path / "copy", 0
+    step = int(os.environ.get("SETNET_FLIP_STEP", "401"))
+    for at in range(100, size, step):
+        shutil.copytree(stored, copy)
+        flip(copy / "library.db", at)
+        if rows_of(copy / "library.db") != sound:
+            altered += 1
+            assert problems_in(copy), f"bit 2 of byte {at}"
+        shutil.rmtree(copy)
+    assert altered > 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE photos SET taken = taken + 1 WHERE id = 2",
+        "UPDATE faces SET x0 = x0 + 1 WHERE photo = 2",
+        "UPDATE examples SET descriptor = zeroblob(512)",
+        "UPDATE people SET added = 0",
+        "UPDATE people SET note = 'other'",
+        "UPDATE aliases SET name = 'Ann'",
+        "UPDATE verdicts SET says = 'yes'",
+        "UPDATE changes SET summary = ''",
+        "DELETE FROM changed_rows",
+        "UPDATE removed_examples SET person = 7",
+        "DELETE FROM removed_verdicts",
+        "UPDATE meta SET value = 'other' WHERE key = 'model'",
+        "DELETE FROM folders",
+        "DROP TRIGGER people_insert",
+    ],
+)
+def test_rows_changed_behind_the_back_are_found(stored: Path, change: str) -> None:
+    with Library.open(stored) as library:
+        fill_journal(library)
+        assert library.check() == []
+        with sqlite3.connect(stored / "library.db") as db:
+            db.create_function("row_hash", -1, lambda *_: 0)
+            db.execute(change)
+        assert any("library.db" in problem for problem in library.check())
+
+
+def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    with database.writing() as db:
+        for number in (1, 2):
+            db.execute(
+                "INSERT INTO photos (id, path, size, mtime_ns, state, stored) "
+                "VALUES (?, ?, 0, 0, 'ready', 5)",
+                (number, b"%d" % number),
+            )
+            db.execute("INSERT INTO faces VALUES (?, 0, 1, 2, 3, 4.5, x'00', 1, '')", (number,))
+        db.execute("INSERT INTO meta VALUES ('a', 'b')")
+    with database.writing() as db:
+        db.execute("DELETE FROM photos WHERE id = 1")  # its face goes too
+        db.execute("UPDATE photos SET size = '7', taken = 3 WHERE id = 2")
+        db.execute("INSERT OR REPLACE INTO meta VALUES ('a', 'c')")
+    with database.reading() as db:
+        assert db.execute("SELECT count(*) FROM faces").fetchone() == (1,)
+        assert row_problems(db) == []
+
+
+def test_the_hash_of_a_row_is_the_same_everywhere() -> None:
+    assert row_hash(1, -(2**40), 2.5, "é", b"\xff", None) == -4351642600812344810
+
+
+def killed_copy(library: Path, to: Path, change: Callable[[Library], object]) -> None:
+    """Copy a library while it is open after a change, as a kill would leave it."""
+    with Library.open(library) as opened:
+        change(opened)
+        shutil.copytree(library, to)
+
+
+def test_commits_that_a_damaged_log_takes_back_are_noticed(stored: Path, tmp_path: Path) -> None:
+    Library.open(stored).close()
+    killed = tmp_path / "killed"
+    killed_copy(stored, killed, lambda library: library.people.rename("Nobody", "Someone"))
+    log = killed / "library.db-wal"
+    assert log.stat().st_size
+    assert problems_in(shutil.copytree(killed, tmp_path / "sound")) == []
+    copy = tmp_path / "copy"
+    for at in range(0, log.stat().st_size, 997):
+        shutil.copytree(killed, copy)
+        flip(copy / "library.db-wal", at)
+        with Library.open(copy) as library:
+            if "Someone" not in library.people:
+                assert any("lost 1 stored change" in problem for problem in library.check())
+                with pytest.raises(StorageError, match="Repair it"):
+                    library.people.add("Eve", [Example(np.ones(128, np.float32))])
+            else:
+                assert library.check() == []
+        shutil.rmtree(copy)
+    (killed / "library.db-wal").unlink()
+    assert problems_in(killed)
+    (killed / "library.commits").unlink()  # nothing tells of the loss any more
+    assert problems_in(killed) == []
+
+
+def test_commits_of_several_writers_are_counted_in_order(tmp_path: Path) -> None:
+    def write(number: int) -> None:
+        database = Database(tmp_path / "library.db")
+        for turn in range(10):
+            with database.writing() as db:
+                db.execute("INSERT INTO meta VALUES (?, '')", (f"{number} {turn}",))
+        database.close()
+
+    Database(tmp_path / "library.db").close()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    database = Database(tmp_path / "library.db")
+    assert database.commits.highest() == 40
+    with database.writing():
+        pass
+    assert database.commits.highest() == 41
+    database.close()
+
+
+def test_a_long_record_of_commits_is_shortened(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    with database.writing():
+        pass
+    with open(database.commits.path, "ab") as file:
+        file.write(b"damaged line\n" * 3000)
+    database.close()
+    assert Database(tmp_path / "library.db").commits.highest() == 1
+    assert (tmp_path / "library.commits").stat().st_size < 50
+
+
+def test_an_index_that_cannot_be_opened_is_a_problem_like_others(stored: Path) -> None:
+    with Library.open(stored) as library, library._writing():
+        pass
+    catalog = stored / "index" / "catalog.sqlite"
+    catalog.write_bytes(b"no database any more")
+    with Library.open(stored) as library:
+        (problem,) = library.check()
+    assert str(catalog) in problem

@@ -1,0 +1,187 @@
+"""The index under way knows what is described; rows of other tables with descriptors are described too."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from setnet.faces import FaceSettings, write_model_entry
+from setnet.library import Library
+from setnet.library.photos import LibraryPhoto
+from setnet.library.reembed import reembed
+from setnet.library.reembed_state import NewIndex, PeopleFaces, ReembeddedPhoto, face_rows
+from small_models import write_small_model
+
+SETTINGS = FaceSettings()
+
+
+def described(photo: int, faces: int = 1) -> ReembeddedPhoto:
+    vectors = np.eye(128, dtype=np.float32)[:faces]
+    known = LibraryPhoto(str(photo), b"/photos/%d.jpg" % photo, 1, b"", None, 10, 10, (None,) * faces)  # type: ignore[arg-type]
+    return ReembeddedPhoto(known, vectors)
+
+
+def filled(folder: Path) -> dict[int, tuple[float, int]]:
+    """Store three photos; return when each was stored and its faces."""
+    stored = {1: (1700000000.123456, 1), 2: (1700000001.5, 2), 3: (1700000002.25, 0)}
+    with NewIndex(folder, SETTINGS, 128) as made:
+        made.add([described(photo, faces) for photo, (_, faces) in stored.items()], stored)
+        made.add([], stored)
+    return stored
+
+
+def test_what_was_stored_is_known_again(tmp_path: Path) -> None:
+    stored = filled(tmp_path)
+    with NewIndex(tmp_path, SETTINGS, 128) as made:
+        assert made.only(stored) == {1, 2, 3}
+        assert {item.id: dict(item.attributes)["folder"] for item in made.index.items()} == dict.fromkeys(
+            "123", "/photos/"
+        )
+
+
+@pytest.mark.parametrize(
+    ("changed", "left"),
+    [
+        ({1: (1700000000.5, 1)}, {2, 3}),  # stored again
+        ({2: (1700000001.5, 1)}, {1, 3}),  # with another number of faces
+        ({3: None}, {1, 2}),  # removed
+        ({4: (1.0, 1)}, {1, 2, 3}),  # new
+    ],
+)
+def test_what_has_changed_since_is_taken_out(
+    tmp_path: Path, changed: dict[int, tuple[float, int] | None], left: set[int]
+) -> None:
+    merged: dict[int, tuple[float, int] | None] = {**filled(tmp_path), **changed}
+    wanted = {photo: facts for photo, facts in merged.items() if facts is not None}
+    with NewIndex(tmp_path, SETTINGS, 128) as made:
+        assert made.only(wanted) == left
+        assert {int(item.id) for item in made.index.items()} == left
+
+
+@pytest.mark.parametrize("cut", range(1, 60, 3))
+def test_a_log_that_was_cut_short_costs_work_and_nothing_else(tmp_path: Path, cut: int) -> None:
+    stored = filled(tmp_path)
+    log = tmp_path / "redescribed" / "photos.log"
+    log.write_bytes(log.read_bytes()[:-cut])
+    with NewIndex(tmp_path, SETTINGS, 128) as made:
+        done = made.only(stored)
+        assert done < set(stored)
+        made.add([described(photo, stored[photo][1]) for photo in stored if photo not in done], stored)
+    with NewIndex(tmp_path, SETTINGS, 128) as made:
+        assert made.only(stored) == set(stored)
+
+
+def test_an_index_of_other_settings_is_begun_anew(tmp_path: Path) -> None:
+    stored = filled(tmp_path)
+    with NewIndex(tmp_path, FaceSettings(min_face=60), 128) as made:
+        assert made.only(stored) == set()
+        assert not list(made.index.items())
+
+
+def test_one_that_was_not_finished_being_made_is_begun_anew(tmp_path: Path) -> None:
+    filled(tmp_path)
+    (tmp_path / "redescribed" / "model.json").unlink()
+    with NewIndex(tmp_path, SETTINGS, 128) as made:
+        assert not list(made.index.items())
+        made.delete()
+    assert not (tmp_path / "redescribed").exists()
+
+
+TABLE = (
+    "CREATE TABLE said (id INTEGER PRIMARY KEY, person INTEGER, content BLOB NOT NULL, "
+    "x0 REAL, y0 REAL, x1 REAL, y1 REAL, descriptor BLOB NOT NULL)"
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    model = write_small_model(tmp_path / "small.onnx")
+    return str(write_model_entry(model, name="small", dim=24, calibration={"w": 20.0, "b": -8.0}))
+
+
+def test_every_table_with_descriptors_is_found(library: Library, portrait: Callable[[str], str]) -> None:
+    library.add_person("Anna", [portrait("P001")])
+    with library._database.writing() as db:
+        db.execute(TABLE)
+        db.execute("INSERT INTO said VALUES (7, 1, x'00', 1, 2, 3, 4, x'00')")
+        example, said = face_rows(db)
+    assert (example.table, example.is_example, example.person) == ("examples", True, 1)
+    assert example.source == portrait("P001").encode()
+    assert example.picture is not None
+    assert (said.table, said.id, said.is_example, said.content) == ("said", 7, False, b"\0")
+    assert (said.source, said.box, said.picture) == (None, (1, 2, 3, 4), None)
+
+
+def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not_there(
+    library: Library, small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photo = next(photo for photo in library.catalog.all_photos() if photo.path.name == "three.jpg")
+    x0, y0, x1, y1 = photo.faces[1].box
+    with library._database.writing() as db:
+        db.execute(TABLE)
+        row = (photo.stored_hash, x0 + 2, y0 - 2, x1 + 2, y1 - 2)  # found again a little beside
+        db.execute("INSERT INTO said VALUES (1, NULL, ?, ?, ?, ?, ?, x'00')", row)
+        db.execute("INSERT INTO said VALUES (2, NULL, x'77', 1, 2, 3, 4, x'00')")
+    library.close()
+    Library.redescribe(library.path, small, workers=0)
+    with sqlite3.connect(library.path / "library.db") as raw:
+        rows = dict(raw.execute("SELECT id, descriptor FROM said").fetchall())
+    raw.close()
+    with Library.open(library.path) as again:
+        np.testing.assert_array_equal(np.frombuffer(rows[1], "<f4"), again.descriptors(photo.id)[1])
+    assert not np.frombuffer(rows[2], "<f4").any()
+    assert len(rows[2]) == 4 * 24
+
+
+def test_a_second_look_costs_only_what_is_new(
+    library: Library, portrait: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_person("Anna", [portrait("P001")])
+    looked: list[int] = []
+    files = PeopleFaces._in_files
+
+    def counted(self: PeopleFaces, rows: Any) -> Any:
+        looked.append(len(rows))
+        return files(self, rows)
+
+    monkeypatch.setattr(PeopleFaces, "_in_files", counted)
+    people = PeopleFaces(library._database.connection, library.set_index, library.settings, 0, None)
+    first = people.described(face_rows(library._database.connection))
+    library.add_person("Ben", [portrait("P003")])
+    second = people.described(face_rows(library._database.connection))
+    assert looked == [1, 1]
+    assert len(second) == 2
+    (row,) = first
+    vector = first[row].vector
+    assert vector is not None
+    assert second[row].vector is vector
+    np.testing.assert_allclose(vector, library.people.descriptors("Anna")[0], atol=1e-3)
+
+
+def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
+    library: Library, portrait: Callable[[str], str], small: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_person("Anna", [portrait("P001")])
+    described = PeopleFaces.described
+    calls: list[int] = []
+
+    def and_somebody_comes(self: PeopleFaces, rows: Any) -> Any:
+        calls.append(len(rows))
+        found = described(self, rows)
+        if len(calls) == 1:
+            library.add_person("Ben", [portrait("P003")])
+        return found
+
+    monkeypatch.setattr(PeopleFaces, "described", and_somebody_comes)
+    assert reembed(library, small, workers=0).examples_from_photos == 2
+    assert calls == [1, 2]
+    with Library.open(library.path) as again:
+        assert {person.name: again.people.descriptors(person.name).shape for person in again.people} == {
+            "Anna": (1, 24),
+            "Ben": (1, 24),
+        }

@@ -1,0 +1,84 @@
+"""Large and hostile JSON bodies: what they may weigh, and where they are parsed."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+
+from setnet.web.people import NewPerson
+from setnet.web.search import SearchQuery
+
+pytestmark = pytest.mark.xdist_group("web-api")
+API = "/api/v1"
+JSON = {"Content-Type": "application/json"}
+
+
+def people(*vectors: str) -> bytes:
+    return f'{{"name": "x", "descriptors": [{",".join(vectors)}]}}'.encode()
+
+
+def test_a_session_takes_no_more_than_a_token(shared: TestClient) -> None:
+    body = b'{"token": [' + b"1," * 2000 + b"1]}"
+    for content in (body, iter([body])):  # with its length announced, and without
+        answer = shared.post(f"{API}/session", content=content, headers=JSON)
+        assert answer.status_code == 413
+        assert "2048 bytes" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("path", ["/search", "/people"])
+def test_numbers_beyond_4_megabytes_are_refused_before_they_are_parsed(
+    shared: TestClient, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(*_: object) -> None:
+        raise AssertionError("this takes seconds and gigabytes")
+
+    for model in (SearchQuery, NewPerson):
+        monkeypatch.setattr(model, "model_validate_json", parsed)
+    decoy = b'"images": ["' + b"A" * 5_000_000 + b'"], '  # images among them make no difference
+    for images in (b"", decoy):
+        body = b"{" + images + b'"descriptors": [[' + b"0.123," * 800_000 + b"1]]}"
+        answer = shared.post(f"{API}{path}", content=body, headers=JSON)
+        assert answer.status_code == 413
+        assert "4 MB" in answer.json()["detail"]
+
+
+def test_images_beyond_4_megabytes_are_welcome(shared: TestClient, portrait: Callable[[str], bytes]) -> None:
+    image = base64.b64encode(portrait("P001") + bytes(5_000_000)).decode()
+    answer = shared.post(f"{API}/search", json={"people": [{"images": [image]}]})
+    assert answer.status_code == 200
+    assert answer.json()["hits"]
+
+
+def test_large_bodies_are_parsed_beside_the_event_loop(
+    shared: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[str] = []
+    parse = SearchQuery.model_validate_json
+
+    def watched(body: bytes) -> Any:
+        threads.append(threading.current_thread().name)
+        return parse(body)
+
+    monkeypatch.setattr(SearchQuery, "model_validate_json", watched)
+    body = json.dumps({"people": [{"descriptors": [[0.5] * 4096] * 10}]})
+    assert shared.post(f"{API}/search", content=body, headers=JSON).status_code == 422
+    assert [name.startswith("setnet-parsing") for name in threads] == [True]
+
+
+def test_a_million_faults_are_not_described_one_by_one(shared: TestClient) -> None:
+    wrong = "[" + ",".join(['"x"'] * 4096) + "]"
+    answer = shared.post(f"{API}/people", content=people(*[wrong] * 100), headers=JSON)
+    assert answer.status_code == 422
+    assert [fault["at"] for fault in answer.json()["errors"]] == ["body.descriptors.0.0"]
+    for unknown, said in ((10_000, "10001 faults"), (100_000, "20000 fields")):
+        body = json.dumps(dict.fromkeys(map(str, range(unknown)), 1))
+        answer = shared.post(f"{API}/people", content=body, headers=JSON)
+        assert answer.status_code == 422
+        assert said in answer.json()["detail"]
+        assert "errors" not in answer.json()
