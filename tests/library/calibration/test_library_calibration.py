@@ -60,8 +60,8 @@ def test_what_is_stored_for_another_model_or_by_a_later_setnet_does_not_count(li
         (text,) = db.execute("SELECT value FROM meta WHERE key = 'calibration'").fetchone()
         stored = json.loads(text)
         assert stored["descriptor"].startswith("sface+")
-        before_the_metric = stored | {"descriptor": "sface"}
-        changes = (stored | {"descriptor": "other"}, before_the_metric, stored | {"model": {"new": 1}}, [1, 2])
+        older = stored | {"descriptor": "sface"}  # before the metric
+        changes = (stored | {"descriptor": "other"}, older, stored | {"model": {"new": 1}}, [1, 2])
     for change in changes:
         with library._database.writing() as db:
             db.execute("UPDATE meta SET value = ? WHERE key = 'calibration'", (json.dumps(change),))
