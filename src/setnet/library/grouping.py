@@ -31,8 +31,8 @@ from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.groups import LastGrouping
 from setnet.library.person import descriptor_from
-from setnet.library.recognition.probability import MatchModel
 from setnet.library.schema import FACES, face_number, next_group, refresh_groups
+from setnet.library.score_calibration import MatchModel
 
 _LEAST_WEIGHT = 0.05
 _CHUNK = 20_000  # rows read at once
