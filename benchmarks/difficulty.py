@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +159,7 @@ class Stopwatch:
         for turn in range(-1, self._turns):  # the first one opens files and is not counted
             query, options = case.queries[turn], {"threads": 1, **case.options(turn)}
             read.append(self.cold(self._bytes.max))
-            took.append(self.cold(lambda: case.index.search(query, **options)))
+            took.append(self.cold(partial(case.index.search, query, **options)))
         recall = f"recall@10 {recall_of(case):.3f}" if case.with_recall else ""
         return float(np.median(read[1:])), float(np.median(took[1:])), recall
 
