@@ -353,8 +353,8 @@ def calibrate_library(library: Library, groups: Groups | None = None) -> Calibra
     if several < MIN_OWN_PEOPLE:
         raise InvalidInputError(
             f"{several} people of this library have two example faces or more: {MIN_OWN_PEOPLE} are needed "
-            "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of the "
-            "descriptor model are used, which fit most photos"
+            "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of "
+            "the descriptor model are used, which fit most photos"
         )
     before = match_model_of(library.catalog, library.settings)
     prior = model_calibration(library.settings)
