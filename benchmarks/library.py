@@ -98,7 +98,7 @@ def index(photos: Path, workers: int | None) -> dict[str, Any]:
             first = library.index([photos], workers=workers)
             peak = memory.stop()
             second = library.index([photos], workers=workers)
-            counts = library.catalog.counts()
+            counts = library.photos.counts()
             size = library.status().bytes
     finally:
         shutil.rmtree(folder)
@@ -246,8 +246,8 @@ def _fill(path: Path, items: int) -> None:
 
     fill(path, (batch(min(BATCH, items - at)) for at in range(0, items, BATCH)))
     with Library.open(path) as library:
-        for name, photo in zip(("ann", "ben"), library.catalog.latest(2, None), strict=True):
-            library.people.add(name, [Example(library.descriptors(photo.id)[0])])
+        for name, photo in zip(("ann", "ben"), library.photos.latest(2, None), strict=True):
+            library.people.add(name, [Example(library.photos.descriptors(photo.id)[0])])
 
 
 def grouping(faces: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def store(library: Library, photos: Mapping[str, Sequence[int]], taken: float | 
     """Store photos of these people by name; one of a known name is replaced."""
     results = [_result(name, people, taken) for name, people in photos.items()]
     with library._writing() as index:
-        PhotoWriter(library._database, index).store(results)
+        PhotoWriter(library.database, index).store(results)
 
 
 def store_vectors(library: Library, photos: Mapping[str, NDArray[np.float32]]) -> None:
@@ -39,7 +39,7 @@ def store_vectors(library: Library, photos: Mapping[str, NDArray[np.float32]]) -
         for name, vectors in photos.items()
     ]
     with library._writing() as index:
-        PhotoWriter(library._database, index).store(results)
+        PhotoWriter(library.database, index).store(results)
 
 
 def store_file(
@@ -63,7 +63,7 @@ def store_file(
     content = zlib.crc32(path.read_bytes() + path.name.encode()).to_bytes(16, "big")
     result = replace(_result(path.name, people, None), path=bytes(path), hash=content)
     with library._writing() as index:
-        PhotoWriter(library._database, index).store([result])
+        PhotoWriter(library.database, index).store([result])
 
 
 def area_of(person: int) -> tuple[float, float, float, float]:
@@ -74,7 +74,7 @@ def area_of(person: int) -> tuple[float, float, float, float]:
 def remove(library: Library, ids: Sequence[str]) -> None:
     """Remove photos by id."""
     with library._writing() as index:
-        PhotoWriter(library._database, index).remove([int(i) for i in ids])
+        PhotoWriter(library.database, index).remove([int(i) for i in ids])
 
 
 def _result(name: str, people: Sequence[int], taken: float | None) -> PhotoResult:

@@ -153,7 +153,7 @@ def test_what_could_not_be_described_is_listed(made: Any, tmp_path: Path, small:
     photos = Path(shutil.copytree(made.photos, tmp_path / "photos"))
     with Library.create(tmp_path / "own") as library:
         library.index([photos], workers=0)
-        library.add_person("Anna", [str(photos / "2016" / "alone.jpg")])
+        library.people.add_photos("Anna", [str(photos / "2016" / "alone.jpg")])
     photo = photos / "2016" / "pair.jpg"
     photo.write_bytes(photo.read_bytes() + b"x")
     done = setnet(tmp_path / "own", "index", "--redescribe", "--descriptor", small, "--workers", 0, "--json")

@@ -22,7 +22,7 @@ SIZE = (1600, 1200)
 def confirmed(library: Library, name: str) -> set[tuple[str, int | None]]:
     """Return the faces that are confirmed as a person's: name of the photo, number of the face from 0."""
     return {
-        (library.photo(verdict.photo_id).path.name, verdict.face)
+        (library.photos.get(verdict.photo_id).path.name, verdict.face)
         for verdict in library.people.verdicts(name)
         if verdict.says == "yes" and verdict.photo_id is not None
     }
@@ -46,10 +46,10 @@ def test_embedded_regions_name_people_and_undo_takes_it_back(library: Library, a
 def test_a_second_run_changes_nothing(library: Library, add_photo: Any) -> None:
     add_photo("a.jpg", 1, xmp=lightroom({"Anna": area_of(1)}, SIZE))
     import_tags(library)
-    commit = library.catalog.commit()
+    commit = library.photos.commit()
     again = import_tags(library)
     assert (again.named, again.known, again.change) == (0, 1, None)
-    assert library.catalog.commit() == commit
+    assert library.photos.commit() == commit
 
 
 def test_a_dry_run_reports_and_changes_nothing(library: Library, add_photo: Any) -> None:
@@ -96,7 +96,7 @@ def test_a_face_that_is_somebody_else_s_is_never_moved(library: Library, add_pho
     add_photo("b.jpg", 2)
     import_tags(library)
     add_photo("c.jpg", 1, xmp=lightroom({"Ben": area_of(1)}, SIZE))
-    library.confirm("Anna", "3", 0)
+    library.people.confirm("Anna", "3", 0)
     done = import_tags(library)
     assert [(c.photo.name, c.name, c.owner) for c in done.conflicts] == [("c.jpg", "Ben", "Anna")]
     assert "Ben" not in library.people
@@ -106,7 +106,7 @@ def test_a_refused_face_stays_refused(library: Library, add_photo: Any) -> None:
     add_photo("a.jpg", 1, xmp=lightroom({"Anna": area_of(1)}, SIZE))
     add_photo("b.jpg", 1, xmp=lightroom({"Anna": area_of(1)}, SIZE))
     import_tags(library)
-    library.people.refuse("Anna", "2", 0)
+    library.people.reject("Anna", "2", 0)
     done = import_tags(library)
     assert (done.refused, done.known, done.named) == (1, 1, 0)
     assert confirmed(library, "Anna") == {("a.jpg", 0)}

@@ -47,7 +47,7 @@ def test_sure_faces_are_written_and_read_back_as_the_same(
     named.people.remove("Anna", "Ben")
     import_tags(named)
     faces = {
-        (verdict.person, named.photo(verdict.photo_id or "").path.name, verdict.face)
+        (verdict.person, named.photos.get(verdict.photo_id or "").path.name, verdict.face)
         for name in ("Anna", "Ben")
         for verdict in named.people.verdicts(name)
     }
@@ -169,13 +169,13 @@ def test_names_come_back_to_the_same_faces_of_upright_and_turned_photos(
     with Image.open(turned) as image:
         image.transpose(Image.Transpose.ROTATE_90).save(turned, quality=92, exif=exif)
     library.index([tmp_path / "photos"], workers=0)
-    library.add_person("Anna", [f"{upright}#1"])
+    library.people.add_photos("Anna", [f"{upright}#1"])
     assert dict(write_tags(library).regions) == {"Anna": 2}
     library.people.remove("Anna")
     done = import_tags(library)
     assert (done.named, done.not_found, done.conflicts, done.unreadable) == (2, [], [], [])
     faces = {
-        (library.photo(verdict.photo_id or "").path, verdict.face)
+        (library.photos.get(verdict.photo_id or "").path, verdict.face)
         for verdict in library.people.verdicts("Anna")
     }
     assert faces == {(upright, 0), (turned, 1)}

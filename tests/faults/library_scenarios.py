@@ -48,15 +48,15 @@ def make_library(root: Path) -> None:
     remember_faces()
     with Library.create(root / "library") as library:
         library.index([photos_folder() / "old"], workers=0)
-        library.add_person("Anna", [str(photos_folder() / "old" / "a.jpg")])
+        library.people.add_photos("Anna", [str(photos_folder() / "old" / "a.jpg")])
 
 
 def library_state(library: Library) -> dict[str, Any]:
     """Return what a library knows, after a check that all its files are sound."""
     assert library.check() == []
     photos = {
-        photo.path.name: (len(photo.faces), library.descriptors(photo.id).tobytes())
-        for photo in library.catalog.all_photos()
+        photo.path.name: (len(photo.faces), library.photos.descriptors(photo.id).tobytes())
+        for photo in library.photos.all_photos()
     }
     return {
         "photos": photos,
@@ -82,8 +82,8 @@ def library_contents(root: Path) -> dict[str, Any]:
     remember_faces()
     with Library.open(root / "library") as library:
         library.index([photos_folder() / "old" / "a.jpg"], workers=0)
-        library.discover()  # groups that are not up to date are no loss
-        assert library.catalog.unfinished() == []
+        library.groups.update()  # groups that are not up to date are no loss
+        assert library.photos.unfinished() == []
         state = library_state(library)
         sources = [e.source for p in library.people for e in library.people.examples(p.name)]
     if not any(str(name).endswith("b.jpg") for name in [*state["photos"], *sources]):
@@ -126,12 +126,12 @@ def forget(library: Library, photos: Path) -> None:
     try:
         library.forget([photos / "old" / "b.jpg"])
     except InvalidInputError:
-        assert not any(photo.path.name == "b.jpg" for photo in library.catalog.all_photos())
+        assert not any(photo.path.name == "b.jpg" for photo in library.photos.all_photos())
 
 
 def add_ben(library: Library, photos: Path) -> None:
     if "Ben" not in library.people:
-        library.add_person("Ben", [str(photos / "old" / "b.jpg")])
+        library.people.add_photos("Ben", [str(photos / "old" / "b.jpg")])
 
 
 def rename_anna(library: Library, photos: Path) -> None:
@@ -168,7 +168,7 @@ def make_removed(root: Path) -> None:
 def make_ungrouped(root: Path) -> None:
     """Make a library whose faces are in no group yet."""
     make_library(root)
-    with Library.open(root / "library") as library, library._database.writing() as db:
+    with Library.open(root / "library") as library, library.database.writing() as db:
         db.execute("DELETE FROM group_members")
         db.execute("DELETE FROM face_groups")
 
@@ -182,7 +182,7 @@ def group_of(library: Library, photo: str) -> str:
 
 def name_ben(library: Library, photos: Path) -> None:
     if "Ben" not in library.people:
-        library.name_group(group_of(library, "b.jpg"), "Ben")
+        library.groups.name(group_of(library, "b.jpg"), "Ben")
 
 
 def hide_stranger(library: Library, photos: Path) -> None:
@@ -242,7 +242,7 @@ def backup_contents(root: Path) -> dict[str, Any]:
 
 def redescribe(root: Path) -> None:
     """Describe the faces by a model of another dimension."""
-    if Library.redescribe(root / "library", str(photos_folder() / "small.toml"), workers=0).interrupted:
+    if Library.reembed(root / "library", str(photos_folder() / "small.toml"), workers=0).interrupted:
         raise KeyboardInterrupt
     acknowledgement.given = True
 
@@ -262,7 +262,9 @@ LIBRARY_SCENARIOS: dict[str, Scenario] = {
     "library-remove": on_library(remove_anna, False),
     "library-undo": on_library(undo_merge, make=make_merged),
     "library-forget-removed": on_library(forget, False, make_removed),
-    "library-group": on_library(lambda library, photos: library.discover(anew=True), make=make_ungrouped),
+    "library-group": on_library(
+        lambda library, photos: library.groups.update(anew=True), make=make_ungrouped
+    ),
     "library-name-group": on_library(name_ben),
     "library-undo-name": on_library(undo_name, make=make_named),
     "library-hide-group": on_library(hide_stranger),

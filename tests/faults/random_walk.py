@@ -154,9 +154,9 @@ class LibraryStore:
             try:
                 opened.forget([photos_folder() / PHOTOS[more[0]]])
             except InvalidInputError:  # done by the attempt before
-                assert more[0] not in [photo.path.name for photo in opened.catalog.all_photos()]
+                assert more[0] not in [photo.path.name for photo in opened.photos.all_photos()]
         elif kind == "person" and more[0] not in opened.people:
-            opened.add_person(more[0], [str(photos_folder() / PHOTOS[more[1]])])
+            opened.people.add_photos(more[0], [str(photos_folder() / PHOTOS[more[1]])])
         elif kind == "rename" and more[0] in opened.people:
             opened.people.rename(*more)
         elif kind == "remove" and more[0] in opened.people:

@@ -100,7 +100,7 @@ def grouped(empty: Library) -> Library:
     """Photos a0 to a5 of people 1 and 2, b0 to b3 of person 3, c0 of person 4; grouped: g1 to g4."""
     invented_photos.store(empty, {f"a{n}": [1, 2] for n in range(6)}, taken=1.5e9)
     invented_photos.store(empty, {f"b{n}": [3] for n in range(4)} | {"c0": [4]})
-    assert empty.discover().groups == 4
+    assert empty.groups.update().groups == 4
     return empty
 
 
@@ -181,8 +181,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     photos = _photos()
     with Library.create(path) as library:
         with library._writing() as index:
-            remember_folders(library._database, [FOLDER.encode()])
-            PhotoWriter(library._database, index).store(photos)
+            remember_folders(library.database, [FOLDER.encode()])
+            PhotoWriter(library.database, index).store(photos)
         assert photos[0].descriptors is not None
         library.people.add("Nobody", [Example(photos[0].descriptors[0], f"{FOLDER}/0.jpg", picture=b"JPEG")])
     return path

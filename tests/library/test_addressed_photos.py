@@ -38,16 +38,16 @@ def test_photos_in_an_archive_are_followed(
         report = library.index([address], workers=1)
         assert (report.added, report.faces, report.ok) == (2, 3, True)
         assert library.index(workers=0).unchanged == 2
-        photos = {photo.shown: photo for photo in library.catalog.all_photos()}
+        photos = {photo.shown: photo for photo in library.photos.all_photos()}
         assert set(photos) == {f"{place}::zip://2019/one.jpg", f"{place}::zip://two.jpg"}
         pair = photos[f"{place}::zip://2019/one.jpg"]
-        assert library.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
+        assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
         with open_inside(library, pair).file as file:
             assert file.read() == one.read_bytes()
         with pytest.raises(Problem, match="outside the indexed folders"):
             open_inside(Library.create(tmp_path / "other"), pair)
         hits = library.search(
-            [library.descriptors(pair.id)[0]], conditions=Conditions(folder=f"zip://2019::{place}")
+            [library.photos.descriptors(pair.id)[0]], conditions=Conditions(folder=f"zip://2019::{place}")
         )
         assert [hit.photo.id for hit in hits] == [pair.id]
         print_paths(hits)

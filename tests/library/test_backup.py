@@ -22,7 +22,7 @@ FACE = StoredFace(0, 1.0, 2.0, 3.0, 4.0, 0.9, np.zeros((5, 2), "<f4").tobytes(),
 
 def store(library: Library, *names: str) -> None:
     with library._writing() as index:
-        PhotoWriter(library._database, index).store([result(name) for name in names])
+        PhotoWriter(library.database, index).store([result(name) for name in names])
 
 
 def result(name: str) -> PhotoResult:
@@ -36,7 +36,9 @@ def contents(path: Path) -> dict[str, Any]:
     """Return what a library knows; raise when a check finds damage."""
     with Library.open(path) as library:
         assert library.check() == []
-        photos = {p.path.stem: library.descriptors(p.id).tobytes() for p in library.catalog.all_photos()}
+        photos = {
+            p.path.stem: library.photos.descriptors(p.id).tobytes() for p in library.photos.all_photos()
+        }
         return {"photos": photos, "people": [person.name for person in library.people]}
 
 
@@ -51,7 +53,7 @@ def test_a_backup_is_a_library_and_a_second_one_copies_what_is_new(stored: Path,
         second = library.backup(backup)
         assert (second.photos, second.copied_segments, second.kept_segments) == (5, 1, first.copied_segments)
         assert contents(backup) == contents(stored)
-        secret = library.descriptors("1").tobytes()
+        secret = library.photos.descriptors("1").tobytes()
         library.forget(["/synthetic/photos/0.jpg"])
         library.backup(backup)
     assert contents(backup) == contents(stored)
@@ -79,11 +81,11 @@ def test_a_backup_beside_a_run_is_of_one_moment(stored: Path, tmp_path: Path) ->
     def write() -> None:
         try:
             with Library.open(stored) as library, library._writing() as index:
-                writer = PhotoWriter(library._database, index)
+                writer = PhotoWriter(library.database, index)
                 for turn in range(10_000):
                     writer.store([result(f"{turn} {n}") for n in range(3)])
                     if turn % 3 == 2:
-                        gone = library.catalog.same_content(f"{turn} 0".encode())
+                        gone = library.photos.same_content(f"{turn} 0".encode())
                         writer.remove([i for ids, _ in gone for i in ids])
                     if stop.wait(0.05):
                         return

@@ -55,9 +55,9 @@ def fill_journal(library: Library) -> None:
     people.add("Anna", [Example(np.eye(128, dtype=np.float32)[n], f"/{n}.jpg") for n in range(3)])
     first, second, _ = (example.number for example in people.examples("Anna"))
     people.edit("Anna", aliases=["Annie"], note="of the fourth floor")
-    people.refuse("Anna", "1", 0)
+    people.reject("Anna", "1", 0)
     people.confirm("Anna", "2", 1)
-    people.refuse("Anna", "2", 1)
+    people.reject("Anna", "2", 1)
     people.confirm("Anna", "2", 0)
     people.remove_examples("Anna", [first or 0])
     assert people.split("Anna", [second or 0], "Ben").examples == 1

@@ -28,9 +28,9 @@ def modes(folder: Path) -> dict[bool, set[int]]:
 
 
 def test_everything_a_library_writes_is_for_its_owner_alone(library: Library, tmp_path: Path) -> None:
-    photo = next(p for p in library.catalog.all_photos() if p.faces)
-    library.thumbnail(photo.id)
-    library.add_person("Anna", [str(photo.path)])
+    photo = next(p for p in library.photos.all_photos() if p.faces)
+    library.photos.thumbnail(photo.id)
+    library.people.add_photos("Anna", [str(photo.path)])
     library.export(tmp_path / "export.npz")
     assert modes(library.path) == {True: {0o700}, False: {0o600}}
     assert (tmp_path / "export.npz").stat().st_mode & 0o777 == 0o600
@@ -39,7 +39,7 @@ def test_everything_a_library_writes_is_for_its_owner_alone(library: Library, tm
 def test_files_that_others_could_read_are_restricted_with_a_notice(
     library: Library, photos: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    library.thumbnail(next(p for p in library.catalog.all_photos() if p.faces).id)
+    library.photos.thumbnail(next(p for p in library.photos.all_photos() if p.faces).id)
     for path in (library.path, *library.path.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     with caplog.at_level(logging.WARNING, "setnet.library"):
@@ -53,7 +53,7 @@ def test_a_library_can_be_shared_with_a_group(library: Library, photos: Path) ->
     library.set_group_readable(True)
     (photos / "2016" / "pair.jpg").rename(photos / "moved.jpg")
     library.index([photos], workers=0)
-    library.thumbnail(next(p for p in library.catalog.all_photos() if p.faces).id)
+    library.photos.thumbnail(next(p for p in library.photos.all_photos() if p.faces).id)
     path = library.path
     library.close()
     assert modes(path) == {True: {0o750}, False: {0o640}}

@@ -116,8 +116,8 @@ def test_a_library_that_cannot_be_written_can_be_searched(
     monkeypatch.setattr(os, "access", lambda *_: False)  # tests may run as root, who may write anywhere
     before = sorted(tmp_path.rglob("*"))
     with Library.open(tmp_path / "library") as library:
-        photo = next(photo for photo in library.catalog.all_photos() if photo.faces)
-        faces = library.descriptors(photo.id)
+        photo = next(photo for photo in library.photos.all_photos() if photo.faces)
+        faces = library.photos.descriptors(photo.id)
         assert library.search([faces[:1]], k=1)[0].photo.id == photo.id
         assert library.status().counts.photos == 5
         with pytest.raises(StorageError, match="read-only"):

@@ -98,7 +98,7 @@ Portrait = Callable[[str], str]
 def test_an_export_is_a_descriptor_file_with_labels_of_saved_people(
     library: Library, tmp_path: Path, portrait: Portrait
 ) -> None:
-    library.add_person("Cleo", [portrait("P003")])
+    library.people.add_photos("Cleo", [portrait("P003")])
     written = library.export(tmp_path / "all.npz")
     assert (written.photos, written.faces, written.labelled) == (5, 8, 3)
     with np.load(tmp_path / "all.npz", allow_pickle=False) as data:

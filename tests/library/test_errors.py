@@ -15,10 +15,10 @@ from setnet.library import Library
 @pytest.mark.parametrize(
     "call",
     [
-        lambda library: library.photo("9" * 30),
+        lambda library: library.photos.get("9" * 30),
         lambda library: library.search(["\ud800"]),
         lambda library: library.search(["a\0b"]),
-        lambda library: library.add_person("Anna", ["\ud800.jpg"]),
+        lambda library: library.people.add_photos("Anna", ["\ud800.jpg"]),
         lambda library: library.index(["\ud800"]),
         lambda library: library.forget(["\ud800"]),
         lambda library: library.people.rename("\ud800", "Anna"),

@@ -19,7 +19,7 @@ GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
 def rows(library: Library) -> dict[str, Any]:
     """Return all that is known of people and groups, but what the journal and its counters say."""
-    with library._database.reading() as db:
+    with library.database.reading() as db:
         return {
             table: sorted(db.execute(f"SELECT {columns} FROM {table}"), key=repr)
             for table, columns in {
@@ -33,7 +33,7 @@ def rows(library: Library) -> dict[str, Any]:
 
 
 def test_a_group_becomes_a_person_with_examples_that_find_all_its_faces(grouped: Library) -> None:
-    person, notes = grouped.name_group("g1", "Anna")
+    person, notes = grouped.groups.name("g1", "Anna")
     assert (person.name, person.examples, notes) == ("Anna", 6, [])
     assert person.change == 1
     assert {e.origin for e in grouped.people.examples("Anna")} == {"group"}
@@ -45,17 +45,17 @@ def test_a_group_becomes_a_person_with_examples_that_find_all_its_faces(grouped:
 
 def test_a_large_group_gives_a_dozen_examples(grouped: Library) -> None:
     invented_photos.store(grouped, {f"m{n}": [7] for n in range(40)})
-    grouped.discover()
+    grouped.groups.update()
     largest = grouped.groups.page()[0]
     assert largest.faces == 40
-    assert grouped.name_group(largest.id, "Mia")[0].examples == 12
+    assert grouped.groups.name(largest.id, "Mia")[0].examples == 12
 
 
 def test_faces_that_the_examples_would_not_find_are_kept_as_confirmed(grouped: Library) -> None:
-    stranger = grouped.catalog.photo_at(b"/invented/c0").id
-    with grouped._database.writing() as db:  # a face that looks like nobody of its group
+    stranger = grouped.photos.photo_at(b"/invented/c0").id
+    with grouped.database.writing() as db:  # a face that looks like nobody of its group
         db.execute("UPDATE group_members SET grp = 1 WHERE id = ?", (int(stranger) * 65536,))
-    grouped.name_group("g1", "Anna")
+    grouped.groups.name("g1", "Anna")
     (said,) = grouped.people.verdicts("Anna")
     assert (said.says, said.photo_id, said.face) == ("yes", stranger, 0)
     assert "c0" in {hit.path.name for hit in grouped.search(["Anna"], k=99, at_least=1, sure=True)}
@@ -64,7 +64,7 @@ def test_faces_that_the_examples_would_not_find_are_kept_as_confirmed(grouped: L
 def test_faces_left_out_are_refused_and_leave_the_group(grouped: Library, groups_in: GroupsIn) -> None:
     left = (grouped.groups.members("g1")[0].photo_id, 0)
     before = rows(grouped)
-    person, _ = grouped.name_group("g1", "Anna", [left])
+    person, _ = grouped.groups.name("g1", "Anna", [left])
     assert [(v.says, v.photo_id, v.face) for v in grouped.people.verdicts("Anna")] == [("no", *left)]
     assert groups_in(grouped)["g5"][1] == {"a0 1"}
     assert grouped.groups.get("g1").faces == 5
@@ -80,14 +80,14 @@ def test_everything_can_be_undone_and_redone_also_after_a_grouping(
 ) -> None:
     before, faces = rows(grouped), groups_in(grouped)
     left = (grouped.groups.members("g1")[0].photo_id, 0)
-    grouped.name_group("g1", "Anna", [left])
-    grouped.name_group("g2", "Ben")
+    grouped.groups.name("g1", "Anna", [left])
+    grouped.groups.name("g2", "Ben")
     grouped.groups.hide(["g3"])
-    grouped.refuse_group("g4", "Anna")
+    grouped.groups.reject("g4", "Anna")
     named = groups_in(grouped)
     for _ in range(4):
         if anew is not None:
-            grouped.discover(anew=anew)
+            grouped.groups.update(anew=anew)
         grouped.people.undo()
     assert (groups_in(grouped), rows(grouped)) == (faces, before)
     for change in (8, 7, 6, 5):
@@ -99,21 +99,21 @@ def test_everything_can_be_undone_and_redone_also_after_a_grouping(
 
 
 def test_a_second_group_of_a_person_is_asked_about(grouped: Library) -> None:
-    grouped.name_group("g1", "Anna")
+    grouped.groups.name("g1", "Anna")
     with pytest.raises(TakenError, match="do not look like them"):
-        grouped.name_group("g3", "Anna")
+        grouped.groups.name("g3", "Anna")
     with pytest.raises(TakenError, match="spelt differently"):
-        grouped.name_group("g1", "anna")
+        grouped.groups.name("g1", "anna")
     with pytest.raises(TakenError):
-        grouped.name_group("g3", "Anna", if_exists="refuse")
+        grouped.groups.name("g3", "Anna", if_exists="refuse")
     assert grouped.groups.get("g3").name is None
-    assert grouped.name_group("g3", "anna", if_exists="add")[0].name == "Anna"
+    assert grouped.groups.name("g3", "anna", if_exists="add")[0].name == "Anna"
     assert {g.id for g in grouped.groups.of_person(grouped.people.get("Anna").id)} == {"g1", "g3"}
 
 
 def test_a_group_that_gets_another_name_is_that_person_and_no_other(grouped: Library) -> None:
-    grouped.name_group("g1", "Ann")
-    person, _ = grouped.name_group("g1", "Beth")
+    grouped.groups.name("g1", "Ann")
+    person, _ = grouped.groups.name("g1", "Beth")
     assert grouped.groups.get("g1").name == "Beth"
     assert grouped.people.get("Ann").examples == 0
     grouped.people.undo(person.change)
@@ -122,26 +122,26 @@ def test_a_group_that_gets_another_name_is_that_person_and_no_other(grouped: Lib
 
 
 def test_faces_refused_before_are_left_out_of_the_name(grouped: Library, groups_in: GroupsIn) -> None:
-    grouped.name_group("g3", "Carl")
+    grouped.groups.name("g3", "Carl")
     refused = (grouped.groups.members("g1")[0].photo_id, 0)
-    grouped.people.refuse("Carl", *refused)
-    grouped.name_group("g1", "Carl", if_exists="add")
+    grouped.people.reject("Carl", *refused)
+    grouped.groups.name("g1", "Carl", if_exists="add")
     assert grouped.groups.get("g1").faces == 5
     assert ("no", *refused) in [(v.says, v.photo_id, v.face) for v in grouped.people.verdicts("Carl")]
 
 
 def test_who_changes_their_mind_about_a_whole_group_may(grouped: Library) -> None:
-    grouped.name_group("g1", "Anna")
-    refused = grouped.refuse_group("g3", "Anna")
+    grouped.groups.name("g1", "Anna")
+    refused = grouped.groups.reject("g3", "Anna")
     assert refused.change is not None
-    grouped.name_group("g3", "Anna", if_exists="add")
+    grouped.groups.name("g3", "Anna", if_exists="add")
     assert not [v for v in grouped.people.verdicts("Anna") if v.says == "no"]
     assert grouped.groups.get("g3").name == "Anna"
 
 
 def test_refusing_a_named_group_takes_its_name(grouped: Library) -> None:
-    grouped.name_group("g3", "Carl")
-    grouped.refuse_group("g3", "Carl")
+    grouped.groups.name("g3", "Carl")
+    grouped.groups.reject("g3", "Carl")
     assert grouped.groups.get("g3").name is None
     assert len([v for v in grouped.people.verdicts("Carl") if v.says == "no"]) == 4
     grouped.people.undo()
@@ -150,7 +150,7 @@ def test_refusing_a_named_group_takes_its_name(grouped: Library) -> None:
 
 def test_naming_shows_a_hidden_group_again(grouped: Library) -> None:
     grouped.groups.hide(["g3"])
-    grouped.name_group("g3", "Carl")
+    grouped.groups.name("g3", "Carl")
     assert grouped.groups.get("g3").state == "named"
     grouped.people.undo()
     assert grouped.groups.get("g3").state == "hidden"
@@ -166,15 +166,15 @@ def test_what_cannot_be_named_is_refused(grouped: Library) -> None:
         ("g3", "Anna", faces, "nobody is left"),
     ):
         with pytest.raises(InvalidInputError, match=words):
-            grouped.name_group(group, name, without)
+            grouped.groups.name(group, name, without)
     with pytest.raises(InvalidInputError, match="no person 'nobody'"):
-        grouped.refuse_group("g3", "nobody")
+        grouped.groups.reject("g3", "nobody")
     assert len(grouped.people) == 0
     assert grouped.people.history() == []
 
 
 def test_examples_have_pictures_where_photos_can_be_read(library: Library) -> None:
-    person, _ = library.name_group("g1", "Cleo")
+    person, _ = library.groups.name("g1", "Cleo")
     pictures = [example.picture for example in library.people.examples("Cleo")]
     assert person.has_picture
     assert all(picture is not None and picture.startswith(b"\xff\xd8\xff") for picture in pictures)
@@ -187,34 +187,34 @@ def test_a_group_is_a_person_of_a_query(grouped: Library) -> None:
     hits = grouped.search(["g1", "G2"], k=9, at_least=2, sure=True)
     assert {hit.path.name for hit in hits} == {f"a{n}" for n in range(6)}
     assert grouped.search(["g1"], without=["g2"], at_least=1) == []
-    grouped.name_group("g1", "g3")  # a saved name comes first
+    grouped.groups.name("g1", "g3")  # a saved name comes first
     assert {hit.path.name for hit in grouped.search(["g3"], k=9, at_least=1)} == {f"a{n}" for n in range(6)}
 
 
 def test_the_photos_of_a_person_come_by_date(grouped: Library, tmp_path: Path) -> None:
     invented_photos.store(grouped, {"late": [1]}, taken=1.7e9)
-    grouped.discover()
-    grouped.name_group("g1", "Anna")
-    found = grouped.photos_with("anna")
+    grouped.groups.update()
+    grouped.groups.name("g1", "Anna")
+    found = grouped.people.photos("anna")
     assert (found.total, found.photos[0].photo.path.name) == (7, "late")
     assert all(photo.sure for photo in found.photos)
-    page = grouped.photos_with("Anna", offset=5, limit=5)
+    page = grouped.people.photos("Anna", offset=5, limit=5)
     assert [p.photo.id for p in page.photos] == [p.photo.id for p in found.photos[5:]]
     refused = found.photos[2].photo
-    grouped.people.refuse("Anna", refused.id, 0)
-    assert refused.id not in {p.photo.id for p in grouped.photos_with("Anna").photos}
+    grouped.people.reject("Anna", refused.id, 0)
+    assert refused.id not in {p.photo.id for p in grouped.people.photos("Anna").photos}
 
 
 def test_a_face_that_only_its_group_says_is_theirs_is_not_sure(grouped: Library) -> None:
-    grouped.name_group("g1", "Anna")
-    stranger = grouped.catalog.photo_at(b"/invented/c0").id
-    with grouped._database.writing() as db:
+    grouped.groups.name("g1", "Anna")
+    stranger = grouped.photos.photo_at(b"/invented/c0").id
+    with grouped.database.writing() as db:
         db.execute("UPDATE group_members SET grp = 1 WHERE id = ?", (int(stranger) * 65536,))
-    assert {p.photo.path.name for p in grouped.photos_with("Anna").photos if not p.sure} == {"c0"}
+    assert {p.photo.path.name for p in grouped.people.photos("Anna").photos if not p.sure} == {"c0"}
 
 
 def test_example_faces_are_good_and_spread() -> None:
-    from setnet.library.group_naming import example_faces
+    from setnet.library.examples import example_faces
 
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(50, 16)) * 0.3 + np.eye(16)[0]
@@ -241,36 +241,36 @@ def asked(grouped: Library) -> Library:
 
 
 def test_a_group_that_may_be_a_person_is_suggested(asked: Library) -> None:
-    (found,) = asked.suggestions()
+    (found,) = asked.groups.suggestions()
     assert (found.person, found.id, found.group.id) == ("Nina", asked.people.get("Nina").id, "g3")
     assert 0 < found.probability <= 1
-    assert asked.suggestions("nina") == [found]
+    assert asked.groups.suggestions("nina") == [found]
 
 
 def test_each_group_is_suggested_once_for_whom_it_fits_best(asked: Library) -> None:
     asked.people.add("Nora", [between(51, 3, 0.3)])
-    (found,) = asked.suggestions()
+    (found,) = asked.groups.suggestions()
     assert found.person == "Nora"
-    assert {s.person for s in asked.suggestions("Nina")} == {"Nina"}
+    assert {s.person for s in asked.groups.suggestions("Nina")} == {"Nina"}
 
 
 def test_what_is_refused_named_or_hidden_is_not_suggested(asked: Library) -> None:
-    asked.refuse_group("g3", "Nina")
-    assert asked.suggestions() == []
+    asked.groups.reject("g3", "Nina")
+    assert asked.groups.suggestions() == []
     asked.people.undo()
-    assert len(asked.suggestions()) == 1
+    assert len(asked.groups.suggestions()) == 1
     asked.groups.hide(["g3"])
-    assert asked.suggestions() == []
+    assert asked.groups.suggestions() == []
     asked.people.undo()
-    asked.name_group("g3", "Nina", if_exists="add")
-    assert asked.suggestions() == []
+    asked.groups.name("g3", "Nina", if_exists="add")
+    assert asked.groups.suggestions() == []
     asked.people.undo()
-    assert len(asked.suggestions()) == 1
+    assert len(asked.groups.suggestions()) == 1
 
 
 def test_nobody_saved_and_nobody_alike_give_no_suggestion(grouped: Library) -> None:
-    assert grouped.suggestions() == []
+    assert grouped.groups.suggestions() == []
     grouped.people.add("Otto", [Example(face_of(60))])
-    assert grouped.suggestions() == []
+    assert grouped.groups.suggestions() == []
     with pytest.raises(InvalidInputError, match="no person"):
-        grouped.suggestions("nobody")
+        grouped.groups.suggestions("nobody")

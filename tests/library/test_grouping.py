@@ -21,7 +21,7 @@ GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
 def place(library: Library, name: str, face: int = 0) -> tuple[str, int]:
     """Return a face of an invented photo, as its photo's id and its number."""
-    return library.catalog.photo_at(f"/invented/{name}".encode()).id, face
+    return library.photos.photo_at(f"/invented/{name}".encode()).id, face
 
 
 def test_each_person_is_a_group_the_largest_first(grouped: Library, groups_in: GroupsIn) -> None:
@@ -38,22 +38,22 @@ def test_each_person_is_a_group_the_largest_first(grouped: Library, groups_in: G
 
 def test_one_face_is_a_group(empty: Library) -> None:
     invented_photos.store(empty, {"a": [1]})
-    assert empty.discover().groups == 1
+    assert empty.groups.update().groups == 1
     invented_photos.store(empty, {"b": [1]})
-    assert empty.discover().groups == 1
-    assert empty.discover(anew=True).groups == 1
+    assert empty.groups.update().groups == 1
+    assert empty.groups.update(anew=True).groups == 1
 
 
 def test_an_empty_library_has_no_groups(empty: Library) -> None:
-    assert empty.discover().groups == 0
-    assert empty.discover(anew=True).faces == 0
+    assert empty.groups.update().groups == 0
+    assert empty.groups.update(anew=True).faces == 0
     assert empty.groups.page() == []
 
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_the_same_library_gives_the_same_groups(grouped: Library, groups_in: GroupsIn, anew: bool) -> None:
     before = groups_in(grouped)
-    done = grouped.discover(anew=anew)
+    done = grouped.groups.update(anew=anew)
     assert (done.moved, done.new_groups) == (0, 0)
     assert groups_in(grouped) == before
 
@@ -62,7 +62,7 @@ def test_the_same_library_gives_the_same_groups(grouped: Library, groups_in: Gro
 def test_new_faces_join_and_form_groups(grouped: Library, groups_in: GroupsIn, anew: bool) -> None:
     invented_photos.store(grouped, {"d0": [3, 5], "d1": [5]})
     assert grouped.groups.ungrouped_faces == 3
-    done = grouped.discover(anew=anew)
+    done = grouped.groups.update(anew=anew)
     assert (done.anew, done.moved) == (anew, 3)
     found = groups_in(grouped)
     assert found["g3"][1] == {*(f"b{n} 3" for n in range(4)), "d0 3"}
@@ -72,16 +72,16 @@ def test_new_faces_join_and_form_groups(grouped: Library, groups_in: GroupsIn, a
 
 def test_a_library_that_has_grown_much_is_grouped_anew(grouped: Library) -> None:
     invented_photos.store(grouped, {f"d{n}": [5] for n in range(8)})
-    assert not grouped.discover().anew  # 25 of 17
+    assert not grouped.groups.update().anew  # 25 of 17
     invented_photos.store(grouped, {"e": [6]})
-    assert grouped.discover().anew
+    assert grouped.groups.update().anew
 
 
 def test_numbers_of_groups_are_never_used_again(grouped: Library) -> None:
     invented_photos.remove(grouped, [place(grouped, "c0")[0]])
     assert "g4" not in grouped.groups
     invented_photos.store(grouped, {"e0": [7]})
-    grouped.discover()
+    grouped.groups.update()
     assert [group.id for group in grouped.groups.page()] == ["g1", "g2", "g3", "g5"]
 
 
@@ -90,16 +90,16 @@ def test_a_saved_person_gives_their_name_to_their_group(
     grouped: Library, groups_in: GroupsIn, anew: bool
 ) -> None:
     grouped.people.add("Carl", [Example(face_of(3, 99))])  # a portrait, of no photo in the library
-    grouped.discover(anew=anew)
+    grouped.groups.update(anew=anew)
     assert groups_in(grouped)["g3"] == ("Carl", {f"b{n} 3" for n in range(4)})
     invented_photos.store(grouped, {"d0": [3]})
-    grouped.discover(anew=anew)
+    grouped.groups.update(anew=anew)
     assert "d0 3" in groups_in(grouped)["g3"][1]
 
 
 def test_undoing_that_somebody_was_saved_takes_the_name_from_their_group(grouped: Library) -> None:
     grouped.people.add("Carl", [Example(face_of(3, 99))])
-    grouped.discover()
+    grouped.groups.update()
     grouped.people.undo()
     assert grouped.groups.get("g3").name is None
     grouped.people.undo(2)
@@ -112,15 +112,15 @@ def test_faces_of_a_named_group_stay_together_unless_refused(
 ) -> None:
     # named although they look like two people, as a child and the adult it became
     invented_photos.store(grouped, {"d0": [8], "d1": [9]})
-    grouped.discover()
+    grouped.groups.update()
     eight, nine = (g for g, (_, faces) in groups_in(grouped).items() if faces & {"d0 8", "d1 9"})
-    grouped.name_group(eight, "Dora")
-    grouped.name_group(nine, "Dora", if_exists="add")
-    grouped.discover(anew=anew)
+    grouped.groups.name(eight, "Dora")
+    grouped.groups.name(nine, "Dora", if_exists="add")
+    grouped.groups.update(anew=anew)
     found = groups_in(grouped)
     assert {found[eight][0], found[nine][0]} == {"Dora"}
-    grouped.people.refuse("Dora", *place(grouped, "d1"))
-    grouped.discover(anew=anew)
+    grouped.people.reject("Dora", *place(grouped, "d1"))
+    grouped.groups.update(anew=anew)
     assert [(name, faces) for name, faces in groups_in(grouped).values() if "d1 9" in faces] == [
         (None, {"d1 9"})
     ]
@@ -130,10 +130,10 @@ def test_faces_of_a_named_group_stay_together_unless_refused(
 def test_a_refused_face_never_joins_the_person_again(
     grouped: Library, groups_in: GroupsIn, anew: bool
 ) -> None:
-    grouped.name_group("g1", "Anna")
-    grouped.people.refuse("Anna", *place(grouped, "a0"))
+    grouped.groups.name("g1", "Anna")
+    grouped.people.reject("Anna", *place(grouped, "a0"))
     for _ in range(2):
-        grouped.discover(anew=anew)
+        grouped.groups.update(anew=anew)
         found = groups_in(grouped)
         assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
         assert [name for name, faces in found.values() if "a0 1" in faces] == [None]
@@ -143,9 +143,9 @@ def test_a_refused_face_never_joins_the_person_again(
 def test_a_confirmed_face_comes_to_the_persons_group(
     grouped: Library, groups_in: GroupsIn, anew: bool
 ) -> None:
-    grouped.name_group("g1", "Anna")
+    grouped.groups.name("g1", "Anna")
     grouped.people.confirm("Anna", *place(grouped, "c0"))
-    grouped.discover(anew=anew)
+    grouped.groups.update(anew=anew)
     found = groups_in(grouped)
     assert [name for name, faces in found.values() if "c0 4" in faces] == ["Anna"]
     assert "g4" not in found or found["g4"][0] == "Anna"
@@ -157,16 +157,16 @@ def test_a_hidden_group_stays_hidden_and_takes_new_faces(
 ) -> None:
     grouped.groups.hide(["g3", "g4"])
     invented_photos.store(grouped, {"d0": [3], "d1": [4]})
-    grouped.discover(anew=anew)
+    grouped.groups.update(anew=anew)
     assert [(g.id, g.faces) for g in grouped.groups.page("hidden")] == [("g3", 5), ("g4", 2)]
 
 
 def test_merged_people_have_the_groups_of_both(grouped: Library) -> None:
-    grouped.name_group("g1", "Anna")
-    grouped.name_group("g3", "Ann")
+    grouped.groups.name("g1", "Anna")
+    grouped.groups.name("g3", "Ann")
     grouped.people.merge("Anna", ["Ann"])
     assert {g.name for g in (grouped.groups.get("g1"), grouped.groups.get("g3"))} == {"Anna"}
-    grouped.discover(anew=True)
+    grouped.groups.update(anew=True)
     assert [g.id for g in grouped.groups.page("named")] == ["g1", "g3"]
     grouped.people.undo()
     assert grouped.groups.get("g3").name == "Ann"
@@ -181,12 +181,12 @@ def test_what_is_said_while_faces_are_grouped_counts(
 
     def meanwhile(*given: Any) -> Any:
         found = clusters(*given)
-        grouped.name_group("g1", "Anna", [place(grouped, "a0")])
+        grouped.groups.name("g1", "Anna", [place(grouped, "a0")])
         grouped.groups.hide(["g3"])
         return found
 
     monkeypatch.setattr(grouping, "_cluster_faces", meanwhile)
-    grouped.discover(anew=True)
+    grouped.groups.update(anew=True)
     found = groups_in(grouped)
     assert found["g1"] == ("Anna", {f"a{n} 1" for n in range(1, 6)})
     assert grouped.groups.get("g3").hidden
@@ -196,24 +196,24 @@ def test_what_is_said_while_faces_are_grouped_counts(
 def test_a_run_that_is_stopped_leaves_the_groups_as_they_were(grouped: Library, groups_in: GroupsIn) -> None:
     before = groups_in(grouped)
     invented_photos.store(grouped, {"d0": [3]})
-    assert grouped.discover(should_stop=lambda: True).interrupted
+    assert grouped.groups.update(should_stop=lambda: True).interrupted
     assert groups_in(grouped) == before
     assert grouped.groups.ungrouped_faces == 1
-    assert not grouped.discover().interrupted
+    assert not grouped.groups.update().interrupted
     assert grouped.groups.ungrouped_faces == 0
 
 
 def test_two_runs_at_a_time_are_refused(grouped: Library) -> None:
     with grouped.locked(), pytest.raises(LockedError, match="being written"):
-        grouped.discover()
+        grouped.groups.update()
 
 
 def test_the_groups_of_a_person_have_a_mean_that_suggestions_compare(grouped: Library) -> None:
-    from setnet.library.group_naming import GroupMeans
+    from setnet.library.suggestions import GroupMeans
 
     means = GroupMeans.of(grouped, None)
     assert means.groups.tolist() == [1, 2, 3, 4]
-    expected = np.mean([grouped.descriptors(place(grouped, f"b{n}")[0])[0] for n in range(4)], axis=0)
+    expected = np.mean([grouped.photos.descriptors(place(grouped, f"b{n}")[0])[0] for n in range(4)], axis=0)
     assert np.allclose(means.means[2], expected, atol=1e-5)
     assert GroupMeans.of(grouped, means) is means
 

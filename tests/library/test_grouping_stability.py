@@ -36,7 +36,7 @@ def grouped(library: Library, vectors: NDArray[np.float32], batches: int = 1) ->
     """Store photos of one face each, in batches that are grouped, and return the group of each."""
     for part in np.array_split(np.arange(len(vectors)), batches):
         store_vectors(library, {f"{n}": vectors[n : n + 1] for n in part.tolist()})
-        library.discover()
+        library.groups.update()
     found = {
         int(face.path.decode().rpartition("/")[2]): group for group, face in library.groups.all_members()
     }

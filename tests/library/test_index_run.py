@@ -23,13 +23,13 @@ def run(library: Library, *folders: Path, **options: Any) -> IndexReport:
 
 
 def id_of(library: Library, path: Path) -> str:
-    return next(photo.id for photo in library.catalog.all_photos() if photo.path == path)
+    return next(photo.id for photo in library.photos.all_photos() if photo.path == path)
 
 
 def test_a_library_remembers_what_conditions_and_drawings_need(shared: Library, album: Path) -> None:
-    counts = shared.catalog.counts()
+    counts = shared.photos.counts()
     assert (counts.photos, counts.without_faces, counts.faces, counts.failed) == (5, 1, 8, 1)
-    photo = shared.photo(id_of(shared, album / "2016" / "pair.jpg"))
+    photo = shared.photos.get(id_of(shared, album / "2016" / "pair.jpg"))
     assert (photo.width, photo.height) == (540, 300)
     assert photo.taken is not None
     assert photo.taken.isoformat() == "2016-07-14T18:30:00"
@@ -38,8 +38,8 @@ def test_a_library_remembers_what_conditions_and_drawings_need(shared: Library, 
     assert left.box.x0 < right.box.x0
     assert left.landmarks.shape == (5, 2)
     assert left.quality["size"] > 40
-    assert shared.descriptors(photo.id).shape == (2, 128)
-    (failure,) = shared.catalog.failures()
+    assert shared.photos.descriptors(photo.id).shape == (2, 128)
+    (failure,) = shared.photos.failures()
     assert failure.path == album / "broken.jpg"
     assert "not a photo" in failure.reason
     assert shared.check() == []
@@ -61,13 +61,13 @@ def test_a_touched_file_is_not_looked_at_again_but_its_time_is_kept(library: Lib
 
 def test_a_moved_photo_keeps_its_id_and_faces(library: Library, photos: Path) -> None:
     before = id_of(library, photos / "2019" / "three.jpg")
-    descriptors = library.descriptors(before)
+    descriptors = library.photos.descriptors(before)
     (photos / "new").mkdir()
     (photos / "2019" / "three.jpg").rename(photos / "new" / "renamed.jpg")
     report = run(library)
     assert (report.moved, report.added, report.vanished, report.detect_seconds) == (1, 0, (), 0)
-    assert library.photo(before).path == photos / "new" / "renamed.jpg"
-    np.testing.assert_array_equal(library.descriptors(before), descriptors)
+    assert library.photos.get(before).path == photos / "new" / "renamed.jpg"
+    np.testing.assert_array_equal(library.photos.descriptors(before), descriptors)
     hits = library.search([descriptors[0]], k=1, conditions=_in(photos / "new"))
     assert [hit.photo.id for hit in hits] == [before]
     assert library.check() == []
@@ -79,7 +79,7 @@ def test_a_second_copy_is_a_photo_of_its_own_without_a_second_look(library: Libr
     assert (report.copied, report.moved, report.detect_seconds) == (1, 0, 0)
     first, second = (id_of(library, photos / n) for n in ("2016/pair.jpg", "2019/copy.jpg"))
     assert first != second
-    np.testing.assert_array_equal(library.descriptors(first), library.descriptors(second))
+    np.testing.assert_array_equal(library.photos.descriptors(first), library.photos.descriptors(second))
     assert library.check() == []
 
 
@@ -88,7 +88,7 @@ def test_a_changed_file_is_replaced(library: Library, photos: Path, compose: Cal
     compose(photos / "2016" / "alone.jpg", ("P007", "P001", "P005"))
     report = run(library)
     assert (report.changed, report.faces) == (1, 3)
-    assert len(library.photo(before).faces) == 3
+    assert len(library.photos.get(before).faces) == 3
     assert library.check() == []
 
 
@@ -98,8 +98,8 @@ def test_two_files_that_swapped_names_swap_their_faces(library: Library, photos:
     two.rename(one)
     (photos / "x").rename(two)
     run(library)
-    assert len(library.photo(id_of(library, one)).faces) == 3
-    assert len(library.photo(id_of(library, two)).faces) == 2
+    assert len(library.photos.get(id_of(library, one)).faces) == 3
+    assert len(library.photos.get(id_of(library, two)).faces) == 2
     assert library.check() == []
 
 
@@ -108,17 +108,17 @@ def test_vanished_photos_are_reported_and_go_with_prune_only(library: Library, p
     gone.unlink()
     report = run(library)
     assert report.vanished == (gone,)
-    assert library.catalog.counts().photos == 5
+    assert library.photos.counts().photos == 5
     report = run(library, prune=True)
     assert (report.removed, report.vanished) == (1, ())
-    assert library.catalog.counts().photos == 4
+    assert library.photos.counts().photos == 4
     assert library.check() == []
 
 
 def test_prune_leaves_other_folders_alone(library: Library, photos: Path, tmp_path: Path) -> None:
     (photos / "2016" / "pair.jpg").unlink()
     assert run(library, photos / "2019", prune=True).removed == 0
-    assert library.catalog.counts().photos == 5
+    assert library.photos.counts().photos == 5
 
 
 def test_bad_files_are_listed_and_retried_when_asked(
@@ -130,7 +130,7 @@ def test_bad_files_are_listed_and_retried_when_asked(
     assert not report.ok
     compose(photos / "broken.jpg", ("P001",))
     assert run(library).changed == 1
-    assert library.catalog.failures() == []
+    assert library.photos.failures() == []
 
 
 def test_a_photo_that_breaks_leaves_the_index_too(library: Library, photos: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_photo_that_breaks_leaves_the_index_too(library: Library, photos: Path
     (photos / "2016" / "pair.jpg").write_bytes(data[:200])
     report = run(library)
     assert "damaged" in report.failed[0][1]
-    assert library.catalog.counts().photos == 4
+    assert library.photos.counts().photos == 4
     assert library.check() == []
 
 
@@ -180,14 +180,14 @@ def test_a_run_can_be_stopped_from_outside(
     stop = threading.Event()
     report = library.index(workers=0, progress=lambda _: stop.set(), should_stop=stop.is_set)
     assert (report.interrupted, report.added) == (True, 1)
-    assert library.catalog.counts().photos == 6
+    assert library.photos.counts().photos == 6
     assert run(library).added == 3
 
 
 def test_a_run_stopped_while_it_looks_for_photos_calls_none_vanished(library: Library) -> None:
     report = library.index(workers=0, prune=True, should_stop=lambda: True)
     assert (report.interrupted, report.vanished, report.removed) == (True, (), 0)
-    assert library.catalog.counts().photos == 5
+    assert library.photos.counts().photos == 5
 
 
 def test_a_second_writer_is_told_at_once(library: Library, photos: Path) -> None:
@@ -206,7 +206,7 @@ def test_other_settings_and_other_models_are_refused_with_a_way_out(library: Lib
         Library.open_or_create(library.path, descriptor="mine")
     with Library.open_or_create(library.path, detector="mtcnn", min_face=40):
         pass
-    with library._database.writing() as db:
+    with library.database.writing() as db:
         db.execute("UPDATE meta SET value = 'sface another-hash' WHERE key = 'model'")
     with pytest.raises(ModelError, match="setnet index --redescribe"):
         run(library)
@@ -218,7 +218,7 @@ def test_a_library_goes_on_with_the_detector_it_was_made_with(photos: Path, tmp_
     with Library.open_or_create(tmp_path / "old") as old:
         assert old.settings.detector == "cascade"
         run(old, photos)
-        found = {photo.path: photo.faces for photo in old.catalog.all_photos()}
+        found = {photo.path: photo.faces for photo in old.photos.all_photos()}
         ours = faces_of(photos / "2016" / "pair.jpg", old.settings)
     assert [face.box for face in found[photos / "2016" / "pair.jpg"]] == [face.box for face in ours]
 
@@ -233,7 +233,7 @@ def test_a_folder_that_is_not_there_is_wrong_use(library: Library, tmp_path: Pat
 def test_the_library_inside_the_photos_is_not_indexed(photos: Path) -> None:
     with Library.create(photos / "library") as library:
         run(library, photos)
-        library.thumbnail(id_of(library, photos / "2016" / "pair.jpg"))
+        library.photos.thumbnail(id_of(library, photos / "2016" / "pair.jpg"))
         assert run(library, photos).added == 0
 
 
@@ -257,18 +257,20 @@ def test_a_kill_between_the_two_stores_heals_at_the_next_run(
         patch.setattr(f"setnet.engine.SetIndex.{step}", die)
         with pytest.raises(Killed):
             run(library, photos, prune=True)
-    assert library.catalog.unfinished()
-    for hit in library.search([library.descriptors(id_of(library, photos / "2019" / "three.jpg"))], k=10):
+    assert library.photos.unfinished()
+    for hit in library.search(
+        [library.photos.descriptors(id_of(library, photos / "2019" / "three.jpg"))], k=10
+    ):
         assert hit.photo.path.is_file() or hit.photo.path.name == "pair.jpg"
     run(library, photos / "2019")  # even a run over another folder completes what was begun
-    assert library.catalog.unfinished() == []
+    assert library.photos.unfinished() == []
     run(library, photos, prune=True)
-    assert library.catalog.counts().photos == 4
+    assert library.photos.counts().photos == 4
     assert library.check() == []
 
 
 def test_check_names_damage_and_disagreement(library: Library) -> None:
-    with library._database.writing() as db:
+    with library.database.writing() as db:
         db.execute(
             "UPDATE photos SET faces = 7 WHERE id = (SELECT min(id) FROM photos WHERE state = 'ready')"
         )
@@ -298,7 +300,7 @@ def test_a_photo_cut_short_is_kept_and_reported(library: Library, photos: Path) 
     assert not report.ok
     assert report.to_dict()["partial_count"] == 1
     assert report.partial[0] in report.failed
-    stored = next(photo for photo in library.catalog.all_photos() if photo.path == path)
+    stored = next(photo for photo in library.photos.all_photos() if photo.path == path)
     assert len(stored.faces) == 2
     again = library.index(workers=0)
     assert (again.unchanged, again.partial, again.ok) == (7, (), True)

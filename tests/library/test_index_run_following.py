@@ -29,7 +29,7 @@ def test_a_disk_that_is_unplugged_is_reported_and_its_photos_stay(
     assert folder == disk
     assert "is its disk plugged in?" in reason
     assert (report.scanned, report.removed, report.vanished) == (9, 1, ())
-    assert plain.catalog.counts().photos == 19
+    assert plain.photos.counts().photos == 19
     shutil.rmtree(disk, ignore_errors=True)
     (tmp_path / "unplugged").rename(disk)
     assert plain.index(workers=0).unchanged == 19
@@ -71,7 +71,7 @@ def test_patterns_are_kept_with_the_library_until_others_are_given(plain: Librar
 def test_photos_that_are_excluded_later_go_with_prune(plain: Library) -> None:
     assert len(plain.index(workers=0, exclude=["0?.png"]).vanished) == 10
     assert plain.index(workers=0, prune=True).removed == 10
-    assert {photo.path.name for photo in plain.catalog.all_photos()} == {f"{n}.png" for n in range(10, 20)}
+    assert {photo.path.name for photo in plain.photos.all_photos()} == {f"{n}.png" for n in range(10, 20)}
 
 
 def test_who_is_asked_may_keep_photos_that_are_gone(plain: Library, tmp_path: Path) -> None:

@@ -58,13 +58,13 @@ def test_a_killed_run_loses_nothing_it_stored_and_the_next_completes_it(tmp_path
     process.send_signal(signal.SIGKILL)
     process.communicate()
     with Library.open(tmp_path / "library") as library:
-        before = library.catalog.counts().photos
+        before = library.photos.counts().photos
         assert 6 <= before <= 7
-        assert library.search([library.descriptors("1")], k=1)[0].photo.id == "1"
+        assert library.search([library.photos.descriptors("1")], k=1)[0].photo.id == "1"
         report = library.index(workers=0)
         assert report.unchanged >= before
         assert (report.added + report.changed + report.unchanged, report.failed) == (24, ())
-        assert library.catalog.counts().photos == 24
+        assert library.photos.counts().photos == 24
         assert library.check() == []
     while str(tmp_path) in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout:
         time.sleep(0.05)  # no worker outlives the run it belonged to
@@ -86,15 +86,15 @@ def test_a_run_killed_at_many_moments_ends_as_one_that_was_not(tmp_path: Path, m
             continue
         with Library.open_or_create(tmp_path / "library") as library:
             assert library.check() == []
-            if library.catalog.counts().photos == 24:  # begin again, with other photos changed
+            if library.photos.counts().photos == 24:  # begin again, with other photos changed
                 for photo in sorted(many.iterdir())[kills % 5 :: 5]:
                     photo.write_bytes(photo.read_bytes() + b"x")
                 for photo in list(many.iterdir())[kills % 7 :: 7]:
                     photo.rename(photo.with_name(f"{kills}-{photo.name}"))
     with Library.open(tmp_path / "library") as library:
         library.index(workers=0, prune=True)
-        assert library.catalog.counts().photos == 24
-        assert library.catalog.unfinished() == []
+        assert library.photos.counts().photos == 24
+        assert library.photos.unfinished() == []
         assert library.check() == []
 
 
@@ -104,8 +104,8 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
     out, _ = process.communicate(timeout=60)
     assert out == "7 True\n"
     with Library.open(tmp_path / "library") as library:
-        assert library.catalog.counts().photos == 7
-        assert library.catalog.unfinished() == []
+        assert library.photos.counts().photos == 7
+        assert library.photos.unfinished() == []
         assert library.check() == []
 
 
@@ -116,7 +116,7 @@ def test_searches_go_on_while_a_run_writes(
     with Library.create(tmp_path / "library") as library:
         first = sorted(many.iterdir())[0]
         library.index([first], workers=0)
-        wanted = library.descriptors("1")
+        wanted = library.photos.descriptors("1")
         errors: list[BaseException] = []
 
         def index() -> None:

@@ -17,7 +17,7 @@ GREEN = (34, 197, 94)
 def test_the_faces_of_a_photo_are_numbered_from_the_left_and_named(
     library: Library, photos: Path, portrait: Portrait, tmp_path: Path
 ) -> None:
-    library.add_person("Cleo", [portrait("P003")])
+    library.people.add_photos("Cleo", [portrait("P003")])
     seen = inspect_photo(str(photos / "2019" / "three.jpg"), library.path)
     assert [identity.name for identity in seen.names] == ["", "", "Cleo"]
     facts = json.loads(json.dumps(seen.to_dict()))

@@ -50,7 +50,7 @@ def test_any_one_file_lost_or_cut_costs_nothing_in_silence(whole: Path, tmp_path
                 continue
             with Library.open(trial) as library:
                 assert library.check() == [], what
-                photos = {photo.id: photo.path.name for photo in library.catalog.all_photos()}
+                photos = {photo.id: photo.path.name for photo in library.photos.all_photos()}
                 people = {person.name for person in library.people}
             assert not {"0-0.jpg", "3-1.jpg"} & set(photos.values()), what
             assert len(photos) + report.to_read >= 22 or report.lost, (what, report)

@@ -33,10 +33,10 @@ def test_a_confirmed_face_becomes_an_example(anna: Library) -> None:
     assert said(anna, "Anna") == [("yes", "2", 0)]
     example = anna.people.examples("Anna")[1]
     assert (example.origin, example.source, example.picture) == ("confirmed", "/invented/b", b"JPEG")
-    assert example.content == anna.photo("2").stored_hash
-    assert example.box == anna.photo("2").faces[0].box
-    np.testing.assert_array_equal(example.descriptor, anna.descriptors("2")[0])
-    np.testing.assert_array_equal(anna.people.verdicts("Anna")[0].descriptor, anna.descriptors("2")[0])
+    assert example.content == anna.photos.get("2").stored_hash
+    assert example.box == anna.photos.get("2").faces[0].box
+    np.testing.assert_array_equal(example.descriptor, anna.photos.descriptors("2")[0])
+    np.testing.assert_array_equal(anna.people.verdicts("Anna")[0].descriptor, anna.photos.descriptors("2")[0])
 
 
 def test_a_face_confirmed_twice_counts_once(anna: Library) -> None:
@@ -48,7 +48,7 @@ def test_a_face_confirmed_twice_counts_once(anna: Library) -> None:
 
 def test_the_last_word_holds(anna: Library) -> None:
     anna.people.confirm("Anna", "2", 0)
-    assert anna.people.refuse("Anna", "2", 0).examples == 1
+    assert anna.people.reject("Anna", "2", 0).examples == 1
     assert said(anna, "Anna") == [("no", "2", 0)]
     assert anna.people.confirm("Anna", "2", 0).examples == 2
     assert said(anna, "Anna") == [("yes", "2", 0)]
@@ -56,7 +56,7 @@ def test_the_last_word_holds(anna: Library) -> None:
 
 def test_a_face_is_one_person(anna: Library) -> None:
     anna.people.confirm("Anna", "3", 0)
-    anna.people.refuse("Anna", "2", 1)
+    anna.people.reject("Anna", "2", 1)
     assert anna.people.confirm("Ben", "3", 0).examples == 2
     assert anna.people.get("Anna").examples == 1
     assert said(anna, "Anna") == [("no", "2", 1)]
@@ -67,7 +67,7 @@ def test_a_face_is_one_person(anna: Library) -> None:
 
 @pytest.mark.parametrize("place", [("2", 2), ("9", 0), ("x", 0), ("9" * 30, 0), ("2", -1)])
 def test_only_a_face_of_the_library_can_be_judged(anna: Library, place: tuple[str, int]) -> None:
-    for judge in (anna.people.confirm, anna.people.refuse):
+    for judge in (anna.people.confirm, anna.people.reject):
         with pytest.raises(InvalidInputError, match=r"no (face|photo)"):
             judge("Anna", *place)
     with pytest.raises(InvalidInputError, match="no person"):
@@ -76,47 +76,47 @@ def test_only_a_face_of_the_library_can_be_judged(anna: Library, place: tuple[st
 
 def test_what_was_said_follows_examples_that_are_moved_split_off_or_merged(anna: Library) -> None:
     anna.people.confirm("Anna", "3", 0)
-    anna.people.refuse("Anna", "2", 1)
+    anna.people.reject("Anna", "2", 1)
     wrong = anna.people.examples("Anna")[1]
     assert wrong.number is not None
     anna.people.move("Anna", [wrong.number], "Ben")
     assert said(anna, "Ben") == [("yes", "3", 0)]
     anna.people.split("Ben", [wrong.number], "Cleo")
     assert (said(anna, "Ben"), said(anna, "Cleo")) == ([], [("yes", "3", 0)])
-    anna.people.refuse("Cleo", "1", 1)
-    anna.people.refuse("Ben", "1", 1)
-    anna.people.refuse("Ben", "3", 0)
+    anna.people.reject("Cleo", "1", 1)
+    anna.people.reject("Ben", "1", 1)
+    anna.people.reject("Ben", "3", 0)
     anna.people.merge("Cleo", ["Ben", "Anna"])
     assert sorted(said(anna, "Cleo"), key=repr) == [("no", "1", 1), ("no", "2", 1), ("yes", "3", 0)]
 
 
 def test_verdicts_have_one_json(anna: Library) -> None:
-    anna.people.refuse("Anna", "2", 1)
+    anna.people.reject("Anna", "2", 1)
     (verdict,) = anna.people.verdicts("Anna")
     assert isinstance(verdict, Verdict)
     facts = verdict.to_dict()
     assert {"person": "Anna", "says": "no", "photo": "2", "face": 1}.items() <= facts.items()
-    assert facts["content"] == anna.photo("2").content
+    assert facts["content"] == anna.photos.get("2").content
 
 
 @pytest.fixture
 def judged(library: Library, portrait: Callable[[str], str]) -> Library:
     """A library of real photos in which a face of `pair.jpg` is confirmed and one of `three.jpg` refused."""
-    library.add_person("Anna", [portrait("P001")])
+    library.people.add_photos("Anna", [portrait("P001")])
     library.people.confirm("Anna", _id(library, "pair"), 0)
-    library.people.refuse("Anna", _id(library, "three"), 2)
+    library.people.reject("Anna", _id(library, "three"), 2)
     return library
 
 
 def _id(library: Library, stem: str) -> str:
-    return next(photo.id for photo in library.catalog.all_photos() if photo.path.stem == stem)
+    return next(photo.id for photo in library.photos.all_photos() if photo.path.stem == stem)
 
 
 def places(library: Library) -> list[tuple[str, str, int | None]]:
     found = []
     for verdict in library.people.verdicts("Anna"):
         assert verdict.photo_id is not None
-        found.append((verdict.says, library.photo(verdict.photo_id).path.name, verdict.face))
+        found.append((verdict.says, library.photos.get(verdict.photo_id).path.name, verdict.face))
     return found
 
 
@@ -146,7 +146,7 @@ def test_verdicts_follow_a_file_into_which_something_was_written(judged: Library
             opened.write(b"a tag")  # other bytes, the same picture
     assert judged.index([photos], workers=0).changed == 2
     assert places(judged) == [("yes", "pair.jpg", 0), ("no", "three.jpg", 2)]
-    assert judged.people.examples("Anna")[1].content == judged.photo(_id(judged, "pair")).stored_hash
+    assert judged.people.examples("Anna")[1].content == judged.photos.get(_id(judged, "pair")).stored_hash
     shutil.copy(photos / "2019" / "others.jpg", photos / "2016" / "pair.jpg")  # another photo in its place
     judged.index([photos], workers=0)
     assert [v.photo_id is None for v in judged.people.verdicts("Anna")] == [True, False]
@@ -179,33 +179,33 @@ def test_a_copy_that_stays_keeps_what_was_said_of_it(judged: Library, photos: Pa
 
 def test_faces_get_names_in_one_change_and_lose_them_with_undo(invented: Library) -> None:
     said = [FaceName("Anna", "1", 0), FaceName("ANNA", "2", 0), FaceName("Ben", "1", 1)]
-    done = invented.name_faces(said)
+    done = invented.people.name_faces(said)
     assert (done.people, done.new, len(done.named)) == (["Anna", "Ben"], 2, 3)
     assert invented.people.get("anna").examples == 2
     assert [change.summary for change in invented.people.history()] == ["named 3 faces of 2 people by tags"]
-    assert invented.name_faces(said).known == 3
+    assert invented.people.name_faces(said).known == 3
     invented.people.undo(done.change)
     assert len(invented.people) == 0
-    assert invented.name_faces(said, dry_run=True).new == 2
+    assert invented.people.name_faces(said, dry_run=True).new == 2
     assert len(invented.people) == 0
 
 
 def test_of_two_names_in_one_call_the_first_counts(invented: Library) -> None:
-    done = invented.name_faces([FaceName("Anna", "1", 0), FaceName("Ben", "1", 0)])
+    done = invented.people.name_faces([FaceName("Anna", "1", 0), FaceName("Ben", "1", 0)])
     assert [(conflict.said.name, conflict.owner) for conflict in done.conflicts] == [("Ben", "Anna")]
     assert "Ben" not in invented.people
 
 
 def test_the_faces_of_a_named_group_are_somebody_s(invented: Library) -> None:
     invented_photos.store(invented, {f"photo {number}": [5] for number in range(16)})
-    invented.discover()
+    invented.groups.update()
     (group,) = [group for group in invented.groups.page() if group.faces == 16]
-    invented.name_group(group.id, "Eva")
+    invented.groups.name(group.id, "Eva")
     members = [(face.photo_id, face.face) for face in invented.groups.members(group.id)]
-    done = invented.name_faces([FaceName("Ben", *place) for place in members])
+    done = invented.people.name_faces([FaceName("Ben", *place) for place in members])
     assert len(done.conflicts) == 16  # twelve are examples, the others are in the group alone
     assert {conflict.owner for conflict in done.conflicts} == {"Eva"}
-    done = invented.name_faces([FaceName("Eva", *place) for place in members])
+    done = invented.people.name_faces([FaceName("Eva", *place) for place in members])
     assert (done.known, len(done.named)) == (12, 4)
 
 
@@ -217,5 +217,5 @@ def test_what_can_be_no_name_or_face_is_an_error(invented: Library) -> None:
         FaceName("Anna", "x", 0),
     ):
         with pytest.raises(InvalidInputError):
-            invented.name_faces([said])
+            invented.people.name_faces([said])
     assert len(invented.people) == 0

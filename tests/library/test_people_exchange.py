@@ -23,15 +23,20 @@ JPEG = b"\xff\xd8\xff a picture"
 @pytest.fixture
 def full(invented: Library) -> Library:
     """A library with two people who have all that people can have."""
-    photo = invented.photo("1")
+    photo = invented.photos.get("1")
     own = Example(
-        invented.descriptors("1")[0], "/invented/a", photo.faces[0].box, JPEG, "group", photo.stored_hash
+        invented.photos.descriptors("1")[0],
+        "/invented/a",
+        photo.faces[0].box,
+        JPEG,
+        "group",
+        photo.stored_hash,
     )
     portrait = Example(face_of(1, 5), "/elsewhere/anna.jpg", Box(1, 2, 3, 4), JPEG, content=bytes(16))
     invented.people.add("Anna", [own, portrait])
     invented.people.edit("Anna", aliases=["Annie", "Ann"], note="line one\nline two", cover=2)
     invented.people.confirm("Anna", "2", 0)
-    invented.people.refuse("Anna", "3", 0)
+    invented.people.reject("Anna", "3", 0)
     invented.people.add("علی\u200cرضا", [Example(face_of(3, 9))])  # noqa: RUF001
     return invented
 
@@ -65,10 +70,10 @@ def other(tmp_path: Path) -> Library:
 
 
 def test_all_of_people_travels_with_descriptors(full: Library, other: Library, tmp_path: Path) -> None:
-    done = full.export_people(tmp_path / "people.json")
+    done = full.people.export(tmp_path / "people.json")
     assert done.to_dict() == {"people": 2, "examples": 4, "verdicts": 2}
     assert (tmp_path / "people.json").stat().st_mode & 0o777 == 0o600
-    report = other.import_people(tmp_path / "people.json")
+    report = other.people.import_file(tmp_path / "people.json")
     assert (report.people, report.new, report.examples, report.verdicts) == (2, 2, 4, 2)
     assert report.notes == []
     assert facts(other) == facts(full)
@@ -78,13 +83,13 @@ def test_all_of_people_travels_with_descriptors(full: Library, other: Library, t
 def test_importing_twice_changes_nothing_and_an_import_is_undone_as_a_whole(
     full: Library, other: Library, tmp_path: Path
 ) -> None:
-    full.export_people(tmp_path / "people.json")
-    first = other.import_people(tmp_path / "people.json")
+    full.people.export(tmp_path / "people.json")
+    first = other.people.import_file(tmp_path / "people.json")
     before = facts(other)
-    again = other.import_people(tmp_path / "people.json")
+    again = other.people.import_file(tmp_path / "people.json")
     assert (again.new, again.examples, again.verdicts, again.change) == (0, 0, 0, None)
     assert facts(other) == before
-    assert full.import_people(tmp_path / "people.json").change is None
+    assert full.people.import_file(tmp_path / "people.json").change is None
     assert [c.summary for c in other.people.history()] == ["imported 2 people"]
     other.people.undo(first.change)
     assert len(other.people) == 0
@@ -93,9 +98,9 @@ def test_importing_twice_changes_nothing_and_an_import_is_undone_as_a_whole(
 def test_without_descriptors_faces_are_found_again_in_the_photos(
     full: Library, other: Library, tmp_path: Path
 ) -> None:
-    full.export_people(tmp_path / "people.json", descriptors=False)
+    full.people.export(tmp_path / "people.json", descriptors=False)
     assert 'descriptor": "' not in (tmp_path / "people.json").read_text()
-    report = other.import_people(tmp_path / "people.json")
+    report = other.people.import_file(tmp_path / "people.json")
     assert (report.new, report.examples, report.verdicts, report.not_found) == (2, 2, 2, 2)
     assert report.notes[0].startswith("Anna: 1 of 3 example faces and 0 of 2")
     anna, expected = facts(other), facts(full)
@@ -106,13 +111,13 @@ def test_without_descriptors_faces_are_found_again_in_the_photos(
 
 
 def test_names_survive_starting_over_before_the_photos_are_back(full: Library, tmp_path: Path) -> None:
-    full.export_people(tmp_path / "people.json", descriptors=False)
+    full.people.export(tmp_path / "people.json", descriptors=False)
     with Library.create(tmp_path / "new") as new:
-        report = new.import_people(tmp_path / "people.json")
+        report = new.people.import_file(tmp_path / "people.json")
         assert (report.new, report.examples, report.not_found) == (2, 0, 6)
         assert [p.examples for p in new.people] == [0, 0]
         invented_photos.store(new, {"a": [1, 2], "b": [1, 3], "c": [3]})
-        report = new.import_people(tmp_path / "people.json")
+        report = new.people.import_file(tmp_path / "people.json")
         assert (report.new, report.examples, report.verdicts, report.not_found) == (0, 2, 2, 2)
         assert [p.name for p in new.people] == [p.name for p in full.people]
 
@@ -120,43 +125,43 @@ def test_names_survive_starting_over_before_the_photos_are_back(full: Library, t
 def test_a_name_that_is_somebody_elses_here_gets_a_number(
     full: Library, other: Library, tmp_path: Path
 ) -> None:
-    full.export_people(tmp_path / "people.json")
+    full.people.export(tmp_path / "people.json")
     other.people.add("anna", [Example(face_of(7))])
     other.people.add("Ann", [Example(face_of(8))])
-    report = other.import_people(tmp_path / "people.json")
+    report = other.people.import_file(tmp_path / "people.json")
     assert [p.name for p in other.people][:3] == ["Ann", "anna", "Anna (2)"]
     assert "imported as 'Anna (2)'" in report.notes[0]
     assert "'Ann' is somebody else's" in report.notes[1]
     assert other.people.get("Anna (2)").aliases == ("Annie",)
-    assert other.import_people(tmp_path / "people.json").change is None
+    assert other.people.import_file(tmp_path / "people.json").change is None
 
 
 def test_what_was_said_here_is_not_overruled(full: Library, other: Library, tmp_path: Path) -> None:
-    full.export_people(tmp_path / "people.json")
-    other.import_people(tmp_path / "people.json")
-    other.people.refuse("Anna", "2", 0)
+    full.people.export(tmp_path / "people.json")
+    other.people.import_file(tmp_path / "people.json")
+    other.people.reject("Anna", "2", 0)
     other.people.rename("Anna", "Anne")
     other.people.edit("Anne", note="mine")
-    other.import_people(tmp_path / "people.json")
+    other.people.import_file(tmp_path / "people.json")
     assert {(v.says, v.photo_id) for v in other.people.verdicts("Anne")} == {("no", "2"), ("no", "3")}
     assert other.people.get("Anne").note == "mine"
 
 
 def test_descriptors_of_another_model_are_refused(full: Library, other: Library, tmp_path: Path) -> None:
-    full.export_people(tmp_path / "people.json")
-    with other._database.writing() as db:
+    full.people.export(tmp_path / "people.json")
+    with other.database.writing() as db:
         db.execute("UPDATE meta SET value = 'edgeface-s 1234' WHERE key = 'model'")
     with pytest.raises(InvalidInputError, match=r"made by 'sface.*', .* 'edgeface-s'.*--without-desc"):
-        other.import_people(tmp_path / "people.json")
+        other.people.import_file(tmp_path / "people.json")
     assert len(other.people) == 0
-    report = other.import_people(tmp_path / "people.json", descriptors=False)
+    report = other.people.import_file(tmp_path / "people.json", descriptors=False)
     assert (report.new, report.examples) == (2, 2)
 
 
 def test_a_failure_in_the_middle_imports_nobody(
     full: Library, other: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    full.export_people(tmp_path / "people.json")
+    full.people.export(tmp_path / "people.json")
     from setnet.library import people_exchange
 
     def failing(*_: object) -> None:
@@ -164,14 +169,14 @@ def test_a_failure_in_the_middle_imports_nobody(
 
     monkeypatch.setattr(people_exchange, "insert_verdict", failing)
     with pytest.raises(Exception, match="No space"):
-        other.import_people(tmp_path / "people.json")
+        other.people.import_file(tmp_path / "people.json")
     assert len(other.people) == 0
     assert other.people.history() == []
 
 
 def good(library: Library) -> dict[str, Any]:
     """Return a file that fits the library, to be spoilt."""
-    found: dict[str, Any] = json.loads(library.exported_people().to_bytes())
+    found: dict[str, Any] = json.loads(library.people.to_file().to_bytes())
     return found
 
 
@@ -232,11 +237,11 @@ HOSTILE: dict[str, Callable[[dict[str, Any]], None]] = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_file_is_an_error_that_says_where(full: Library, other: Library, kind: str) -> None:
     file = good(full)
-    other.import_people(json.dumps(file).encode())
+    other.people.import_file(json.dumps(file).encode())
     other.people.undo()
     HOSTILE[kind](file)
     with pytest.raises(InvalidInputError, match="file of people"):
-        other.import_people(json.dumps(file).encode())
+        other.people.import_file(json.dumps(file).encode())
     assert len(other.people) == 0
 
 
@@ -246,17 +251,17 @@ def test_a_hostile_file_is_an_error_that_says_where(full: Library, other: Librar
 )
 def test_what_is_no_json_is_an_error(other: Library, data: bytes) -> None:
     with pytest.raises(InvalidInputError, match="file of people"):
-        other.import_people(data)
+        other.people.import_file(data)
 
 
 def test_a_file_that_is_not_there_or_too_large_is_an_error(
     other: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(InvalidInputError, match="no file"):
-        other.import_people(tmp_path / "nothing.json")
+        other.people.import_file(tmp_path / "nothing.json")
     with pytest.raises(InvalidInputError, match="make it first"):
-        other.export_people(tmp_path / "nowhere" / "people.json")
+        other.people.export(tmp_path / "nowhere" / "people.json")
     monkeypatch.setattr("setnet.library.people_exchange.LARGEST_FILE", 10)
     (tmp_path / "large.json").write_bytes(b" " * 11)
     with pytest.raises(InvalidInputError, match="at most"):
-        other.import_people(tmp_path / "large.json")
+        other.people.import_file(tmp_path / "large.json")

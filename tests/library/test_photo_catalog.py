@@ -37,13 +37,13 @@ class Follower:
 
 
 def contents(library: Library) -> set[tuple[str, str]]:
-    photos = {("photo", photo.id) for photo in library.catalog.all_photos()}
+    photos = {("photo", photo.id) for photo in library.photos.all_photos()}
     return photos | {("person", person.id) for person in library.people}
 
 
 def remove(library: Library, *ids: str) -> None:
     with library._writing() as index:
-        PhotoWriter(library._database, index).remove([int(i) for i in ids])
+        PhotoWriter(library.database, index).remove([int(i) for i in ids])
 
 
 def test_whoever_follows_the_feed_has_what_the_library_has(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_whoever_follows_the_feed_has_what_the_library_has(tmp_path: Path) -> No
     often, seldom = Follower(), Follower()
     with Library.create(tmp_path / "library") as library:
         for step in range(40):
-            photos = sorted(photo.id for photo in library.catalog.all_photos())
+            photos = sorted(photo.id for photo in library.photos.all_photos())
             people = [person.name for person in library.people]
             what = chance.randrange(5)
             if what <= 1 or not photos:
@@ -111,14 +111,14 @@ def test_after_a_repair_readers_are_told_to_begin_again(tmp_path: Path) -> None:
     place = tmp_path / "library"
     with Library.create(place) as library:
         store(library, {"a.jpg": [1], "b.jpg": [2]})
-        library.set_external_id("2", "B")
+        library.photos.set_external_id("2", "B")
         cursor = library.changes().cursor
     shutil.rmtree(place / "index")
     Library.repair(place)
     with Library.open(place) as library:
         with pytest.raises(InvalidInputError, match="repaired"):
             library.changes(cursor)
-        known = {row[0] for row in library._database.connection.execute("SELECT external FROM photo_facts")}
+        known = {row[0] for row in library.database.connection.execute("SELECT external FROM photo_facts")}
         assert known == {"B"}
         assert library.check() == []
 
@@ -126,26 +126,26 @@ def test_after_a_repair_readers_are_told_to_begin_again(tmp_path: Path) -> None:
 def test_an_external_id_stays_with_its_photo_and_goes_with_it(tmp_path: Path) -> None:
     with Library.create(tmp_path / "library") as library:
         store(library, {"a.jpg": [1], "b.jpg": [2]})
-        assert library.set_external_id("1", "A").external_id == "A"
+        assert library.photos.set_external_id("1", "A").external_id == "A"
         store(library, {"a.jpg": [3]})
-        found = library.photo_with_external_id("A")
+        found = library.photos.with_external_id("A")
         assert found is not None
         assert found.to_dict()["external_id"] == "A"
         with pytest.raises(InvalidInputError, match="that of photo 1"):
-            library.set_external_id("2", "A")
+            library.photos.set_external_id("2", "A")
         for wrong in ("", "x" * 201, "a\nb"):
             with pytest.raises(InvalidInputError, match="1 to 200 printable"):
-                library.set_external_id("2", wrong)
+                library.photos.set_external_id("2", wrong)
         with pytest.raises(InvalidInputError, match="no photo"):
-            library.set_external_id("77", "A")
+            library.photos.set_external_id("77", "A")
         remove(library, "1")
-        assert library.photo_with_external_id("A") is None
-        assert library.set_external_id("2", "A").external_id == "A"
+        assert library.photos.with_external_id("A") is None
+        assert library.photos.set_external_id("2", "A").external_id == "A"
         assert library.check() == []
 
 
 def test_noting_a_photo_costs_the_same_however_many_there_are(tmp_path: Path) -> None:
-    with Library.create(tmp_path / "library") as library, library._database.writing() as db:
+    with Library.create(tmp_path / "library") as library, library.database.writing() as db:
         first = _steps_to_add(db, range(100))
         _steps_to_add(db, range(100, 2000))
         assert _steps_to_add(db, range(2000, 2100)) < 2 * first

@@ -87,7 +87,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def by_name(library: Library) -> dict[str, LibraryPhoto]:
-    return {photo.path.stem: photo for photo in library.catalog.all_photos()}
+    return {photo.path.stem: photo for photo in library.photos.all_photos()}
 
 
 def test_photos_say_where_their_time_is_from(folder: Path, tmp_path: Path) -> None:

@@ -10,8 +10,8 @@ from setnet.library import Library
 
 
 def test_a_photo_that_breaks_loses_its_thumbnail(library: Library, photos: Path) -> None:
-    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    library.thumbnail(photo.id)
+    photo = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
+    library.photos.thumbnail(photo.id)
     photo.path.write_bytes(b"no photo any more")
     library.index(workers=0)
     assert list((library.path / "thumbnails").glob("*/*")) == []
@@ -23,16 +23,16 @@ def test_thumbnails_are_upright_small_and_made_once(library: Library, photos: Pa
     exif[0x0112] = 6
     turned.save(photos / "turned.jpg", exif=exif)
     library.index(workers=0)
-    photo = next(p for p in library.catalog.all_photos() if p.path.name == "turned.jpg")
-    first = library.thumbnail(photo.id, 200)
+    photo = next(p for p in library.photos.all_photos() if p.path.name == "turned.jpg")
+    first = library.photos.thumbnail(photo.id, 200)
     picture = tmp_path / "t.jpg"
     picture.write_bytes(first)
     assert Image.open(picture).size == (200, 111)
     (photos / "turned.jpg").unlink()
-    assert library.thumbnail(photo.id, 200) == first
+    assert library.photos.thumbnail(photo.id, 200) == first
     with pytest.raises(PhotoError, match=r"turned\.jpg"):
-        library.thumbnail(photo.id, 201)
+        library.photos.thumbnail(photo.id, 201)
     with pytest.raises(InvalidInputError, match="16 to 4096"):
-        library.thumbnail(photo.id, 5000)
+        library.photos.thumbnail(photo.id, 5000)
     library.index(workers=0, prune=True)
     assert list((library.path / "thumbnails").glob("*/*")) == []

@@ -19,17 +19,17 @@ def anywhere(folder: Path, data: bytes) -> bool:
 
 
 def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: Path) -> None:
-    ids = [photo.id for photo in library.catalog.all_photos() if "2016" in str(photo.path)]
-    secrets = [library.descriptors(i)[0].tobytes() for i in ids]
+    ids = [photo.id for photo in library.photos.all_photos() if "2016" in str(photo.path)]
+    secrets = [library.photos.descriptors(i)[0].tobytes() for i in ids]
     for i in ids:
-        library.thumbnail(i)
+        library.photos.thumbnail(i)
     thumbnails = sum(1 for _ in (library.path / "thumbnails").glob("*/*"))
     assert all(anywhere(library.path, secret) for secret in secrets)
     assert library.forget([photos / "2016"]) == 2
     assert not any(anywhere(library.path, secret) for secret in secrets)
     assert not anywhere(library.path, b"2016/pair.jpg")
     assert sum(1 for _ in (library.path / "thumbnails").glob("*/*")) == thumbnails - 2
-    assert library.catalog.counts().photos == 3
+    assert library.photos.counts().photos == 3
     assert library.check() == []
     assert (photos / "2016" / "pair.jpg").is_file()
     with pytest.raises(InvalidInputError, match="knows no photo"):
@@ -39,10 +39,10 @@ def test_forgotten_photos_leave_no_trace_in_any_file(library: Library, photos: P
 def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pair = next(photo for photo in library.catalog.all_photos() if photo.path.stem == "pair")
-    secret = library.descriptors(pair.id)[0]
+    pair = next(photo for photo in library.photos.all_photos() if photo.path.stem == "pair")
+    secret = library.photos.descriptors(pair.id)[0]
     library.people.add("Anna", [Example(secret, str(pair.path))])
-    library.thumbnail(pair.id)
+    library.photos.thumbnail(pair.id)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -62,25 +62,25 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
 
 
 def test_examples_of_people_are_forgotten_with_their_photo(library: Library, photos: Path) -> None:
-    pair = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    others = [p for p in library.catalog.all_photos() if p.faces and p.path.parent != pair.path.parent]
-    secret = library.descriptors(pair.id)[0]
+    pair = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
+    others = [p for p in library.photos.all_photos() if p.faces and p.path.parent != pair.path.parent]
+    secret = library.photos.descriptors(pair.id)[0]
     library.people.add("Anna", [Example(secret, str(pair.path), picture=b"a picture of Anna")])
-    kept = Example(library.descriptors(others[0].id)[0], str(others[0].path))
+    kept = Example(library.photos.descriptors(others[0].id)[0], str(others[0].path))
     library.people.add("Ben", [Example(secret, f"{photos}/x/../2016/pair.jpg"), kept])
     library.forget([photos / "2016"])
     for trace in (secret.tobytes(), b"a picture of Anna", b"2016/pair.jpg", b"pair.jpg"):
         assert not anywhere(library.path, trace)
     assert {p.name: p.examples for p in library.people} == {"Anna": 0, "Ben": 1}
-    assert library.photos_of("Anna") == 0
+    assert library.people.count_photos("Anna") == 0
     assert NamedPeople.of(library).names == ("Ben",)
     with pytest.raises(InvalidInputError, match="no example face left"):
         library.search(["Anna"])
 
 
 def test_examples_follow_a_photo_that_moved(library: Library, photos: Path) -> None:
-    pair = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
-    library.people.add("Anna", [Example(library.descriptors(pair.id)[0], str(pair.path))])
+    pair = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
+    library.people.add("Anna", [Example(library.photos.descriptors(pair.id)[0], str(pair.path))])
     pair.path.rename(photos / "elsewhere.jpg")
     assert library.index([photos], workers=0).moved == 1
     library.forget([photos / "elsewhere.jpg"])
@@ -127,24 +127,24 @@ def test_forgetting_everything_deletes_the_library_and_no_photo(library: Library
 
 
 def test_a_thumbnail_made_while_its_photo_is_forgotten_is_not_kept(library: Library, photos: Path) -> None:
-    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    photo = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
 
     def draw(photo: LibraryPhoto, side: int) -> bytes:
         library.forget([photo.path])
         return b"a picture"
 
-    assert library.thumbnail(photo.id, 160, draw) == b"a picture"
+    assert library.photos.thumbnail(photo.id, 160, draw) == b"a picture"
     assert not anywhere(library.path, b"a picture")
 
 
 def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    photo = next(p for p in library.catalog.all_photos() if p.path.stem == "pair")
+    photo = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
     mark = mark_removed
 
     def asked_for_meanwhile(db: sqlite3.Connection, ids: list[int]) -> None:
-        library.thumbnail(photo.id, 160)
+        library.photos.thumbnail(photo.id, 160)
         mark(db, ids)
 
     monkeypatch.setattr(purge, "mark_removed", asked_for_meanwhile)
@@ -179,8 +179,8 @@ else:
 def test_what_a_killed_repair_or_restore_staged_is_gone_after_forgetting(
     library: Library, photos: Path, tmp_path: Path, command: str, step: str, opened: str
 ) -> None:
-    pair = next(photo for photo in library.catalog.all_photos() if photo.path.stem == "pair")
-    secret = library.descriptors(pair.id)[0]
+    pair = next(photo for photo in library.photos.all_photos() if photo.path.stem == "pair")
+    secret = library.photos.descriptors(pair.id)[0]
     library.people.add("Wilhelmina", [Example(secret, str(pair.path))])
     backup = tmp_path / "backup"
     library.backup(backup)

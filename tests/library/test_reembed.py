@@ -35,8 +35,8 @@ def small(tmp_path: Path) -> str:
 @pytest.fixture
 def place(library: Library, portrait: Callable[[str], str], photos: Path) -> Path:
     """A library with two people: one from a portrait elsewhere too, one from a photo of the library alone."""
-    library.add_person("Anna", [portrait("P001"), str(photos / "2016" / "pair.jpg#1")])
-    library.add_person("Ben", [str(photos / "2019" / "three.jpg#3")])
+    library.people.add_photos("Anna", [portrait("P001"), str(photos / "2016" / "pair.jpg#1")])
+    library.people.add_photos("Ben", [str(photos / "2019" / "three.jpg#3")])
     return library.path
 
 
@@ -60,19 +60,19 @@ def state(library: Library) -> dict[str, Any]:
     return {
         "photos": [
             (photo.id, photo.path, photo.content, photo.taken, photo.faces)
-            for photo in library.catalog.all_photos()
+            for photo in library.photos.all_photos()
         ],
         "people": {
             person.name: [(e.source, e.box, e.picture) for e in library.people.examples(person.name)]
             for person in library.people
         },
         "folders": library.folders,
-        "failures": library.catalog.failures(),
+        "failures": library.photos.failures(),
     }
 
 
 def descriptors(library: Library) -> dict[str, Any]:
-    return {photo.path.name: library.descriptors(photo.id) for photo in library.catalog.all_photos()}
+    return {photo.path.name: library.photos.descriptors(photo.id) for photo in library.photos.all_photos()}
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -80,7 +80,7 @@ def test_it_is_the_library_that_the_other_model_would_have_made(
     place: Path, opened: Callable[[], Library], photos: Path, bgr: str, tmp_path: Path, workers: int
 ) -> None:
     before = state(opened())
-    report = Library.redescribe(place, bgr, workers=workers)
+    report = Library.reembed(place, bgr, workers=workers)
     assert (report.total, report.described, report.faces, report.kept) == (5, 5, 8, 0)
     assert (report.examples_from_photos, report.examples_from_pictures, report.lost) == (3, 0, ())
     assert report.ok
@@ -89,7 +89,7 @@ def test_it_is_the_library_that_the_other_model_would_have_made(
     assert state(again) == before
     with Library.create(tmp_path / "fresh", FaceSettings(descriptor=bgr)) as fresh:
         fresh.index([photos], workers=0)
-        fresh.add_person("Anna", [e.source + "#1" for e in again.people.examples("Anna") if e.source])
+        fresh.people.add_photos("Anna", [e.source + "#1" for e in again.people.examples("Anna") if e.source])
         for name, vectors in descriptors(fresh).items():
             np.testing.assert_allclose(descriptors(again)[name], vectors, atol=1e-4)
         theirs = fresh.people.descriptors("Anna")
@@ -102,12 +102,12 @@ def test_it_is_the_library_that_the_other_model_would_have_made(
 
 def test_another_dimension(place: Path, opened: Callable[[], Library], small: str, photos: Path) -> None:
     before = state(opened())
-    Library.redescribe(place, small, workers=0)
+    Library.reembed(place, small, workers=0)
     library = opened()
     assert (library.dim, library.set_index.shape.dim) == (24, 24)
     assert state(library) == before
     assert library.people.descriptors("Anna").shape == (2, 24)
-    one = next(photo for photo in library.catalog.all_photos() if photo.faces)
+    one = next(photo for photo in library.photos.all_photos() if photo.faces)
     from setnet.faces import describe_faces
 
     expected = describe_faces(
@@ -116,15 +116,15 @@ def test_another_dimension(place: Path, opened: Callable[[], Library], small: st
         [f.landmarks for f in one.faces],
         FaceSettings(descriptor=small),
     )
-    np.testing.assert_allclose(library.descriptors(one.id), expected, atol=1e-5)
-    library.add_person("Carl", [str(photos / "2019" / "others.jpg#2")])
+    np.testing.assert_allclose(library.photos.descriptors(one.id), expected, atol=1e-5)
+    library.people.add_photos("Carl", [str(photos / "2019" / "others.jpg#2")])
     assert library.people.descriptors("Carl").shape == (1, 24)
 
 
 def test_a_second_call_has_nothing_to_do(place: Path, bgr: str) -> None:
-    Library.redescribe(place, bgr, workers=0)
+    Library.reembed(place, bgr, workers=0)
     file = (place / "library.db").stat().st_ino
-    report = Library.redescribe(place, bgr, workers=0)
+    report = Library.reembed(place, bgr, workers=0)
     assert (report.is_done, report.total, report.ok) == (True, 0, True)
     assert "already" in report.summary
     assert (place / "library.db").stat().st_ino == file
@@ -140,7 +140,7 @@ def test_a_model_whose_file_has_changed_is_the_reason_to_describe_anew(photos: P
     write_model_entry(path, name="own", dim=32)
     with Library.open(tmp_path / "mine") as library, pytest.raises(ModelError, match="index --redescribe"):
         library.index(workers=0)
-    assert Library.redescribe(tmp_path / "mine", workers=0).ok
+    assert Library.reembed(tmp_path / "mine", workers=0).ok
     with Library.open(tmp_path / "mine") as library:
         assert descriptors(library)["pair.jpg"].shape == (len(old), 32)
         assert library.index(workers=0).unchanged == 6
@@ -152,15 +152,13 @@ def test_an_interrupted_run_is_gone_on_with_and_searches_use_the_old_index(
     monkeypatch.setattr(reembed, "_BATCH_PHOTOS", 1)
     old = descriptors(opened())
     seen: list[IndexProgress] = []
-    report = Library.redescribe(
-        place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2
-    )
+    report = Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2)
     assert (report.interrupted, report.described, report.total, report.ok) == (True, 2, 5, False)
     library = opened()
     assert library.settings.descriptor == "sface"
     assert all(np.array_equal(old[name], vectors) for name, vectors in descriptors(library).items())
     assert library.search(["Ben"], k=1)[0].matches
-    report = Library.redescribe(place, bgr, workers=0)
+    report = Library.reembed(place, bgr, workers=0)
     assert (report.kept, report.described, report.interrupted, report.ok) == (2, 3, False, True)
     assert state(opened())["people"].keys() == {"Anna", "Ben"}
     assert not any(np.allclose(old[n], v) for n, v in descriptors(opened()).items() if len(v))
@@ -173,35 +171,35 @@ def test_an_interrupt_keeps_what_was_described(
         if now.done == 3:
             raise KeyboardInterrupt
 
-    report = Library.redescribe(place, bgr, workers=0, progress=interrupt)
+    report = Library.reembed(place, bgr, workers=0, progress=interrupt)
     assert (report.interrupted, report.described) == (True, 3)
-    assert Library.redescribe(place, bgr, workers=0).kept == 3
+    assert Library.reembed(place, bgr, workers=0).kept == 3
 
 
 def test_photos_that_were_indexed_again_meanwhile_are_described_again(
     place: Path, opened: Callable[[], Library], photos: Path, bgr: str, compose: Callable[..., None]
 ) -> None:
     seen: list[IndexProgress] = []
-    Library.redescribe(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 4)
+    Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 4)
     compose(photos / "2016" / "alone.jpg", ("P010", "P005"))
     compose(photos / "2020" / "new.jpg", ("P010",))
     (photos / "2016" / "pair.jpg").unlink()
     with opened() as library:
         library.index(workers=0, prune=True)
-    report = Library.redescribe(place, bgr, workers=0)
+    report = Library.reembed(place, bgr, workers=0)
     assert (report.total, report.described + report.kept) == (5, 5)
     assert report.described >= 2
     with opened() as library:
         assert library.check() == []
-        new = {photo.path.name: len(photo.faces) for photo in library.catalog.all_photos()}
+        new = {photo.path.name: len(photo.faces) for photo in library.photos.all_photos()}
         assert new == {"alone.jpg": 2, "nobody.jpg": 0, "others.jpg": 2, "three.jpg": 3, "new.jpg": 1}
         assert len(descriptors(library)["alone.jpg"]) == 2
 
 
 def test_another_model_begins_anew(place: Path, opened: Callable[[], Library], bgr: str, small: str) -> None:
     seen: list[IndexProgress] = []
-    Library.redescribe(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2)
-    report = Library.redescribe(place, small, workers=0)
+    Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2)
+    report = Library.reembed(place, small, workers=0)
     assert (report.kept, report.described) == (0, 5)
     assert opened().dim == 24
 
@@ -211,11 +209,11 @@ def test_photos_that_are_gone_are_refused_or_removed(
 ) -> None:
     (photos / "2016" / "alone.jpg").unlink()
     with pytest.raises(InvalidInputError, match=r"1 of 5 photos are not where .*alone\.jpg.*--prune"):
-        Library.redescribe(place, bgr, workers=0)
+        Library.reembed(place, bgr, workers=0)
     assert opened().settings.descriptor == "sface"
     with pytest.raises(InvalidInputError, match="--yes if they are more than a tenth"):
-        Library.redescribe(place, bgr, workers=0, prune=is_few)
-    report = Library.redescribe(place, bgr, workers=0, prune=True)
+        Library.reembed(place, bgr, workers=0, prune=is_few)
+    report = Library.reembed(place, bgr, workers=0, prune=True)
     assert (report.removed, report.described, report.ok) == (1, 4, True)
     assert "alone.jpg" not in descriptors(opened())
     assert opened().check() == []
@@ -227,7 +225,7 @@ def test_a_photo_that_changed_is_left_to_the_next_index_run(
     changed = photos / "2016" / "alone.jpg"
     changed.write_bytes(changed.read_bytes() + b"x")
     (photos / "2019" / "others.jpg").write_bytes(b"no photo any more")
-    report = Library.redescribe(place, bgr, workers=0)
+    report = Library.reembed(place, bgr, workers=0)
     assert not report.ok
     assert {path.name: reason for path, reason in report.failed} == dict.fromkeys(
         ("alone.jpg", "others.jpg"), "its content has changed since it was indexed"
@@ -237,23 +235,23 @@ def test_a_photo_that_changed_is_left_to_the_next_index_run(
         assert library.check() == []
         library.index(workers=0)
         assert len(descriptors(library)["alone.jpg"]) == 1
-        assert {failure.path.name for failure in library.catalog.failures()} == {"broken.jpg", "others.jpg"}
+        assert {failure.path.name for failure in library.photos.failures()} == {"broken.jpg", "others.jpg"}
 
 
 def test_examples_follow_their_face_wherever_it_can_still_be_seen(
     tmp_path: Path, library: Library, portrait: Callable[[str], str], photos: Path, bgr: str
 ) -> None:
     copy = Path(shutil.copy(portrait("P005"), tmp_path / "portrait.jpg"))
-    library.add_person("From a file", [portrait("P001")])
-    library.add_person("From a photo", [str(photos / "2016" / "pair.jpg#2")])
-    library.add_person("From a picture", [str(copy)])
+    library.people.add_photos("From a file", [portrait("P001")])
+    library.people.add_photos("From a photo", [str(photos / "2016" / "pair.jpg#2")])
+    library.people.add_photos("From a picture", [str(copy)])
     (kept,) = library.people.examples("From a picture")
     library.people.add("From nowhere", [Example(kept.descriptor, str(copy), kept.box)])
     library.people.add("Never seen", [Example(kept.descriptor)])
     library.people.add("Damaged", [Example(kept.descriptor, picture=b"no picture")])
     copy.unlink()
     library.close()
-    report = Library.redescribe(library.path, bgr, workers=0)
+    report = Library.reembed(library.path, bgr, workers=0)
     assert (report.examples_from_photos, report.examples_from_pictures) == (2, 1)
     assert report.lost == (("From nowhere", copy), ("Never seen", None), ("Damaged", None))
     assert not report.ok
@@ -281,13 +279,13 @@ def test_a_photo_that_took_the_place_of_another_is_not_taken_for_it(
     from PIL import Image
 
     place = Path(shutil.copy(portrait("P001"), tmp_path / "p.jpg"))
-    library.add_person("Anna", [str(place)])
+    library.people.add_photos("Anna", [str(place)])
     with Image.open(portrait("P003")) as other:
         canvas = Image.new("RGB", (1600, 1600))
         canvas.paste(other, (1100, 1100))
         canvas.save(place)
     library.close()
-    report = Library.redescribe(library.path, bgr, workers=0)
+    report = Library.reembed(library.path, bgr, workers=0)
     assert (report.examples_from_photos, report.examples_from_pictures) == (0, 1)
 
 
@@ -296,15 +294,15 @@ def test_only_one_writes_at_a_time_and_nothing_is_lost_between(
 ) -> None:
     stale = opened()
     with stale._writing(), pytest.raises(LockedError, match="is being written by another program"):
-        Library.redescribe(place, bgr, workers=0)
+        Library.reembed(place, bgr, workers=0)
 
     def write_meanwhile(now: IndexProgress) -> None:
         with pytest.raises(LockedError):
             opened().index(workers=0)
         if now.done == 5 and "Carl" not in stale.people:
-            stale.add_person("Carl", [stale.people.examples("Ben")[0].source + "#3"])  # type: ignore[operator]
+            stale.people.add_photos("Carl", [stale.people.examples("Ben")[0].source + "#3"])  # type: ignore[operator]
 
-    Library.redescribe(place, bgr, workers=0, progress=write_meanwhile)
+    Library.reembed(place, bgr, workers=0, progress=write_meanwhile)
     assert {person.name for person in opened().people} == {"Anna", "Ben", "Carl"}
     assert stale.is_gone
     with pytest.raises(LockedError, match="was replaced by another program"):
@@ -315,11 +313,11 @@ def test_forgetting_reaches_what_is_under_way(
     place: Path, opened: Callable[[], Library], photos: Path, bgr: str
 ) -> None:
     seen: list[IndexProgress] = []
-    Library.redescribe(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
+    Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
     assert (place / "redescribed").is_dir()
     opened().forget([photos / "2016"])
     assert not (place / "redescribed").exists()
-    Library.redescribe(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 5)
+    Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 5)
     opened().forget_everything()
     assert not place.exists()
 
@@ -328,7 +326,7 @@ def test_what_nobody_goes_on_with_is_deleted_after_a_week(
     place: Path, opened: Callable[[], Library], bgr: str
 ) -> None:
     seen: list[IndexProgress] = []
-    Library.redescribe(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
+    Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 3)
     opened().index(workers=0)
     assert (place / "redescribed").is_dir()
     os.utime(place / "redescribed", (0, 0))
@@ -337,7 +335,7 @@ def test_what_nobody_goes_on_with_is_deleted_after_a_week(
 
 
 def test_files_stay_private(place: Path, bgr: str) -> None:
-    Library.redescribe(place, bgr, workers=0)
+    Library.reembed(place, bgr, workers=0)
     assert not [path for path in place.rglob("*") if path.stat().st_mode & 0o077]
 
 
@@ -345,7 +343,7 @@ def test_a_backup_can_be_described_too_and_old_descriptors_are_gone_from_the_dat
     place: Path, opened: Callable[[], Library], bgr: str
 ) -> None:
     old = [e.descriptor.tobytes() for e in opened().people.examples("Anna")]
-    Library.redescribe(place, bgr, workers=0)
+    Library.reembed(place, bgr, workers=0)
     with sqlite3.connect(place / "library.db") as db:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     db.close()
@@ -358,7 +356,7 @@ def test_real_models(place: Path, opened: Callable[[], Library]) -> None:
     except ModelError as error:
         pytest.skip(str(error))
     before = state(opened())
-    assert Library.redescribe(place, "edgeface-s", workers=0).ok
+    assert Library.reembed(place, "edgeface-s", workers=0).ok
     library = opened()
     assert library.dim == 512
     assert state(library) == before
@@ -369,10 +367,10 @@ def test_real_models(place: Path, opened: Callable[[], Library]) -> None:
 def test_verdicts_ids_and_undo_outlive_another_model(
     library: Library, portrait: Callable[[str], str], tmp_path: Path
 ) -> None:
-    photos: dict[str, LibraryPhoto] = {photo.path.name: photo for photo in library.catalog.all_photos()}
-    library.add_person("Anna", [portrait("P001"), portrait("P003")])
+    photos: dict[str, LibraryPhoto] = {photo.path.name: photo for photo in library.photos.all_photos()}
+    library.people.add_photos("Anna", [portrait("P001"), portrait("P003")])
     library.people.confirm("Anna", photos["pair.jpg"].id, 0)
-    library.people.refuse("Anna", photos["three.jpg"].id, 2)
+    library.people.reject("Anna", photos["three.jpg"].id, 2)
     library.people.remove_examples("Anna", [2])
     anna = library.people.get("Anna")
     verdicts = [(v.says, v.photo_id, v.face) for v in library.people.verdicts("Anna")]
@@ -382,7 +380,7 @@ def test_verdicts_ids_and_undo_outlive_another_model(
     model = write_small_model(tmp_path / "small.onnx")
     calibration = {"w": 20.0, "b": -8.0}
     small = str(write_model_entry(model, name="small", dim=24, calibration=calibration))
-    Library.redescribe(library.path, small, workers=0)
+    Library.reembed(library.path, small, workers=0)
 
     with Library.open(library.path) as again:
         assert again.check() == []
@@ -391,7 +389,7 @@ def test_verdicts_ids_and_undo_outlive_another_model(
         assert [(v.says, v.photo_id, v.face) for v in kept] == verdicts
         for verdict in kept:
             assert verdict.photo_id is not None
-            described = again.descriptors(verdict.photo_id)[verdict.face]
+            described = again.photos.descriptors(verdict.photo_id)[verdict.face]
             np.testing.assert_allclose(verdict.descriptor, described, atol=1e-6)
         assert [change.summary for change in again.people.history()] == history
         again.people.undo()

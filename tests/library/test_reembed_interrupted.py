@@ -29,7 +29,7 @@ def wait(now):
         while True:
             time.sleep(0.01)
 
-report = Library.redescribe(sys.argv[1], sys.argv[2], workers=1, progress=wait)
+report = Library.reembed(sys.argv[1], sys.argv[2], workers=1, progress=wait)
 print(report.described, report.interrupted, flush=True)
 """
 
@@ -41,7 +41,7 @@ def many(tmp_path: Path, compose: Callable[..., None]) -> Path:
         compose(tmp_path / "many" / f"{number:02}.jpg", ("P001", "P003")[: 1 + number % 2], tile=number)
     with Library.create(tmp_path / "library") as library:
         library.index([tmp_path / "many"], workers=0)
-        library.add_person("Anna", [str(tmp_path / "many" / "03.jpg#1")])
+        library.people.add_photos("Anna", [str(tmp_path / "many" / "03.jpg#1")])
     return tmp_path / "library"
 
 
@@ -73,7 +73,7 @@ def test_a_killed_run_is_gone_on_with(tmp_path: Path, many: Path, small: str) ->
         assert library.check() == []
         assert library.dim == 128
         assert library.search(["Anna"], k=1)[0].matches
-    report = Library.redescribe(many, small, workers=0)
+    report = Library.reembed(many, small, workers=0)
     assert 6 <= report.kept <= 7
     assert (report.kept + report.described, report.ok) == (12, True)
     with Library.open(many) as library:
@@ -86,4 +86,4 @@ def test_ctrl_c_keeps_what_was_described(tmp_path: Path, many: Path, small: str)
     os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers too
     out, _ = process.communicate(timeout=60)
     assert out == "7 True\n"
-    assert Library.redescribe(many, small, workers=0).kept == 7
+    assert Library.reembed(many, small, workers=0).kept == 7

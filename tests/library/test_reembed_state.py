@@ -105,8 +105,8 @@ def small(tmp_path: Path) -> str:
 
 
 def test_every_table_with_descriptors_is_found(library: Library, portrait: Callable[[str], str]) -> None:
-    library.add_person("Anna", [portrait("P001")])
-    with library._database.writing() as db:
+    library.people.add_photos("Anna", [portrait("P001")])
+    with library.database.writing() as db:
         db.execute(TABLE)
         db.execute("INSERT INTO said VALUES (7, 1, x'00', 1, 2, 3, 4, x'00')")
         example, said = face_rows(db)
@@ -120,20 +120,20 @@ def test_every_table_with_descriptors_is_found(library: Library, portrait: Calla
 def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not_there(
     library: Library, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    photo = next(photo for photo in library.catalog.all_photos() if photo.path.name == "three.jpg")
+    photo = next(photo for photo in library.photos.all_photos() if photo.path.name == "three.jpg")
     x0, y0, x1, y1 = photo.faces[1].box
-    with library._database.writing() as db:
+    with library.database.writing() as db:
         db.execute(TABLE)
         row = (photo.stored_hash, x0 + 2, y0 - 2, x1 + 2, y1 - 2)  # found again a little beside
         db.execute("INSERT INTO said VALUES (1, NULL, ?, ?, ?, ?, ?, x'00')", row)
         db.execute("INSERT INTO said VALUES (2, NULL, x'77', 1, 2, 3, 4, x'00')")
     library.close()
-    Library.redescribe(library.path, small, workers=0)
+    Library.reembed(library.path, small, workers=0)
     with sqlite3.connect(library.path / "library.db") as raw:
         rows = dict(raw.execute("SELECT id, descriptor FROM said").fetchall())
     raw.close()
     with Library.open(library.path) as again:
-        np.testing.assert_array_equal(np.frombuffer(rows[1], "<f4"), again.descriptors(photo.id)[1])
+        np.testing.assert_array_equal(np.frombuffer(rows[1], "<f4"), again.photos.descriptors(photo.id)[1])
     assert not np.frombuffer(rows[2], "<f4").any()
     assert len(rows[2]) == 4 * 24
 
@@ -141,7 +141,7 @@ def test_what_was_said_about_a_face_follows_it_and_is_kept_when_its_photo_is_not
 def test_a_second_look_costs_only_what_is_new(
     library: Library, portrait: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library.add_person("Anna", [portrait("P001")])
+    library.people.add_photos("Anna", [portrait("P001")])
     looked: list[int] = []
     files = PeopleFaces._in_files
 
@@ -150,10 +150,10 @@ def test_a_second_look_costs_only_what_is_new(
         return files(self, rows)
 
     monkeypatch.setattr(PeopleFaces, "_in_files", counted)
-    people = PeopleFaces(library._database.connection, library.set_index, library.settings, 0, None)
-    first = people.described(face_rows(library._database.connection))
-    library.add_person("Ben", [portrait("P003")])
-    second = people.described(face_rows(library._database.connection))
+    people = PeopleFaces(library.database.connection, library.set_index, library.settings, 0, None)
+    first = people.described(face_rows(library.database.connection))
+    library.people.add_photos("Ben", [portrait("P003")])
+    second = people.described(face_rows(library.database.connection))
     assert looked == [1, 1]
     assert len(second) == 2
     (row,) = first
@@ -166,7 +166,7 @@ def test_a_second_look_costs_only_what_is_new(
 def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
     library: Library, portrait: Callable[[str], str], small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library.add_person("Anna", [portrait("P001")])
+    library.people.add_photos("Anna", [portrait("P001")])
     described = PeopleFaces.described
     calls: list[int] = []
 
@@ -174,7 +174,7 @@ def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
         calls.append(len(rows))
         found = described(self, rows)
         if len(calls) == 1:
-            library.add_person("Ben", [portrait("P003")])
+            library.people.add_photos("Ben", [portrait("P003")])
         return found
 
     monkeypatch.setattr(PeopleFaces, "described", and_somebody_comes)

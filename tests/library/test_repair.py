@@ -46,7 +46,7 @@ def contents(path: Path) -> dict[str, Any]:
         assert library.check() == []
         return {
             "photos": {
-                p.path.stem: library.descriptors(p.id).tobytes() for p in library.catalog.all_photos()
+                p.path.stem: library.photos.descriptors(p.id).tobytes() for p in library.photos.all_photos()
             },
             "people": {p.name: [e.source for e in library.people.examples(p.name)] for p in library.people},
             "folders": list(map(str, library.folders)),
@@ -170,7 +170,7 @@ def test_items_that_are_no_photo_go_and_photos_without_items_are_marked(path: Pa
     assert (done.photos, done.to_read, done.lost) == (2, 3, ())
     assert set(contents(path)["photos"]) == {"0", "2"}
     with Library.open(path) as library:
-        assert library.catalog.unfinished() == [(2, PHOTO.format(1).encode(), "adding")]
+        assert library.photos.unfinished() == [(2, PHOTO.format(1).encode(), "adding")]
 
 
 def test_lost_changes_are_accepted_only_when_that_is_asked_for(path: Path, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ def path(stored: Path) -> Path:
         people.add("Anna", [Example(row, picture=b"JPEG") for row in vectors])
         people.edit("Anna", aliases=["Annie"], note="floor 4", cover=people.examples("Anna")[0].number)
         people.confirm("Anna", "2", 0)
-        people.refuse("Zoë", "4", 1)
-        people.refuse("Zoë", "4", 2)
+        people.reject("Zoë", "4", 1)
+        people.reject("Zoë", "4", 2)
         people.undo()
         people.remove_examples("Anna", [people.examples("Anna")[1].number or 0])
     return stored
@@ -40,7 +40,7 @@ def contents(path: Path) -> dict[str, Any]:
     """Return all rows of people; raise when a check finds damage."""
     with Library.open(path) as library:
         assert library.check() == []
-        with library._database.reading() as db:
+        with library.database.reading() as db:
             return {
                 table: sorted(db.execute(f"SELECT {', '.join(columns.split())} FROM {table}"), key=repr)
                 for table, columns in COLUMNS.items()

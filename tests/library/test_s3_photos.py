@@ -32,13 +32,13 @@ def test_photos_on_s3_are_followed(server: S3Server, tmp_path: Path, compose: Ca
         report = library.index([ALBUM], workers=1)
         assert (report.added, report.faces, len(report.failed)) == (2, 3, 1)
         assert library.index(workers=0).unchanged == 3
-        photos = {photo.shown: photo for photo in library.catalog.all_photos()}
+        photos = {photo.shown: photo for photo in library.photos.all_photos()}
         pair = photos[f"{ALBUM}/2019/one.jpg"]
         assert len(photos[f"{ALBUM}/two #2?.jpg"].faces) == 1
-        assert library.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
+        assert library.photos.thumbnail(pair.id, 64).startswith(b"\xff\xd8")
         with open_inside(library, pair).file as file:
             assert file.read() == (tmp_path / "made/2019/one.jpg").read_bytes()
-        hits = library.search([library.descriptors(pair.id)[0]], k=1)
+        hits = library.search([library.photos.descriptors(pair.id)[0]], k=1)
         assert [hit.photo.id for hit in hits] == [pair.id]
         compose(tmp_path / "made/2019/one.jpg", ("P003",), tile=2)
         server.put("photos/2019/one.jpg", (tmp_path / "made/2019/one.jpg").read_bytes())

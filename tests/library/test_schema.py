@@ -115,9 +115,9 @@ def test_kept_numbers_are_those_of_counting_whatever_is_written(transactions: li
 
 
 def assert_kept(library: Library) -> Counts:
-    with library._database.reading() as db:
+    with library.database.reading() as db:
         counts = read_counts(db)
-        assert counts == recount(db) == library.catalog.counts() == library.status().counts
+        assert counts == recount(db) == library.photos.counts() == library.status().counts
     return counts
 
 
@@ -133,7 +133,7 @@ def test_counts_follow_indexing_failing_forgetting_and_people(
     (photos / "new.jpg").write_bytes(b"no photo any more")
     library.index(workers=0)
     assert assert_kept(library).failed == 2
-    library.add_person("Ann", [portrait("P001")])
+    library.people.add_photos("Ann", [portrait("P001")])
     library.forget([photos / "2016"])
     with Library.open(library.path) as again:
         last = assert_kept(again)
@@ -157,10 +157,10 @@ def test_a_wrong_number_is_found_by_the_check_and_repaired(made: Any, tmp_path: 
 
 def test_counts_are_read_without_looking_at_the_photos(shared: Library) -> None:
     statements: list[str] = []
-    with shared._database.reading() as db:
+    with shared.database.reading() as db:
         db.set_trace_callback(statements.append)
         try:
-            shared.catalog.counts()
+            shared.photos.counts()
             assert statements
             assert not any("FROM photos" in text or "FROM faces" in text for text in statements)
             statements.clear()

@@ -42,7 +42,7 @@ def test_a_photo_is_drawn_no_larger_than_it_is_and_named_with_its_folder(
 def test_a_page_holds_everything_and_escapes_names(
     library: Library, photos: Path, portrait: Portrait, tmp_path: Path
 ) -> None:
-    library.add_person("<script>{{cards}}", [portrait("P003")])
+    library.people.add_photos("<script>{{cards}}", [portrait("P003")])
     (photos / "2016" / "pair.jpg").unlink()
     contact_sheet(library.find(["<script>{{cards}}"], k=4, at_least=1), tmp_path / "sheet.html")
     page = (tmp_path / "sheet.html").read_text()

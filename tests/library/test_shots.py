@@ -52,17 +52,17 @@ def shot(start: float, stop: float, *people: int) -> PhotoResult:
 
 def store(library: Library, *shots: PhotoResult) -> None:
     with library._writing() as index:
-        PhotoWriter(library._database, index).store(shots)
+        PhotoWriter(library.database, index).store(shots)
 
 
 def test_shots_are_stored_beside_photos(path: Path) -> None:
     with Library.open(path) as library:
-        assert library.catalog.counts().shots == 0
-        assert {photo.kind for photo in library.catalog.all_photos()} == {"photo"}
+        assert library.photos.counts().shots == 0
+        assert {photo.kind for photo in library.photos.all_photos()} == {"photo"}
         store(library, shot(0, 2, 1, 2), shot(2, 4, 3))
-        assert [s.start for s in library.catalog.shots_of(VIDEO)] == [0, 2]
-        assert library.catalog.known_files()[VIDEO].hash == b"v" * 16
-        library.discover()
+        assert [s.start for s in library.photos.shots_of(VIDEO)] == [0, 2]
+        assert library.photos.known_files()[VIDEO].hash == b"v" * 16
+        library.groups.update()
         assert library.check() == []
 
 
@@ -78,9 +78,9 @@ def test_a_shot_that_lost_its_row_is_found_by_the_check_and_read_again_after_a_r
     Library.repair(path)
     with Library.open(path) as library:
         assert library.check() == []
-        assert library.catalog.shots_of(VIDEO) == []  # until a run reads the video again
-        assert library.catalog.known_files()[VIDEO].state == "adding"
-        assert len(list(library.catalog.all_photos())) == 4
+        assert library.photos.shots_of(VIDEO) == []  # until a run reads the video again
+        assert library.photos.known_files()[VIDEO].state == "adding"
+        assert len(list(library.photos.all_photos())) == 4
 
 
 def test_a_backup_has_the_shots(path: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_backup_has_the_shots(path: Path, tmp_path: Path) -> None:
         store(library, shot(0, 2, 1), shot(2, 4, 3))
         library.backup(tmp_path / "backup")
     with Library.open(tmp_path / "backup") as copy:
-        faces = [s.faces[0] for s in copy.catalog.shots_of(VIDEO)]
+        faces = [s.faces[0] for s in copy.photos.shots_of(VIDEO)]
         assert [(face.at, face.seen, face.track.shape) for face in faces] == [
             (0, 1.5, (1, 5)),
             (2, 1.5, (1, 5)),

@@ -6,12 +6,14 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.library import Example, People
@@ -19,6 +21,13 @@ from setnet.library.database import Database
 from setnet.library.row_sums import COLUMNS, row_problems
 
 NAMES = ("Anna", "Ben", "Cleo", "Dan")
+
+
+def _descriptors(photo: str) -> NDArray[np.float32]:
+    return FACES[2 * int(photo) - 2 :][:2]
+
+
+LIBRARY = cast(Any, SimpleNamespace(photos=SimpleNamespace(descriptors=_descriptors)))
 FACES = np.eye(6, 4, dtype=np.float32) + 0.1 * np.arange(24, dtype=np.float32).reshape(6, 4)
 STATE = {table: COLUMNS[table] for table in ("people", "aliases", "examples", "verdicts")}
 
@@ -39,7 +48,7 @@ def some_people() -> Iterator[People]:
                 for face in (0, 1):
                     values = (photo, face, 100.0 * face, 100.0 * face + 80)
                     db.execute("INSERT INTO faces VALUES (?, ?, ?, 0, ?, 80, x'', 1, '{}')", values)
-        people = People(database, 4, lambda photo: FACES[2 * int(photo) - 2 :][:2])
+        people = People(database, 4, LIBRARY)
         people.add("Anna", [Example(face, "/elsewhere.jpg", picture=b"JPEG") for face in FACES[:3]])
         people.add("Ben", [Example(face) for face in FACES[3:5]])
         people.erase_history()
@@ -75,8 +84,8 @@ CHANGES: dict[str, Perform] = {
     "move": lambda p, a, b, n: p.move(a, numbers(p, a, n), b),
     "remove": lambda p, a, b, n: p.remove_examples(a, numbers(p, a, n)),
     "remove person": lambda p, a, b, n: p.remove(a),
-    "confirm": lambda p, a, b, n: p.confirm(a, str(1 + n % 3), n % 2),
-    "refuse": lambda p, a, b, n: p.refuse(a, str(1 + n % 3), n % 2),
+    "confirm": lambda p, a, b, n: p.confirm(a, str(1 + n % 3), n % 2, None),
+    "refuse": lambda p, a, b, n: p.reject(a, str(1 + n % 3), n % 2),
     "undo one": lambda p, a, b, n: p.undo(p.history()[n % len(p.history())].id if p.history() else None),
 }
 STEPS = st.lists(

@@ -53,16 +53,16 @@ def library(place: Path) -> Iterator[Library]:
 
 
 def ids(library: Library) -> dict[str, str]:
-    return {photo.id: photo.path.name for photo in library.catalog.all_photos()}
+    return {photo.id: photo.path.name for photo in library.photos.all_photos()}
 
 
 def test_a_shot_is_an_item_with_its_times(made_once: Path) -> None:
     with Library.open(made_once / "library") as library:
-        first, second = library.catalog.shots_of(os.fsencode(made_once / "photos/films/party.mp4"))
+        first, second = library.photos.shots_of(os.fsencode(made_once / "photos/films/party.mp4"))
         assert [round(t) for t in (first.start or 0, first.stop or 0, second.stop or 0)] == [0, 2, 4]
         assert (first.kind, first.path.name) == ("video", "party.mp4")
         assert [len(shot.faces) for shot in (first, second)] == [2, 1]
-        assert len(library.descriptors(first.id)) == 2
+        assert len(library.photos.descriptors(first.id)) == 2
         face = second.faces[0]
         assert (face.at or 0.0) >= (second.start or 9.0)
         assert face.track.shape[1] == 5
@@ -70,11 +70,11 @@ def test_a_shot_is_an_item_with_its_times(made_once: Path) -> None:
         assert (said["kind"], said["from"]) == ("video", 0.0)
         assert said["faces"][0].keys() == {"box", "at", "seen"}
         assert first.content != second.content
-        assert library.catalog.counts().shots == 2
-        assert [failed.path.name for failed in library.catalog.failures()] == ["broken.mov"]
+        assert library.photos.counts().shots == 2
+        assert [failed.path.name for failed in library.photos.failures()] == ["broken.mov"]
         assert library.check() == []
-        assert library.thumbnail(second.id, 64)[:2] == b"\xff\xd8"
-        assert library.face_thumbnail(second.id, 0, 64)[:2] == b"\xff\xd8"
+        assert library.photos.thumbnail(second.id, 64)[:2] == b"\xff\xd8"
+        assert library.photos.face_thumbnail(second.id, 0, 64)[:2] == b"\xff\xd8"
 
 
 def test_a_sprite_is_made_with_the_shot_and_goes_with_it(place: Path, library: Library) -> None:
@@ -82,14 +82,14 @@ def test_a_sprite_is_made_with_the_shot_and_goes_with_it(place: Path, library: L
     shutil.rmtree(place / "library" / "thumbnails", ignore_errors=True)
     write_clip(video, [*SCENES, Scene(("P010",), 2.0, (20, 30, 160))])
     library.index(workers=0)
-    shots = library.catalog.shots_of(os.fsencode(video))
+    shots = library.photos.shots_of(os.fsencode(video))
     assert len(shots) == 3
 
     def not_drawn(photo: LibraryPhoto) -> bytes:
         raise AssertionError("drawn when it was asked for")
 
     for shot in shots:
-        sprite = library.sprite(shot.id, not_drawn)
+        sprite = library.photos.sprite(shot.id, not_drawn)
         assert 500 < len(sprite) <= LARGEST_SPRITE
         pixels = cv2.imdecode(np.frombuffer(sprite, np.uint8), cv2.IMREAD_COLOR)
         assert pixels is not None
@@ -122,7 +122,7 @@ def test_what_is_unchanged_is_not_read_again_and_moves_are_followed(place: Path,
     shutil.copy(place / "photos/renamed.mp4", place / "photos/twice.mp4")
     assert library.index(workers=0).copied == 1
     assert library.check() == []
-    assert len(library.catalog.shots_of(os.fsencode(place / "photos/twice.mp4"))) == 2
+    assert len(library.photos.shots_of(os.fsencode(place / "photos/twice.mp4"))) == 2
 
 
 def test_a_video_that_changed_leaves_none_of_its_old_shots(place: Path, library: Library) -> None:
@@ -164,7 +164,7 @@ def test_worker_processes_find_the_same(made_once: Path, tmp_path: Path) -> None
     with Library.open(made_once / "library") as known, Library.create(tmp_path / "library") as library:
         library.index([made_once / "photos"], workers=1)
         video = os.fsencode(made_once / "photos/films/party.mp4")
-        mine, theirs = (each.catalog.shots_of(video) for each in (library, known))
+        mine, theirs = (each.photos.shots_of(video) for each in (library, known))
         assert [(s.start, s.stop, s.content) for s in mine] == [(s.start, s.stop, s.content) for s in theirs]
         assert [len(s.faces) for s in mine] == [len(s.faces) for s in theirs]
 
@@ -191,10 +191,10 @@ def test_the_people_of_shots_can_be_described_anew_unless_the_video_changed(
     place: Path, library: Library
 ) -> None:
     video = place / "photos/films/party.mp4"
-    shots = library.catalog.shots_of(os.fsencode(video))
+    shots = library.photos.shots_of(os.fsencode(video))
     with FaceDescriber(library.settings, 0) as describer:
         for described in describer.results(shots):
-            alike = (described.descriptors * library.descriptors(described.photo.id)).sum(axis=1)
+            alike = (described.descriptors * library.photos.descriptors(described.photo.id)).sum(axis=1)
             assert alike.min() > 0.6  # one picture of each, beside the mean of several
         video.write_bytes(b"another video")
         assert {described.reason for described in describer.results(shots)} == {

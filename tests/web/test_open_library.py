@@ -54,7 +54,7 @@ def test_a_library_described_by_another_model_needs_a_new_server(own: TestClient
     assert own.get(f"{API}/photos").status_code == 200
     model = write_small_model(tmp_path / "small.onnx")
     entry = write_model_entry(model, name="small", dim=24, calibration={"w": 20.0, "b": -8.0})
-    Library.redescribe(tmp_path / "library", str(entry), workers=0)
+    Library.reembed(tmp_path / "library", str(entry), workers=0)
     answer = own.get(f"{API}/photos")
     assert answer.status_code == 503
     assert "start the server again" in answer.json()["detail"]

@@ -58,8 +58,8 @@ def test_every_body_is_described(shared: TestClient) -> None:
 
 def test_a_search_gives_the_same_json_on_both_doors(shared: TestClient, made: Any) -> None:
     with Library.open(made.library) as library:
-        photo = next(p for p in library.catalog.all_photos() if len(p.faces) == 3)
-        vectors = library.descriptors(photo.id)[:2]
+        photo = next(p for p in library.photos.all_photos() if len(p.faces) == 3)
+        vectors = library.photos.descriptors(photo.id)[:2]
         command_line = library.find(PhotoQuery([np.asarray(v) for v in vectors], k=3, at_least=1)).to_dict()
     people = [{"name": f"person {n}", "descriptors": [v.tolist()]} for n, v in enumerate(vectors, 1)]
     served = shared.post(f"{API}/search", json={"people": people, "k": 3}).json()
@@ -71,8 +71,8 @@ def test_a_search_gives_the_same_json_on_both_doors(shared: TestClient, made: An
 
 def test_a_hit_keeps_the_fields_that_programs_rely_on(made: Any) -> None:
     with Library.open(made.library) as library:
-        photo = next(p for p in library.catalog.all_photos() if p.path.name == "three.jpg")
-        hit = library.search(list(library.descriptors(photo.id)), k=1)[0].to_dict()
+        photo = next(p for p in library.photos.all_photos() if p.path.name == "three.jpg")
+        hit = library.search(list(library.photos.descriptors(photo.id)), k=1)[0].to_dict()
     assert hit["photo"] == str(made.photos / "2019" / "three.jpg")
     assert hit["id"] == photo.id
     assert hit["faces"] == len(hit["boxes"]) == 3

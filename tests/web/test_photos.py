@@ -69,7 +69,7 @@ def test_photos_come_as_they_are_on_the_disk(shared: TestClient, made: Any) -> N
 
 def test_names_do_not_collide_and_files_that_are_gone_are_named(made: Any, tmp_path: Path) -> None:
     with Library.open(made.library) as library:
-        (photo, other) = library.catalog.latest(2)
+        (photo, other) = library.photos.latest(2)
     twin = tmp_path / photo.path.name
     twin.write_bytes(b"another file of that name")
     photos = [

@@ -292,7 +292,7 @@ def test_a_file_whose_reader_went_away_at_once_is_closed(made: Any) -> None:
     from setnet.web.files import open_inside
 
     with Library.open(made.library) as library:
-        opened = open_inside(library, next(library.catalog.all_photos()))
+        opened = open_inside(library, next(library.photos.all_photos()))
     number, pieces = opened.file.fileno(), opened.chunks()
     os.fstat(number)
     del opened, pieces

@@ -63,7 +63,7 @@ def _serve(report: DemoReport, port: int) -> None:
     with Library.open(report.library) as library:
         for name, portrait in report.portraits.items():
             if name not in library.people:
-                library.add_person(name, [str(portrait)])
+                library.people.add_photos(name, [str(portrait)])
     serve(report.library, port=port, open_page=True, say=say)
 
 
@@ -176,7 +176,7 @@ def run_demo(folder: Path, say: Say) -> DemoReport:
     say("Finding the faces in them ...")
     with Library.open_or_create(folder / "library") as library:
         report = library.index([folder / "album"], prune=True)
-        counts = library.catalog.counts()
+        counts = library.photos.counts()
         say(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
         say(_most_alike(people, library.matching.threshold))

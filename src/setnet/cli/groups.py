@@ -63,7 +63,7 @@ def discover(
 
     with open_library(library) as opened:
         with ProgressBar(silent=json) as bar:
-            report = opened.discover(anew=anew, progress=bar.show)
+            report = opened.groups.update(anew=anew, progress=bar.show)
         if report.interrupted:
             say("stopped; the groups are as they were")
             raise typer.Exit(130)
@@ -133,13 +133,13 @@ def name_group(
     be one person's: the second time a terminal asks, and a program needs --to-existing.
     """
     with open_library(library) as opened:
-        left_out = [opened.face_at(text) for text in without or ()]
+        left_out = [opened.photos.face_at(text) for text in without or ()]
         try:
-            person, notes = opened.name_group(group, name, left_out, "add" if to_existing else "ask")
+            person, notes = opened.groups.name(group, name, left_out, "add" if to_existing else "ask")
         except TakenError as error:
             if not confirm_existing(error):
                 raise
-            person, notes = opened.name_group(group, name, left_out, "add")
+            person, notes = opened.groups.name(group, name, left_out, "add")
         named = opened.groups.get(group)
     for note in notes:
         say(f"note: {note}")
@@ -191,7 +191,7 @@ def suggest(
         if not json and sys.stdin.isatty():
             _ask_about_groups(opened, name, limit)
             return
-        found = opened.suggestions(name, limit)
+        found = opened.groups.suggestions(name, limit)
     if json:
         print_json({"suggestions": [suggestion.to_dict() for suggestion in found]})
     elif found:
@@ -220,10 +220,10 @@ def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
         if key == "q":
             return
         if key == "y":
-            library.name_group(suggestion.group.id, suggestion.id, if_exists="add")
+            library.groups.name(suggestion.group.id, suggestion.id, if_exists="add")
             say(f"{suggestion.group.id} is {suggestion.person}")
         elif key == "n":
-            library.refuse_group(suggestion.group.id, suggestion.id)
+            library.groups.reject(suggestion.group.id, suggestion.id)
             say(f"{suggestion.group.id} is not {suggestion.person}")
         skipped.add(suggestion.group.id)
     say("that was all" if answered else "no group without a name looks like a saved person")
@@ -231,7 +231,7 @@ def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
 
 def _next_suggestion(library: Library, name: str | None, skipped: set[str]) -> Suggestion | None:
     """Return the best suggestion that was not shown yet; each answer may change what follows."""
-    found = library.suggestions(name, 1 + len(skipped))
+    found = library.groups.suggestions(name, 1 + len(skipped))
     return next((s for s in found if s.group.id not in skipped), None)
 
 
@@ -254,7 +254,7 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
     from setnet.library import display_path
 
     with open_library(library) as opened:
-        found = opened.photos_with(name)
+        found = opened.people.photos(name)
     if json:
         print_json({"photos": [photo.to_dict() for photo in found.photos], "total": found.total})
         return

@@ -269,7 +269,7 @@ def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
 
     place, json = calls.place, calls.json
     with ProgressBar(silent=json) as bar:
-        report = Library.redescribe(
+        report = Library.reembed(
             place, descriptor, workers=calls.workers, prune=calls.pruning(bar), progress=bar.show_index
         )
     if json:

@@ -190,7 +190,7 @@ def forget(
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:
-        counts = opened.catalog.counts()
+        counts = opened.photos.counts()
         if everything:
             where = display_path(opened.path)
             what = f"all {counts.photos:,} photos' faces and {counts.people:,} people in {where}"

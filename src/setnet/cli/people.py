@@ -62,13 +62,13 @@ def add(
     terminal asks, and a program needs --to-existing. The same face twice counts once.
     """
     with open_library(library) as opened:
-        examples, notes = opened.examples_in(images)
+        examples, notes = opened.people.examples_in(images)
         try:
-            person, more = opened.save_person(name, examples, "add" if to_existing else "ask")
+            person, more = opened.people.save(name, examples, "add" if to_existing else "ask")
         except TakenError as error:
             if not confirm_existing(error):
                 raise
-            person, more = opened.save_person(name, examples, "add")
+            person, more = opened.people.save(name, examples, "add")
     for note in (*notes, *more):
         say(f"note: {note}")
     print_person(person, json, notes=[*notes, *more])
@@ -92,7 +92,7 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
 def show(name: NameArgument, library: LibraryOption = None, json: JsonOption = False) -> None:
     """Show who a person is, in how many photos they are, and each example face with its number."""
     with open_library(library) as opened:
-        known = opened.person_details(name)
+        known = opened.people.details(name)
     if json:
         print_json(known.to_dict())
         return
@@ -322,8 +322,8 @@ def confirm(
     What was said is kept when photos are moved, copied, indexed again or described by another model.
     """
     with open_library(library) as opened:
-        for photo, face in [opened.face_at(text) for text in faces]:
-            person = opened.confirm(name, photo, face)
+        for photo, face in [opened.photos.face_at(text) for text in faces]:
+            person = opened.people.confirm(name, photo, face)
     print_person(person, json)
 
 
@@ -336,8 +336,8 @@ def refuse(
     What was said is kept when photos are moved, copied, indexed again or described by another model.
     """
     with open_library(library) as opened:
-        for photo, face in [opened.face_at(text) for text in faces]:
-            person = opened.people.refuse(name, photo, face)
+        for photo, face in [opened.photos.face_at(text) for text in faces]:
+            person = opened.people.reject(name, photo, face)
     print_person(person, json)
 
 
@@ -418,7 +418,7 @@ def export_people(
     With descriptors it fits libraries of the same descriptor model; without, any that has the same photos.
     """
     with open_library(library) as opened:
-        done = opened.export_people(file, descriptors=not without_descriptors)
+        done = opened.people.export(file, descriptors=not without_descriptors)
     people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
     text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
     print_either(done.to_dict() | {"file": str(file)}, text, json)
@@ -441,7 +441,7 @@ def import_people(
     Importing a file twice changes nothing. The exit status is 1 if faces were not found.
     """
     with open_library(library) as opened:
-        done = opened.import_people(file, descriptors=not without_descriptors)
+        done = opened.people.import_file(file, descriptors=not without_descriptors)
     for note in done.notes:
         say(f"note: {note}")
     text = (

@@ -334,7 +334,7 @@ def import_tags(
     said: list[FaceName] = []
     paths: dict[str, Path] = {}
     reader = TagReader()
-    total = library.catalog.counts().photos
+    total = library.photos.counts().photos
     for photo in _photos(library, folders):
         if progress is not None and report.photos % _PROGRESS_STEP == 0:
             progress("reading tags", report.photos, total)
@@ -343,13 +343,13 @@ def import_tags(
         if found:
             paths[photo.id] = photo.path
             said += found
-    _take(report, library.name_faces(said, dry_run=dry_run, progress=progress), paths)
+    _take(report, library.people.name_faces(said, dry_run=dry_run, progress=progress), paths)
     return report
 
 
 def _photos(library: Library, folders: Sequence[str | os.PathLike[str]]) -> Iterator[LibraryPhoto]:
     roots = existing_paths(folders)
-    for photo in library.catalog.all_photos():
+    for photo in library.photos.all_photos():
         is_shot = photo.start is not None  # videos have no face tags
         if not is_shot and (not roots or any(is_below(photo.stored_path, root) for root in roots)):
             yield photo

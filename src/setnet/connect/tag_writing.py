@@ -52,11 +52,11 @@ def _photos_with_names(
         for example in library.people.examples(person):
             if example.content is not None and example.box is not None:
                 examples[example.content.hex()].append((example.box, person.name))
-    for photo in library.catalog.all_photos():
+    for photo in library.photos.all_photos():
         if photo.start is not None:
             continue  # a shot: regions are for pictures
         names: _FaceNames = {}
-        vectors = library.descriptors(photo.id) if photo.faces else ()
+        vectors = library.photos.descriptors(photo.id) if photo.faces else ()
         for number, (face, vector) in enumerate(zip(photo.faces, vectors, strict=True)):
             known = [name for box, name in examples[photo.content] if box.overlap(face.box) >= SAME_FACE]
             identity = people.identify(vector, face.quality, (photo.id, number))
@@ -148,7 +148,7 @@ def write_tags(
     if not len(library.people):
         raise InvalidInputError("nobody is saved yet: `setnet people name` and `people add` give names")
     report, reader = TagsWritten(dry_run=dry_run), TagReader()
-    total = library.catalog.counts().photos
+    total = library.photos.counts().photos
     for number, (photo, names) in enumerate(_photos_with_names(library, wanted)):
         if progress is not None and number % _PROGRESS_STEP == 0:
             progress("writing tags", number, total)

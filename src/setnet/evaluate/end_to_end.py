@@ -171,7 +171,7 @@ def _queries(album: Album, count: int, seed: int) -> list[_Query]:
 def _found_people(album: Album, library: Library) -> dict[str, set[str]]:
     """Return, per photo, the people whose face the detector found where they stand."""
     found: dict[str, set[str]] = {name: set() for name in album.photos}
-    for photo in library.catalog.all_photos():
+    for photo in library.photos.all_photos():
         for placed in album.photos.get(photo.path.name, ()):
             for face in photo.faces:
                 box = face.box

@@ -303,7 +303,7 @@ def video(
             if library.index([work / "clips"]).added:
                 run.note(indexing_seconds=round(time.monotonic() - started, 1))
             found = {
-                clip.name: library.catalog.shots_of(os.fsencode((work / "clips" / clip.name).absolute()))
+                clip.name: library.photos.shots_of(os.fsencode((work / "clips" / clip.name).absolute()))
                 for clip in clips
             }
             _add_found(run, clips, found)

@@ -29,12 +29,11 @@ from .folder_scan import FolderScan as FolderScan
 from .folder_scan import is_few as is_few
 from .folder_scan import is_photo_name as is_photo_name
 from .folder_watch import changed_folders as changed_folders
-from .group_naming import Suggestion as Suggestion
+from .group import Group as Group
+from .group import GroupFace as GroupFace
+from .group import GroupTotals as GroupTotals
 from .grouping import GroupingReport as GroupingReport
-from .groups import Group as Group
-from .groups import GroupFace as GroupFace
 from .groups import Groups as Groups
-from .groups import GroupTotals as GroupTotals
 from .index_run import AgreeToPrune as AgreeToPrune
 from .index_run import IndexProgress as IndexProgress
 from .index_run import IndexReport as IndexReport
@@ -98,6 +97,7 @@ from .sheets import check_sheet_path as check_sheet_path
 from .sheets import contact_sheet as contact_sheet
 from .sheets import duplicate_sheet as duplicate_sheet
 from .sheets import group_sheet as group_sheet
+from .suggestions import Suggestion as Suggestion
 from .undo import Change as Change
 from .vlad import photo_vlad as photo_vlad
 from .vlad import photo_vlads as photo_vlads

@@ -356,7 +356,7 @@ def calibrate_library(library: Library, groups: Groups | None = None) -> Calibra
             "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of "
             "the descriptor model are used, which fit most photos"
         )
-    before = match_model_of(library.catalog, library.settings)
+    before = match_model_of(library.photos, library.settings)
     prior = model_calibration(library.settings)
     cohort = library.matching.cohort
     after = fit_match_model(known, prior, prior=prior, sample=cohort.sample)
@@ -372,7 +372,7 @@ def labelled_faces(library: Library, groups: Groups) -> LabelledFaces:
         if person.examples:
             rows.append(library.people.descriptors(person.name))
     for faces in groups.values():
-        found = [library.descriptors(photo)[face] for photo, face in faces]
+        found = [library.photos.descriptors(photo)[face] for photo, face in faces]
         if found:
             rows.append(np.stack(found))
     if not rows:

@@ -132,8 +132,8 @@ def export_descriptors(library: Library, path: Path) -> ExportReport:
     check_output_place(path)
     people = NamedPeople.of(library)
     vectors, labels, counts, paths, ids = [], list[str](), list[int](), list[str](), list[str]()
-    for photo in library.catalog.all_photos():
-        found = library.descriptors(photo.id)
+    for photo in library.photos.all_photos():
+        found = library.photos.descriptors(photo.id)
         vectors.append(found)
         for number, descriptor in enumerate(found):
             identity = people.identify(descriptor, face=(photo.id, number))

@@ -493,7 +493,7 @@ def library_duplicates(
     """Return the groups of near-duplicates among a library's photos; the options are `find_duplicates`'."""
     files = {
         path: file
-        for path, file in library.catalog.known_files().items()
+        for path, file in library.photos.known_files().items()
         if file.state == "ready" and not file.is_video
     }
     contents = {file.hash for file in files.values() if file.hash is not None}
@@ -533,9 +533,9 @@ def _with_the_same_face(library: Library, progress: OnProgress | None) -> list[t
     """Return pairs of photos with a face that is all but the same: copies, however they were cropped."""
     owners: list[bytes] = []
     rows: list[Floats] = []
-    for photo in library.catalog.all_photos():
+    for photo in library.photos.all_photos():
         if photo.faces and photo.kind == "photo":
-            found = library.descriptors(photo.id)
+            found = library.photos.descriptors(photo.id)
             rows.append(found)
             owners += [photo.stored_path] * len(found)
     if not rows:

@@ -29,7 +29,7 @@ from setnet.library.clustering import (
 )
 from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
-from setnet.library.groups import LastGrouping
+from setnet.library.group import LastGrouping
 from setnet.library.person import descriptor_from
 from setnet.library.schema import FACES, face_number, next_group, refresh_groups
 from setnet.library.score_calibration import MatchModel

@@ -1,225 +1,80 @@
-"""The groups of a library as users see them: listed by size, looked into, hidden."""
+"""The groups of faces of a library: listed, hidden, named as a person's, or rejected for one.
+
+Naming and rejecting are each one change with undo. The faces that then stand for the person are good ones,
+spread over the group.
+"""
 
 from __future__ import annotations
 
-import json
-import math
-import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.durable import own_errors
+from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, one_of
 from setnet.faces import Box
-from setnet.library.database import Database
-from setnet.library.paths import as_path, display_path
-from setnet.library.photo_catalog import PhotoCatalog, taken_number, taken_time
-from setnet.library.photos import corners
-from setnet.library.schema import FACES, face_number
+from setnet.library.examples import example_faces
+from setnet.library.group import (
+    GROUP_COLUMNS,
+    GROUP_JOINS,
+    MEMBERS,
+    STATES,
+    Group,
+    GroupFace,
+    GroupTotals,
+    LastGrouping,
+    faces_in,
+    find_group,
+    group_at,
+    group_of,
+    member_face,
+)
+from setnet.library.paths import display_path
+from setnet.library.people import People, check_name_free
+from setnet.library.people_edits import (
+    add_examples,
+    create_person,
+    insert_verdict,
+    is_confirmed,
+    reject_face,
+    take_from_others,
+)
+from setnet.library.person import Example, Person, find_person, person_at, person_name, require_person
+from setnet.library.pictures import picture_of
+from setnet.library.query import QueryPerson, judged_faces
+from setnet.library.same_person import mixed_warning
+from setnet.library.schema import FACES, face_number, refresh_groups
 from setnet.library.undo import Recorder
 
-_KEY = "grouping"  # of the table `meta`
+if TYPE_CHECKING:
+    from setnet.library.clustering import OnProgress
+    from setnet.library.grouping import GroupingReport
+    from setnet.library.library import Library
+    from setnet.library.suggestions import GroupMeans, Suggestion
 
-
-@dataclass(frozen=True, slots=True)
-class LastGrouping:
-    """When faces were grouped last, in seconds since 1970, and how many there were at the last anew."""
-
-    at: float
-    faces: int
-
-    @classmethod
-    def of(cls, db: sqlite3.Connection) -> LastGrouping | None:
-        """Return what the database says; None when nothing was grouped yet."""
-        row = db.execute("SELECT value FROM meta WHERE key = ?", (_KEY,)).fetchone()
-        try:
-            return None if row is None else cls(**json.loads(row[0]))
-        except (TypeError, ValueError):  # of a later setnet
-            return None
-
-    def store(self, db: sqlite3.Connection) -> None:
-        """Keep it in the database."""
-        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, json.dumps(asdict(self))))
-
-
-UNDATED = -1e300  # when a photo of no known time was taken, for the order
-_ID = re.compile(r"g([1-9]\d{0,17})")
-
-
-def group_number(group_id: str) -> int | None:
-    """Return the number of a group's id; None for what is no id.
-
-    >>> group_number("g17"), group_number("G17 "), group_number("g017"), group_number("anna")
-    (17, 17, None, None)
-    """
-    found = _ID.fullmatch(group_id.strip().lower())
-    return None if found is None else int(found[1])
-
-
-class GroupFace(NamedTuple):
-    """A face of a group: where it is, and when its photo was taken."""
-
-    photo_id: str
-    face: int
-    box: Box
-    path: bytes
-    taken: datetime | None
-
-    @property
-    def number(self) -> int:
-        """The number of the face among all of the library."""
-        return face_number(int(self.photo_id), self.face)
-
-    @property
-    def key(self) -> tuple[float, int]:
-        """Where the face comes in the order of its group: the latest taken first, undated ones last."""
-        taken = taken_number(self.taken)
-        return UNDATED if taken is None else taken, self.number
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the face as values that JSON can hold."""
-        return {
-            "photo": self.photo_id,
-            "face": self.face,
-            "box": corners(self.box),
-            "path": display_path(self.path),
-            "taken": None if self.taken is None else self.taken.isoformat(),
-        }
-
-    @property
-    def place(self) -> str:
-        """The face as the command line names it: `group.jpg#3` is the third from the left."""
-        return f"{display_path(as_path(self.path))}#{self.face + 1}"
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Faces of a library that are probably one person's.
-
-    Attributes
-    ----------
-    id
-        Its own for good, such as `g17`.
-    name, person
-        Whose group it is: the name and the id of a saved person; None as long as it has no name.
-    hidden
-        Whether it shows nobody the user knows.
-    faces, photos
-        How many faces it has, and in how many photos.
-    cover
-        The photo's id, number and box of the face that stands for it.
-    first, last
-        When the earliest and the latest photo were taken.
-    change
-        The number of the change in the journal that led here, in what a change returns.
-    """
-
-    id: str
-    name: str | None
-    person: str | None
-    hidden: bool
-    faces: int
-    photos: int
-    cover: tuple[str, int, Box] | None
-    first: datetime | None
-    last: datetime | None
-    change: int | None = None
-
-    @property
-    def number(self) -> int:
-        """The number in its id."""
-        return int(self.id[1:])
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Where the group comes in the order of sizes."""
-        return self.faces, self.number
-
-    @property
-    def state(self) -> str:
-        """`hidden`, `named` or `unnamed`."""
-        return "hidden" if self.hidden else "unnamed" if self.name is None else "named"
-
-    def changed(self, change: int | None) -> Group:
-        """Return the group as the result of a change."""
-        return replace(self, change=change)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the group as values that JSON can hold; `change` only after a change."""
-        facts: dict[str, Any] = {
-            "id": self.id,
-            "name": self.name,
-            "person": self.person,
-            "hidden": self.hidden,
-            "faces": self.faces,
-            "photos": self.photos,
-            "cover": None,
-            "first": None if self.first is None else self.first.date().isoformat(),
-            "last": None if self.last is None else self.last.date().isoformat(),
-        }
-        if self.cover is not None:
-            photo, face, box = self.cover
-            facts["cover"] = {"photo": photo, "face": face, "box": corners(box)}
-        if self.change is not None:
-            facts["change"] = self.change
-        return facts
-
-
-# In the order of `group_of`; `face_groups AS g` is joined with people and the cover's row of `faces`.
-GROUP_COLUMNS = (
-    "g.id, people.name, people.uid, g.hidden, g.faces, g.photos, g.first, g.last, g.cover, x0, y0, x1, y1"
-)
-GROUP_JOINS = (
-    "face_groups AS g LEFT JOIN people ON people.id = g.person LEFT JOIN faces AS f "
-    f"ON f.photo = g.cover / {FACES} AND f.ordinal = g.cover % {FACES}"
-)
-
-
-def group_of(row: Sequence[Any]) -> Group:
-    """Return the group of a row with `GROUP_COLUMNS`."""
-    number, name, uid, hidden, faces, photos, first, last, cover, *box = row
-    shows = None if cover is None or None in box else (str(cover // FACES), cover % FACES, Box(*box))
-    times = taken_time(first), taken_time(last)
-    return Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, *times)
-
-
-def unknown_group(group_id: str) -> InvalidInputError:
-    """Return the error for a group that is not there."""
-    return InvalidInputError(f"no group {group_id!r}: `setnet people discover --all` lists them all")
-
-
-STATES = {
-    "unnamed": "g.person IS NULL AND NOT g.hidden",
-    "named": "g.person IS NOT NULL AND NOT g.hidden",
-    "hidden": "g.hidden",
-    "all": "1",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class GroupTotals:
-    """How many groups have no name, have one, and are hidden."""
-
-    unnamed: int
-    named: int
-    hidden: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
+Place = tuple[str, int]  # the id of a photo, and the number of a face in it, from 0
+IsSure = Callable[[NDArray[np.float32]], NDArray[np.bool_]]
+# Faces so little above what is sure are kept as confirmed too: the more photos come, the more it takes to be.
+_MARGIN = 0.05
 
 
 class Groups:
-    """The groups of faces that a library has; reading them reads no descriptor."""
+    """The groups of faces of a library: found, listed by size, named, hidden; a collection by id."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, library: Library) -> None:
+        self.path = library.path
+        self._library = library
+        self._database = library.database
+        self._means: GroupMeans | None = None
 
     def __contains__(self, group_id: object) -> bool:
         with self._database.reading() as db:
-            return isinstance(group_id, str) and _find_group(db, group_id) is not None
+            return isinstance(group_id, str) and find_group(db, group_id) is not None
 
     def get(self, group_id: str) -> Group:
         """Return a group by its id; one that is not there is an error."""
@@ -267,8 +122,8 @@ class Groups:
     def all_members(self) -> Iterator[tuple[int, GroupFace]]:
         """Yield the faces of all groups, each after the number of its group, one group after another."""
         with self._database.reading() as db:
-            for row in db.execute(f"{_MEMBERS} ORDER BY grp, m.id"):
-                yield row[0], _face(row)
+            for row in db.execute(f"{MEMBERS} ORDER BY grp, m.id"):
+                yield row[0], member_face(row)
 
     def totals(self, min_faces: int = 1) -> GroupTotals:
         """Return how many groups of so many faces or more there are, by what is known of them."""
@@ -283,7 +138,7 @@ class Groups:
         """How many faces of the library are in no group yet."""
         with self._database.reading() as db:
             (grouped,) = db.execute("SELECT coalesce(sum(faces), 0) FROM face_groups").fetchone()
-        return max(0, PhotoCatalog(self._database).counts().faces - int(grouped))
+        return max(0, self._library.photos.counts().faces - int(grouped))
 
     @property
     def grouped_at(self) -> float | None:
@@ -304,42 +159,277 @@ class Groups:
             change = recorder.write("hide" if hidden else "unhide", summary, ())
             return [group_at(db, group.id).changed(change) for group in groups]
 
+    @own_errors
+    def update(
+        self,
+        *,
+        anew: bool = False,
+        progress: OnProgress | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> GroupingReport:
+        """Group the faces that are in no group yet; an index run ends with that too.
 
-def group_at(db: sqlite3.Connection, group_id: str) -> Group:
-    """Return a group; one that is not there is an error."""
-    found = _find_group(db, group_id)
-    if found is None:
-        raise unknown_group(group_id)
+        Parameters
+        ----------
+        anew
+            Group all faces anew, but those of named and hidden groups, which stay together.
+        progress
+            Called now and then with what is being done, how much of it is done, and of how much.
+        should_stop
+            Called again and again; True ends the work as Ctrl-C does: the groups are then as they were.
+        """
+        with self._library.locked():
+            return self.group_into(
+                self._library.set_index, anew=anew, progress=progress, should_stop=should_stop
+            )
+
+    def group_into(
+        self,
+        index: SetIndex,
+        *,
+        anew: bool = False,
+        progress: OnProgress | None = None,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> GroupingReport:
+        """Do what `update` does, inside a run that holds the lock and has this index open."""
+        from setnet.library.grouping import GroupingReport, group_library
+
+        def say(stage: str, done: int, total: int) -> None:
+            if should_stop is not None and should_stop():
+                raise KeyboardInterrupt
+            if progress is not None:
+                progress(stage, done, total)
+
+        try:
+            return group_library(self._database, index, self._library.matching.model, anew=anew, progress=say)
+        except KeyboardInterrupt:
+            return GroupingReport(interrupted=True)
+
+    @own_errors
+    def examples_to_name(self, group_id: str, name: str, without: Collection[Place] = ()) -> list[Place]:
+        """Return the faces of a group that become examples when it gets this name."""
+        group = self._to_name(group_id, name, without)
+        return list(self._chosen(group))
+
+    @own_errors
+    def name(
+        self,
+        group_id: str,
+        name: str,
+        without: Collection[Place] = (),
+        if_exists: str = "ask",
+        pictures: Mapping[Place, bytes | None] | None = None,
+    ) -> tuple[Person, list[str]]:
+        """Give a group the name of a person, new or saved; return them, and remarks for the user.
+
+        A dozen faces of the group become examples. Faces in `without` are kept as not theirs; faces that were
+        refused for them before are left out too. One change, which can be undone.
+
+        Parameters
+        ----------
+        if_exists
+            `ask`, `add` or `refuse`: see `People.save`.
+        pictures
+            Small pictures of the faces that `examples_to_name` returns; made from the photos by default.
+        """
+        group = self._to_name(group_id, name, without)
+        chosen = self._chosen(group)
+        check_name_free(
+            self._library.people, name, list(chosen.values()), self._library.set_index.logistic, if_exists
+        )
+        if pictures is None:
+            pictures = {place: picture_of(self._library.photos.get(place[0]), place[1]) for place in chosen}
+        examples = [replace(example, picture=pictures.get(place)) for place, example in chosen.items()]
+        before = self._library.people.examples(name) if name in self._library.people else []
+        is_sure = self._is_sure(name, [*before, *examples])
+        with self._library.people.recording() as recorder:
+            check_unchanged(recorder.db, group)
+            row, change = name_group(recorder, group, name, examples, is_sure)
+            person = person_at(recorder.db, row, change)
+        after = self._library.people.examples(person)
+        return person, mixed_warning(person.name, before, after, self._library.set_index.logistic)
+
+    def _to_name(self, group_id: str, name: str, without: Collection[Place]) -> GroupToName:
+        refused = judged_faces(self._library.people, name)[1] if name in self._library.people else frozenset()
+        with self._database.reading() as db:
+            return group_to_name(db, self._library.people, group_id, without, refused)
+
+    def _chosen(self, group: GroupToName) -> dict[Place, Example]:
+        """Return the faces of a group that become examples."""
+        places = list(group.faces)
+        photos = self._library.photos.get_many(photo for photo, _ in places)
+        quality = [
+            self._library.matching.model.quality(photos[photo].faces[face].quality)
+            if photo in photos
+            else 0.1
+            for photo, face in places
+        ]
+        vectors = np.stack([example.descriptor for example in group.faces.values()])
+        return {places[row]: group.faces[places[row]] for row in example_faces(vectors, np.array(quality))}
+
+    def _is_sure(self, name: str, examples: list[Example]) -> IsSure:
+        """Return the function that tells which faces would surely be found with these examples."""
+        refused = judged_faces(self._library.people, name)[1] if name in self._library.people else frozenset()
+        person = QueryPerson(name, np.stack([e.descriptor for e in examples]), refused=refused)
+        recogniser = self._library.matching.recogniser(person)
+
+        def is_sure(vectors: NDArray[np.float32]) -> NDArray[np.bool_]:
+            return np.asarray(vectors @ recogniser.vector >= recogniser.sure + _MARGIN)
+
+        return is_sure
+
+    @own_errors
+    def reject(self, group_id: str, name: str) -> Group:
+        """Keep that no face of a group is this person's: it is not suggested for them any more."""
+        return reject_group(self._library.people, group_id, self._library.people.get(name))
+
+    def as_person(self, group_id: str) -> QueryPerson:
+        """Return a group as a person of a query: all its faces are theirs, whatever they look like."""
+        with self._database.reading() as db:
+            group = group_to_name(db, self._library.people, group_id, ())
+        vectors = np.stack([example.descriptor for example in self._chosen(group).values()])
+        return QueryPerson(group.group.id, vectors, confirmed=frozenset(group.faces))
+
+    @own_errors
+    def suggestions(self, name: str | None = None, limit: int = 20) -> list[Suggestion]:
+        """Return groups without a name that may be a saved person's, the most probable first.
+
+        To confirm one, give the group their name; to refuse it, `reject`.
+        """
+        from setnet.library.suggestions import GroupMeans, suggestions
+
+        person = None if name is None else self._library.people.get(name)
+        self._means = GroupMeans.of(self._library, self._means)
+        return suggestions(self._library, self._means, person, limit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupToName:
+    """A group with its faces: what there is to decide before it gets a name.
+
+    Attributes
+    ----------
+    faces
+        Those that get the name, as examples without pictures, by place.
+    left_out
+        Those that are somebody else's.
+    """
+
+    group: Group
+    faces: Mapping[Place, Example]
+    left_out: Mapping[Place, Example]
+
+
+def group_to_name(
+    db: sqlite3.Connection,
+    people: People,
+    group_id: str,
+    without: Collection[Place],
+    refused: Collection[Place] = (),
+) -> GroupToName:
+    """Return a group's faces; one of `without` that it does not have is an error.
+
+    Faces that were `refused` for the person before are left out too, unless all of them were.
+    """
+    group = group_at(db, group_id)
+    faces = _examples(db, people, group)
+    for place in without:
+        if place not in faces:
+            raise InvalidInputError(f"{group.id} has no face {place[1]} of photo {place[0]} to leave out")
+    gone = set(without)
+    if set(faces) - gone - set(refused):
+        gone |= set(faces) & set(refused)
+    if gone == set(faces):
+        raise InvalidInputError(f"all faces of {group.id} are left out: nobody is left to name")
+    kept = {place: face for place, face in faces.items() if place not in gone}
+    return GroupToName(group, kept, {place: faces[place] for place in faces if place in gone})
+
+
+def check_unchanged(db: sqlite3.Connection, group: GroupToName) -> None:
+    """Raise when a group has other faces by now than it had."""
+    rows = db.execute(
+        "SELECT m.id FROM group_members AS m JOIN photos ON photos.id = m.id / ? AND state = 'ready' "
+        "WHERE grp = ?",
+        (FACES, group.group.number),
+    )
+    places = {(str(number // FACES), number % FACES) for (number,) in rows}
+    if places != {*group.faces, *group.left_out}:
+        raise InvalidInputError(f"{group.group.id} was changed a moment ago: look at its faces again")
+
+
+def name_group(
+    recorder: Recorder, group: GroupToName, name: str, chosen: Sequence[Example], is_sure: IsSure
+) -> tuple[int, int | None]:
+    """Give a group to the person of this name, new or known; return their row, and the change's number.
+
+    `chosen` become examples. Faces that are not surely the person's (`is_sure`) are kept as confirmed, so
+    that a search finds all that had the name; those left out are kept as refused.
+    """
+    person = find_person(recorder.db, name)
+    if person is None:
+        person = create_person(recorder, name)
+    number, owners = group.group.number, _owner(recorder.db, group.group.number)
+    for example in group.faces.values():
+        owners |= take_from_others(recorder, person, example)
+    add_examples(recorder, person, chosen)
+    faces = list(group.faces.values())
+    sure = is_sure(np.stack([example.descriptor for example in faces]))
+    for example, is_known in zip(faces, sure.tolist(), strict=True):
+        if not is_known and not is_confirmed(recorder, person, example):
+            insert_verdict(recorder, person, example, "yes")
+    for place, example in group.left_out.items():
+        reject_face(recorder, person, example)
+        _set_apart(recorder, place)
+    recorder.update("face_groups", number, person=person, hidden=0)
+    refresh_groups(recorder.db)
+    summary = f"named {group.group.id} ({_faces(len(faces))}) {person_name(recorder.db, person)}"
+    return person, recorder.write("name group", summary, {person, *owners})
+
+
+def reject_group(people: People, group_id: str, who: Person) -> Group:
+    """Keep that no face of a group is a person's."""
+    with people.recording() as recorder:
+        person = require_person(recorder.db, who)
+        group = group_at(recorder.db, group_id)
+        for example in _examples(recorder.db, people, group).values():
+            reject_face(recorder, person, example)
+        if _owner(recorder.db, group.number) == {person}:
+            recorder.update("face_groups", group.number, person=None)
+        name = person_name(recorder.db, person)
+        summary = f"refused {group.id} ({_faces(group.faces)}) for {name}"
+        change = recorder.write("refuse group", summary, [person])
+        return group_at(recorder.db, group_id).changed(change)
+
+
+def _examples(db: sqlite3.Connection, people: People, group: Group) -> dict[Place, Example]:
+    """Return the faces of a group as examples without pictures."""
+    rows = db.execute(
+        f"SELECT photo, ordinal, x0, y0, x1, y1, path, hash FROM group_members AS m "
+        f"JOIN photos ON photos.id = m.id / {FACES} AND state = 'ready' "
+        f"JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES} "
+        "WHERE grp = ? ORDER BY m.id",
+        (group.number,),
+    ).fetchall()
+    found: dict[Place, Example] = {}
+    vectors: dict[int, NDArray[np.float32]] = {}
+    for photo, ordinal, *box, path, content in rows:
+        if photo not in vectors:
+            vectors[photo] = people.descriptors_in(str(photo))
+        vector = vectors[photo][ordinal]
+        found[str(photo), ordinal] = Example(vector, display_path(path), Box(*box), None, "group", content)
     return found
 
 
-def _find_group(db: sqlite3.Connection, group_id: str) -> Group | None:
-    number = group_number(group_id)
-    row = db.execute(f"SELECT {GROUP_COLUMNS} FROM {GROUP_JOINS} WHERE g.id = ?", (number,)).fetchone()
-    return None if row is None else group_of(row)
+def _owner(db: sqlite3.Connection, number: int) -> set[int]:
+    (person,) = db.execute("SELECT person FROM face_groups WHERE id = ?", (number,)).fetchone()
+    return set() if person is None else {person}
 
 
-_MEMBERS = (
-    "SELECT grp, m.id, x0, y0, x1, y1, path, taken FROM group_members AS m "
-    f"JOIN photos ON photos.id = m.id / {FACES} AND state = 'ready' "
-    f"JOIN faces ON faces.photo = photos.id AND faces.ordinal = m.id % {FACES}"
-)
+def _set_apart(recorder: Recorder, place: Place) -> None:
+    """Let a face be a group by itself; the next grouping finds who it is."""
+    own = recorder.insert("face_groups")
+    recorder.update("group_members", face_number(int(place[0]), place[1]), grp=own)
 
 
-def faces_in(
-    db: sqlite3.Connection, number: int, limit: int | None = None, after: tuple[float, int] | None = None
-) -> list[GroupFace]:
-    """Return the faces of a group, the latest taken first, of those that follow the key `after`."""
-    taken, face = after or (math.inf, 0)
-    rows = db.execute(
-        f"{_MEMBERS} WHERE grp = ?1 AND (coalesce(taken, ?2) < ?3 OR coalesce(taken, ?2) = ?3 AND m.id > ?4) "
-        "ORDER BY coalesce(taken, ?2) DESC, m.id LIMIT ?5",
-        (number, UNDATED, taken, face, -1 if limit is None else limit),
-    ).fetchall()
-    return [_face(row) for row in rows]
-
-
-def _face(row: Sequence[Any]) -> GroupFace:
-    _, number, x0, y0, x1, y1, path, taken = row
-    photo, face = divmod(number, FACES)
-    return GroupFace(str(photo), face, Box(x0, y0, x1, y1), path, taken_time(taken))
+def _faces(number: int) -> str:
+    return "1 face" if number == 1 else f"{number:,} faces"

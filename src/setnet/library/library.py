@@ -3,40 +3,61 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
-from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.engine import SetIndex
+from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError, StorageError
 from setnet.library.answer import Answer, VideoHit, video_hits
-from setnet.library.backup import finish_interrupted
+from setnet.library.backup import expire_quarantine, finish_interrupted
 from setnet.library.creation import (
     LibraryStatus,
     bytes_in,
+    check_model,
     check_settings,
     create_files,
+    excluded_of,
     library_exists,
     remember_folders,
     restrict_files,
+    restrict_files_with_notice,
     roots_from,
+    settings_of,
 )
-from setnet.library.library_items import LibraryItems
-from setnet.library.paths import DATABASE, INDEX, THUMBNAILS, display_path, library_place, resolve_path
-from setnet.library.person import PersonDetails
-from setnet.library.photos import LibraryPhoto, PhotoHit
+from setnet.library.database import Database
+from setnet.library.groups import Groups
+from setnet.library.paths import (
+    DATABASE,
+    INDEX,
+    THUMBNAILS,
+    as_path,
+    display_path,
+    library_place,
+    resolve_path,
+)
+from setnet.library.people import People
+from setnet.library.person_matcher import Matching
+from setnet.library.photo_catalog import ItemChanges, changes_since
+from setnet.library.photo_collection import Photos
+from setnet.library.photos import PhotoHit
 from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_from
 from setnet.library.score_calibration import own_calibration, store_calibration
 from setnet.library.search import Ranking
+from setnet.system import FileLock
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
-    from setnet.library.calibration import CalibrationReport, Groups
+    from setnet.library.calibration import CalibrationReport
+    from setnet.library.calibration import Groups as LabelledGroups
     from setnet.library.descriptor_files import ExportReport
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
@@ -46,7 +67,10 @@ if TYPE_CHECKING:
     from setnet.sandbox import Limits
 
 
-class Library(LibraryItems):
+_LONGEST_DIM = 7  # digits
+
+
+class Library:
     """Photos, their faces and named people, in one folder.
 
     Safe to share between threads; other processes may search, and one may index, at the same time.
@@ -103,6 +127,94 @@ class Library(LibraryItems):
             raise
         return library
 
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.database = Database(path / DATABASE)
+        self.photos = Photos(self)
+        self._reader: SetIndex | None = None
+        self._opening = threading.Lock()
+        dim = self.photos.meta("dim") or ""
+        self.dim = int(dim) if dim.isdecimal() and len(dim) < _LONGEST_DIM else 0
+        if self.dim < 1:
+            self.database.close()
+            raise NotAnIndexError(f"{display_path(path)} holds no complete library: run `setnet repair`")
+        self.people = People(self.database, self.dim, self)
+        self.groups = Groups(self)
+        self.matching = Matching(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether another process deleted the library, or replaced it by a new one."""
+        return self.database.is_gone
+
+    def close(self) -> None:
+        """Close all files; the library cannot be used afterwards."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self.database.close()
+
+    @cached_property
+    def settings(self) -> FaceSettings:
+        """The detector, the descriptor and their limits, fixed when the library was made."""
+        return settings_of(self.photos)
+
+    def checked_settings(self) -> FaceSettings:
+        """Return the settings; models that changed since the library was made are an error."""
+        check_model(self.photos, self.settings)
+        return self.settings
+
+    @property
+    def folders(self) -> list[Path]:
+        """The folders that were indexed."""
+        return [as_path(path) for path in self.photos.folders()]
+
+    @property
+    def excluded(self) -> list[str]:
+        """The patterns of files and folders that index runs leave out."""
+        return excluded_of(self.photos)
+
+    @property
+    def set_index(self) -> SetIndex:
+        """The engine under the library, open for reading."""
+        with self._opening:
+            if self._reader is None:
+                self._reader = open_index(self.path, read_only=True)
+            return self._reader
+
+    @contextmanager
+    def _writing(self) -> Iterator[SetIndex]:
+        with storage_errors(self.path):
+            restrict_files_with_notice(self.path, group_readable=self.group_readable)
+        with open_index(self.path) as index:
+            expire_quarantine(self.path)
+            yield index
+        with storage_errors(self.path):
+            restrict_files(self.path, group_readable=self.group_readable)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep others from writing, without opening the index."""
+        try:
+            lock = FileLock(self.path / INDEX / "lock")
+        except LockedError as error:
+            raise _being_written(self.path) from error
+        try:
+            yield
+        finally:
+            lock.close()
+
+    @property
+    def group_readable(self) -> bool:
+        """Whether the group that owns the files may read them; else their owner alone."""
+        return self.photos.meta("group_readable") == "yes"
+
     @staticmethod
     def repair(path: str | Path, revive: bool = False) -> LibraryRepair:
         """Repair a damaged library in place, and tell what could not be saved.
@@ -129,7 +241,7 @@ class Library(LibraryItems):
         """
         from setnet.library.backup import back_up
 
-        return back_up(self._database, self.set_index, library_place(to))
+        return back_up(self.database, self.set_index, library_place(to))
 
     @staticmethod
     def restore(backup: str | Path, to: str | Path, replace: bool = False) -> LibraryBackup:
@@ -141,14 +253,14 @@ class Library(LibraryItems):
 
         place = library_place(to)
         with Library.open(backup) as source, storage_errors(place, "cannot restore: "):
-            done = restore(source._database, source.set_index, place, replace=replace)
+            done = restore(source.database, source.set_index, place, replace=replace)
             restrict_files(place, group_readable=source.group_readable)
         return done
 
     @own_errors
     def set_group_readable(self, value: bool) -> None:
         """Let the files' group read the library, or nobody but their owner; all files follow at once."""
-        with self._database.writing() as db:
+        with self.database.writing() as db:
             text = "yes" if value else "no"
             db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
         restrict_files(self.path, group_readable=value)
@@ -191,12 +303,12 @@ class Library(LibraryItems):
         from setnet.library.index_run import IndexRun
         from setnet.system import usable_cores
 
-        settings = self._checked_settings()
-        roots = roots_from(folders, self.catalog)
+        settings = self.checked_settings()
+        roots = roots_from(folders, self.photos)
         with self._writing() as index:
-            remember_folders(self._database, roots, exclude)
+            remember_folders(self.database, roots, exclude)
             run = IndexRun(
-                self._database,
+                self.database,
                 index,
                 settings,
                 self.path / THUMBNAILS,
@@ -210,16 +322,16 @@ class Library(LibraryItems):
             )
             report = run.over(roots, [resolve_path(self.path)])
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
-                grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
+                grouped = self.groups.group_into(index, progress=run.show_grouping, should_stop=should_stop)
                 report = replace(report, interrupted=grouped.interrupted)
         if report.removed or report.changed or report.failed:
             from setnet.library.pictures import delete_stale
 
-            delete_stale(self.path / THUMBNAILS, self.catalog)
+            delete_stale(self.path / THUMBNAILS, self.photos)
         return report
 
     @staticmethod
-    def redescribe(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:
+    def reembed(path: str | Path, descriptor: str | None = None, **options: Any) -> ReembedReport:
         """Describe all faces of a library anew by another descriptor model; names and corrections stay.
 
         Faces are not looked for again. Until all are described, searches use the old descriptors; the same
@@ -254,7 +366,7 @@ class Library(LibraryItems):
         Pages of a ranking cost no search of their own and follow each other without gap or repeat, also
         when the library changes meanwhile. `most` limits how many photos are ranked in the end.
         """
-        return Ranking(self.set_index, self.catalog, self.matching, query, self._as_person, most)
+        return Ranking(self.set_index, self.photos, self.matching, query, self._as_person, most)
 
     @own_errors
     def search(self, people: Sequence[PersonLike], **options: Any) -> list[PhotoHit]:
@@ -268,7 +380,7 @@ class Library(LibraryItems):
         What the query says about how many of the people are wanted, and how many hits, is about videos.
         """
         conditions = replace(query.conditions or Conditions(), kind="video")
-        shots = self.catalog.counts().shots
+        shots = self.photos.counts().shots
         found = self.find(replace(query, conditions=conditions, at_least=1, offset=0, k=max(1, shots)))
         ranked = video_hits(found.hits, [person.name for person in found.people], query.at_least)
         return ranked[query.offset : query.offset + query.k]
@@ -277,8 +389,8 @@ class Library(LibraryItems):
     def person(self, text: str) -> QueryPerson:
         """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder."""
         if text not in self.people and text in self.groups:
-            return self.group_person(text)
-        return person_from(text, self.people, self._checked_settings)
+            return self.groups.as_person(text)
+        return person_from(text, self.people, self.checked_settings)
 
     def _as_person(self, person: PersonLike, number: int) -> QueryPerson:
         if isinstance(person, QueryPerson):
@@ -289,7 +401,7 @@ class Library(LibraryItems):
         return QueryPerson(f"person {number}", descriptors)
 
     @own_errors
-    def calibrate(self, groups: Groups | None = None) -> CalibrationReport:
+    def calibrate(self, groups: LabelledGroups | None = None) -> CalibrationReport:
         """Fit what similarities mean to the library's people, and to groups of faces of one person each.
 
         `groups` are faces by group, each a photo's id and the number of the face in it from 0.
@@ -301,23 +413,17 @@ class Library(LibraryItems):
     @own_errors
     def store_calibration(self, model: MatchModel | None) -> None:
         """Store the library's own calibration; None goes back to that of its descriptor model."""
-        store_calibration(self._database, self.settings, model)
+        store_calibration(self.database, self.settings, model)
 
     @own_errors
-    def person_details(self, name: str) -> PersonDetails:
-        """Return a saved person with their example faces and number of photos."""
-        person = self.people.get(name)
-        return PersonDetails(person, self.photos_of(name), tuple(self.people.examples(name)))
+    def changes(self, since: str | None = None, limit: int = 200) -> ItemChanges:
+        """Return which photos and people were added, changed or removed behind a cursor, in order.
 
-    @own_errors
-    def photo(self, photo_id: str) -> LibraryPhoto:
-        """Return a photo with its faces."""
-        return self.catalog.photo(photo_id)
-
-    @own_errors
-    def descriptors(self, photo_id: str) -> NDArray[np.float32]:
-        """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
-        return self.set_index.elements(photo_id)
+        Without `since` everything there is comes as added. The `cursor` of the result leads on, at once where
+        there is `more`, and later else.
+        """
+        with self.database.reading() as db:
+            return changes_since(db, since, limit)
 
     @own_errors
     def duplicates(self, **options: Any) -> list[DuplicateGroup]:
@@ -335,14 +441,14 @@ class Library(LibraryItems):
         sets = self.set_index.shape.sets
         return LibraryStatus(
             path=self.path,
-            counts=self.catalog.counts(),
+            counts=self.photos.counts(),
             folders=tuple(self.folders),
-            failures=tuple(self.catalog.failures()),
+            failures=tuple(self.photos.failures()),
             settings=self.settings,
             dim=self.dim,
             set_vectors="none" if sets is None else sets.name,
             bytes=bytes_in(self.path),
-            calibrated=own_calibration(self.catalog, self.settings) is not None,
+            calibrated=own_calibration(self.photos, self.settings) is not None,
         )
 
     @own_errors
@@ -350,7 +456,7 @@ class Library(LibraryItems):
         """Verify the checksums of all files and that they agree; return the problems found."""
         from setnet.library.check import find_problems
 
-        return find_problems(self._database, lambda: self.set_index)
+        return find_problems(self.database, lambda: self.set_index)
 
     @own_errors
     def export(self, file: str | Path) -> ExportReport:
@@ -369,14 +475,14 @@ class Library(LibraryItems):
         from setnet.library.purge import forget
 
         with self._writing() as index:
-            return forget(self._database, index, self.path / THUMBNAILS, paths)
+            return forget(self.database, index, self.path / THUMBNAILS, paths)
 
     @own_errors
     def forget_everything(self) -> int:
         """Delete the whole library from disk; it is closed afterwards. Photos are not touched."""
         from setnet.library.purge import delete_files
 
-        photos = self.catalog.counts().photos
+        photos = self.photos.counts().photos
         try:
             with self._writing():  # nobody else may be writing
                 pass
@@ -386,3 +492,27 @@ class Library(LibraryItems):
         self.close()
         delete_files(self.path)
         return photos
+
+
+def _being_written(library: Path) -> LockedError:
+    return LockedError(
+        f"the library in {display_path(library)} is being written by another program (`setnet index`, or the "
+        "web page): wait for its end, or stop it. Searching goes on meanwhile"
+    )
+
+
+def open_index(library: Path, *, read_only: bool = False) -> SetIndex:
+    """Return the index of the library in this folder; for writing unless `read_only`."""
+    try:
+        return SetIndex.open(library / INDEX, read_only=read_only)
+    except NotAnIndexError as error:
+        raise NotAnIndexError(
+            f"the library in {display_path(library)} has lost its index of faces: "
+            "`setnet repair` saves what it can"
+        ) from error
+    except LockedError as error:
+        raise _being_written(library) from error
+    except OSError as error:
+        raise StorageError(
+            f"cannot change the library in {display_path(library)}: {error.strerror or error}"
+        ) from error

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import own_errors, transaction
 from setnet.errors import InvalidInputError, TakenError, one_of
 from setnet.heads import Logistic
 from setnet.library.database import Database
+from setnet.library.examples import MOST_EXAMPLES, example_faces, examples_from
 from setnet.library.people_edits import (
+    FaceName,
+    FaceNaming,
+    FacesNamed,
     add_examples,
     confirm_face,
     create_person,
@@ -20,6 +28,7 @@ from setnet.library.people_edits import (
     face_in_photo,
     merge_people,
     move_examples,
+    name_faces,
     own_examples,
     reject_face,
     remove_person,
@@ -32,6 +41,7 @@ from setnet.library.person import (
     EXAMPLE_COLUMNS,
     Example,
     Person,
+    PersonDetails,
     Verdict,
     Who,
     all_people,
@@ -45,12 +55,20 @@ from setnet.library.person import (
     require_person,
     verdicts_of,
 )
+from setnet.library.pictures import picture_of
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, removed_people
 from setnet.library.same_person import mixed_warning, outsiders
 from setnet.library.undo import Change, Recorder, erase_changes, list_changes, record_final, undo_change
 from setnet.wording import counted
 
+if TYPE_CHECKING:
+    from setnet.library.library import Library
+    from setnet.library.people_exchange import PeopleExport, PeopleImport
+    from setnet.library.people_file import PeopleFile
+    from setnet.library.search import PersonPhotos
+
 Descriptors = Callable[[str], NDArray[np.float32]]
+_PROGRESS_STEP = 200  # faces
 
 
 class People:
@@ -61,10 +79,18 @@ class People:
     number.
     """
 
-    def __init__(self, database: Database, dim: int, descriptors: Descriptors | None = None) -> None:
+    def __init__(self, database: Database, dim: int, library: Library | None = None) -> None:
         self._database = database
+        self.path = database.path
         self.dim = dim
-        self._descriptors = descriptors
+        self._of = library
+        self._photo_counts: tuple[int, dict[str, int]] = (0, {})  # as of a commit
+
+    @property
+    def _library(self) -> Library:
+        if self._of is None:
+            raise InvalidInputError("these people belong to no library with photos")
+        return self._of
 
     def __iter__(self) -> Iterator[Person]:
         with self._database.reading() as db:
@@ -140,6 +166,44 @@ class People:
             new = add_examples(recorder, person, examples)
             did = did.format(person_name(recorder.db, person))
             return self._entered(recorder, "add", f"{did} {_faces(new)}", person)
+
+    @own_errors
+    def add_photos(
+        self, name: str, images: Sequence[str], if_exists: str = "ask"
+    ) -> tuple[Person, list[str]]:
+        """Save example faces of a person from photos; return the person, and remarks for the user."""
+        examples, notes = self.examples_in(images)
+        person, more = self.save(name, examples, if_exists)
+        return person, [*notes, *more]
+
+    @own_errors
+    def examples_in(self, images: Sequence[str]) -> tuple[list[Example], list[str]]:
+        """Return an example face of each photo, or of each photo in a folder, and remarks for the user."""
+        return examples_from(images, self._library.checked_settings())
+
+    @own_errors
+    def save(
+        self, name: str, examples: Sequence[Example], if_exists: str = "ask"
+    ) -> tuple[Person, list[str]]:
+        """Keep example faces of a person, new or known; return the person, and remarks for the user.
+
+        Parameters
+        ----------
+        if_exists
+            What to do when somebody is called so already. `ask` adds the faces when the name is spelt as it
+            is saved and they look like that person, and raises `TakenError` otherwise; `add` adds them in any
+            case, `refuse` in none.
+        """
+        logistic = self._library.set_index.logistic
+        check_name_free(self, name, examples, logistic, if_exists)
+        known = self.get(name) if name in self else None
+        before = [] if known is None else self.examples(known)
+        saved = self.add(name, examples)
+        notes = []
+        again = len(examples) - (saved.examples - len(before))
+        if again > 0:
+            notes.append(f"{_faces(again)} {saved.name} had already: the same face counts once")
+        return saved, notes + mixed_warning(saved.name, before, self.examples(saved), logistic)
 
     def rename(self, name: Who, new: str) -> Person:
         """Give a person another name; one that is taken is refused, as that is a merge."""
@@ -266,15 +330,21 @@ class People:
         waiting = removed_people(db, text)
         return waiting if waiting and find_person(db, text) is None else [*waiting, require_person(db, name)]
 
-    def confirm(self, person: Who, photo_id: str, face: int, picture: bytes | None = None) -> Person:
-        """Keep that a face of a photo is a person, as an example too; `face` is its number, from 0."""
+    @own_errors
+    def confirm(self, person: Who, photo_id: str, face: int, picture: bytes | None = b"") -> Person:
+        """Keep that a face of a photo is a person, as an example too; `face` is its number, from 0.
+
+        The example's `picture` is a small JPEG, by default made from the photo.
+        """
+        if picture == b"":
+            picture = picture_of(self._library.photos.get(photo_id), face)
         with self.recording() as recorder:
             row = require_person(recorder.db, person)
             confirm_face(recorder, row, self._face(recorder, photo_id, face, picture))
             summary = f"confirmed a face of {person_name(recorder.db, row)}"
             return self._entered(recorder, "confirm", summary, row, *_owners(recorder))
 
-    def refuse(self, person: Who, photo_id: str, face: int) -> Person:
+    def reject(self, person: Who, photo_id: str, face: int) -> Person:
         """Keep that a face of a photo is not a person: it does not match them any more."""
         with self.recording() as recorder:
             row = require_person(recorder.db, person)
@@ -310,11 +380,121 @@ class People:
         self._database.erase_traces()
         return erased
 
+    @own_errors
+    def name_faces(
+        self,
+        faces: Sequence[FaceName],
+        *,
+        dry_run: bool = False,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> FacesNamed:
+        """Keep that faces of photos are people, new or saved, in one change that can be undone.
+
+        All faces are kept as confirmed; of each person good ones become examples, up to a dozen in all. A
+        face that is somebody else's, or was refused for the person, stays as it is. A `dry_run` only reports.
+        """
+
+        def listed(stage: str) -> Iterator[FaceName]:
+            for done, said in enumerate(faces):
+                if progress is not None and done % _PROGRESS_STEP == 0:
+                    progress(stage, done, len(faces))
+                yield said
+
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            naming = FaceNaming(db, listed("comparing names"))
+        if dry_run or not naming.report.named:
+            return naming.report
+        descriptors = cache(self.descriptors_in)
+        people = naming.by_person.values()
+        chosen = [said for members in people for said in self._typical(members, descriptors)]
+        pictures = {}
+        for done, (_, photo_id, face) in enumerate(chosen):
+            if progress is not None:
+                progress("drawing example faces", done, len(chosen))
+            pictures[photo_id, face] = picture_of(self._library.photos.get(photo_id), face)
+        with self.recording() as recorder:
+            return name_faces(recorder, listed("storing names"), pictures, descriptors)
+
+    def _typical(self, faces: Sequence[FaceName], descriptors: Descriptors) -> list[FaceName]:
+        """Return those of a person's faces that become examples beside the ones they have."""
+        name = faces[0].name
+        most = MOST_EXAMPLES - (self.get(name).examples if name in self else 0)
+        if most < 1:
+            return []
+        photos = self._library.photos.get_many(said.photo_id for said in faces)
+        vectors = np.stack([descriptors(said.photo_id)[said.face] for said in faces])
+        model = self._library.matching.model
+        quality = [model.quality(photos[said.photo_id].faces[said.face].quality) for said in faces]
+        return [faces[row] for row in example_faces(vectors, np.array(quality), most)]
+
+    @own_errors
+    def to_file(self, *, descriptors: bool = True) -> PeopleFile:
+        """Return all people as a file that another library can read, as of one moment."""
+        from setnet.library.people_exchange import export_people
+
+        model = self._library.photos.meta("model") or ""
+        with self._database.reading() as db, transaction(db, "BEGIN"):
+            return export_people(self, model if descriptors else None, self.dim)
+
+    @own_errors
+    def export(self, file: str | Path, *, descriptors: bool = True) -> PeopleExport:
+        """Write all people to a JSON file, with their descriptors or without."""
+        from setnet.library.people_exchange import write_people
+
+        return write_people(self.to_file(descriptors=descriptors), Path(file))
+
+    @own_errors
+    def import_file(self, file: str | Path | bytes, *, descriptors: bool = True) -> PeopleImport:
+        """Add the people of a file, or of its bytes, to those saved here, in one step.
+
+        Without its `descriptors`, faces are found again in the photos of this library.
+        """
+        from setnet.library.people_exchange import import_file
+
+        model = self._library.photos.meta("model") or ""
+        return import_file(self, file, model, use_descriptors=descriptors)
+
+    @own_errors
+    def details(self, name: Who) -> PersonDetails:
+        """Return a person with their example faces and number of photos."""
+        person = self.get(name)
+        return PersonDetails(person, self.count_photos(person), tuple(self.examples(person)))
+
+    @own_errors
+    def photos(self, name: Who, offset: int = 0, limit: int | None = None) -> PersonPhotos:
+        """Return the photos of a person, the latest taken first, from number `offset` on.
+
+        Those with a face that is surely theirs, was confirmed, or is in a group of theirs.
+        """
+        from setnet.library.search import photos_of_person
+
+        person, groups = self.get(name), self._library.groups
+        members = (
+            (face.photo_id, face.face)
+            for group in groups.of_person(person.id)
+            for face in groups.members(group.id)
+        )
+        return photos_of_person(self._library, person.name, members, offset, limit)
+
+    def count_photos(self, name: Who) -> int:
+        """Return how many photos `photos` finds of a person."""
+        return self.photos(name, limit=0).total
+
+    @own_errors
+    def photo_counts(self) -> dict[str, int]:
+        """Return `count_photos` of each person by their id; counted once until photos or people change."""
+        commit = self._library.photos.commit()
+        if not commit or self._photo_counts[0] != commit:
+            counts = {}
+            for person in self:
+                with suppress(InvalidInputError):  # removed a moment ago
+                    counts[person.id] = self.count_photos(person.id)
+            self._photo_counts = commit, counts
+        return self._photo_counts[1]
+
     def descriptors_in(self, photo_id: str) -> NDArray[np.float32]:
         """Return the descriptors of the faces of a photo in the library of these people."""
-        if self._descriptors is None:
-            raise InvalidInputError("these people belong to no library with photos")
-        return self._descriptors(photo_id)
+        return self._library.photos.descriptors(photo_id)
 
     @contextmanager
     def recording(self) -> Iterator[Recorder]:
@@ -345,33 +525,10 @@ def _faces(number: int) -> str:
 IF_EXISTS = ("ask", "add", "refuse")
 
 
-def save_person(
-    people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str = "ask"
-) -> tuple[Person, list[str]]:
-    """Keep example faces of a person, new or known; return the person, and remarks for the user.
-
-    Parameters
-    ----------
-    if_exists
-        What to do when somebody is called so already. `ask` adds the faces when the name is spelt as it is
-        saved and they look like that person, and raises `TakenError` otherwise; `add` adds them in any case,
-        `refuse` in none.
-    """
-    check_name_free(people, name, examples, logistic, if_exists)
-    known = people.get(name) if name in people else None
-    before = [] if known is None else people.examples(known)
-    saved = people.add(name, examples)
-    notes = []
-    again = len(examples) - (saved.examples - len(before))
-    if again > 0:
-        notes.append(f"{_faces(again)} {saved.name} had already: the same face counts once")
-    return saved, notes + mixed_warning(saved.name, before, people.examples(saved), logistic)
-
-
 def check_name_free(
     people: People, name: str, examples: Sequence[Example], logistic: Logistic, if_exists: str
 ) -> None:
-    """Raise when somebody is called so and it is not clear that they are meant; see `save_person`."""
+    """Raise when somebody is called so and it is not clear that they are meant; see `People.save`."""
     if if_exists not in IF_EXISTS:
         raise one_of("if_exists", if_exists, IF_EXISTS)
     if if_exists == "add" or name not in people:

@@ -17,7 +17,6 @@ from setnet.library.query import QueryPerson
 from setnet.library.score_calibration import MatchModel, Strangers, match_model_of
 
 if TYPE_CHECKING:
-    from setnet.library.files import LibraryFiles
     from setnet.library.library import Library
 
 _LEAST = 0.05  # what an example counts that is like none of the others
@@ -238,7 +237,7 @@ class _Known(NamedTuple):
 class Matching:
     """Makes the recognisers of a library's people; what they need is read again when the library changes."""
 
-    def __init__(self, library: LibraryFiles) -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
         self._lock = threading.Lock()
         self._kept: _Known | None = None
@@ -291,7 +290,7 @@ class Matching:
         return np.array(found, np.float32)
 
     def _known(self) -> _Known:
-        catalog, index = self._library.catalog, self._library.set_index
+        catalog, index = self._library.photos, self._library.set_index
         state = catalog.commit(), len(index)
         with self._lock:
             if self._kept is None or self._kept.state != state:

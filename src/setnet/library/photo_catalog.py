@@ -52,7 +52,7 @@ class PhotoCatalog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def photos(self, ids: Iterable[str]) -> dict[str, LibraryPhoto]:
+    def get_many(self, ids: Iterable[str]) -> dict[str, LibraryPhoto]:
         """Return the finished photos among `ids`, by id; others are left out."""
         wanted = [int(i) for i in ids if i.isdecimal() and len(i) < _LONGEST_ID]
         found: dict[str, LibraryPhoto] = {}
@@ -80,9 +80,9 @@ class PhotoCatalog:
                     found[str(row[0])] = _photo(row, tuple(shown_faces))
         return found
 
-    def photo(self, photo_id: str) -> LibraryPhoto:
+    def get(self, photo_id: str) -> LibraryPhoto:
         """Return one photo; an unknown id is an error that says so."""
-        found = self.photos([photo_id]).get(photo_id)
+        found = self.get_many([photo_id]).get(photo_id)
         if found is None:
             raise InvalidInputError(f"no photo {photo_id!r} in this library")
         return found
@@ -95,7 +95,7 @@ class PhotoCatalog:
             raise InvalidInputError(
                 f"{display_path(path)} is no photo of this library: `setnet index` it first"
             )
-        return self.photo(str(row[0]))
+        return self.get(str(row[0]))
 
     def shots_of(self, video: bytes) -> list[LibraryPhoto]:
         """Return the shots of a video file in order; one that the library does not know has none."""
@@ -106,7 +106,7 @@ class PhotoCatalog:
                 (video + b"/", video + b"0"),  # "0" follows "/"
             ).fetchall()
         ids = [str(row[0]) for row in rows]
-        found = self.photos(ids)
+        found = self.get_many(ids)
         return [found[photo_id] for photo_id in ids if photo_id in found]
 
     def all_photos(self) -> Iterator[LibraryPhoto]:
@@ -121,7 +121,7 @@ class PhotoCatalog:
             if not rows:
                 return
             last = rows[-1][0]
-            yield from self.photos([str(r[0]) for r in rows]).values()
+            yield from self.get_many([str(r[0]) for r in rows]).values()
 
     def latest(self, limit: int, before: int | None = None) -> list[LibraryPhoto]:
         """Return finished photos, the last stored first, from the one with id `before` on."""
@@ -131,7 +131,7 @@ class PhotoCatalog:
                 (2**63 - 1 if before is None else before, limit),
             ).fetchall()
         ids = [str(row[0]) for row in rows]
-        found = self.photos(ids)
+        found = self.get_many(ids)
         return [found[photo_id] for photo_id in ids if photo_id in found]
 
     def newest_first(self, ids: Iterable[str]) -> list[str]:

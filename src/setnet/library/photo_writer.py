@@ -108,7 +108,7 @@ class PhotoWriter:
 
     def copied(self, photo_id: int, result: PhotoResult) -> PhotoResult:
         """Return a result with the faces of a stored photo of the same content."""
-        photo = self._catalog.photo(str(photo_id))
+        photo = self._catalog.get(str(photo_id))
         if photo.start is not None and photo.stop is not None:
             result = replace(
                 result,

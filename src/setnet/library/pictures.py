@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, StorageError
+from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.library.creation import make_folder, write_private
 from setnet.library.paths import display_path
 from setnet.library.person import Example
@@ -94,11 +94,22 @@ def open_picture(photo: LibraryPhoto, face: int | None = None) -> Photo:
     return Photo(pixels, None, pixels.shape[1], pixels.shape[0], "video")
 
 
+def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
+    """Return a small JPEG of a face; None where the photo's file cannot be read."""
+    if not 0 <= face < len(photo.faces):
+        return None
+    try:
+        opened = open_picture(photo, face)
+        return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box))
+    except PhotoError:  # gone, or on a disk that is away; what was said holds all the same
+        return None
+
+
 def thumbnail_of(folder: Path, catalog: PhotoCatalog, photo_id: str, side: int, draw: Draw) -> bytes:
     """Return a photo's thumbnail: from the cache in `folder`, else made by `draw` and cached."""
     if side not in _SIDES:
         raise InvalidInputError(f"a thumbnail has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
-    photo = catalog.photo(photo_id)
+    photo = catalog.get(photo_id)
     return cached_picture(folder, catalog, photo, str(side), lambda: draw(photo, side))
 
 
@@ -108,7 +119,7 @@ def face_thumbnail_of(
     """Return the picture of a face of a photo: from the cache in `folder`, else made by `draw` and cached."""
     if side not in _SIDES:
         raise InvalidInputError(f"a picture has {_SIDES.start} to {_SIDES.stop - 1} pixels, not {side}")
-    photo = catalog.photo(photo_id)
+    photo = catalog.get(photo_id)
     if not 0 <= face < len(photo.faces):
         raise InvalidInputError(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
     return cached_picture(folder, catalog, photo, f"face{face}-{side}", lambda: draw(photo, face, side))
@@ -124,7 +135,7 @@ def cached_picture(
         pass
     data = draw()
     cache_picture(folder, photo.id, photo.content, name, data)
-    if photo.id not in catalog.photos([photo.id]):  # forgotten meanwhile, with the thumbnails it had
+    if photo.id not in catalog.get_many([photo.id]):  # forgotten meanwhile, with the thumbnails it had
         with suppress(OSError):
             _picture_file(folder, photo.id, photo.content, name).unlink(missing_ok=True)
     return data
@@ -173,7 +184,7 @@ def cached_sprite(folder: Path, catalog: PhotoCatalog, photo_id: str, draw: Draw
 
     That of a shot just indexed is in the cache; a restored library or a full disk have none.
     """
-    photo = catalog.photo(photo_id)
+    photo = catalog.get(photo_id)
     if photo.start is None:
         raise InvalidInputError(f"photo {photo_id} is no shot of a video")
     return cached_picture(folder, catalog, photo, SPRITE, lambda: draw(photo))

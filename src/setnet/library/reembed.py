@@ -35,8 +35,8 @@ from setnet.wording import counted
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.library.files import LibraryFiles
     from setnet.library.index_run import AgreeToPrune, Progress
+    from setnet.library.library import Library
     from setnet.library.photos import LibraryPhoto
     from setnet.sandbox import Limits
 
@@ -118,7 +118,7 @@ _MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what
 
 
 def reembed(
-    library: LibraryFiles,
+    library: Library,
     descriptor: str | None = None,
     *,
     workers: int | None = None,
@@ -127,10 +127,10 @@ def reembed(
     should_stop: Callable[[], bool] | None = None,
     limits: Limits | None = None,
 ) -> ReembedReport:
-    """Describe all faces of a library anew; `setnet.library.Library.redescribe` says what it means."""
+    """Describe all faces of a library anew; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
     with storage_errors(library.path), library.locked():
-        if _is_described_by(library.catalog, settings):
+        if _is_described_by(library.photos, settings):
             shutil.rmtree(library.path / REDESCRIBED, ignore_errors=True)  # left by a kill at the very end
             return ReembedReport(settings.descriptor, library.dim, is_done=True)
         run = ReembedRun(
@@ -171,7 +171,7 @@ class ReembedRun:
 
     def __init__(
         self,
-        library: LibraryFiles,
+        library: Library,
         settings: FaceSettings,
         *,
         workers: int,
@@ -185,8 +185,8 @@ class ReembedRun:
         entry = model_entry(settings.descriptor, "descriptor")
         model_paths(entry)
         assert entry.dim is not None
-        self._database, self._settings, self._dim = library._database, settings, entry.dim
-        self._library, self._catalog = library.path, library.catalog
+        self._database, self._settings, self._dim = library.database, settings, entry.dim
+        self._library, self._catalog = library.path, library.photos
         self._workers, self._prune, self._limits = workers, prune, limits
         self._progress, self._should_stop = progress, should_stop or (lambda: False)
         self._start = perf_counter()
@@ -271,7 +271,7 @@ class ReembedRun:
 
     def _photos(self, ids: Sequence[int]) -> Iterator[LibraryPhoto]:
         for start in range(0, len(ids), _BATCH_PHOTOS):
-            yield from self._catalog.photos(map(str, ids[start : start + _BATCH_PHOTOS])).values()
+            yield from self._catalog.get_many(map(str, ids[start : start + _BATCH_PHOTOS])).values()
 
     def _take(self, described: ReembeddedPhoto, batch: list[ReembeddedPhoto]) -> None:
         photo = described.photo

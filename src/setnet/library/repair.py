@@ -27,7 +27,7 @@ from setnet.library.backup import complete_staging, database_to_stage, stage_new
 from setnet.library.check import find_damage, find_disagreements
 from setnet.library.creation import create_index, facts_about
 from setnet.library.database import CommitRecord, Database
-from setnet.library.files import open_index
+from setnet.library.library import open_index
 from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, SCRATCH, display_path, is_shot_path
 from setnet.library.person import ORIGINS, is_id, key_of
 from setnet.library.photo_catalog import PhotoCatalog

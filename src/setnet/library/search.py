@@ -262,7 +262,7 @@ class Ranking:
         has_searched = self._reach(offset + k + 1)  # one more: is there a next page?
         searched = perf_counter()
         items = self._items.take(slice(offset, offset + k))
-        photos = self._catalog.photos(items.ids)
+        photos = self._catalog.get_many(items.ids)
         # After the records were read: those of an unchanged library have the faces that were matched.
         if self.query.mode == "set" or self._catalog.commit() != self.commit:
             items = self._matched_now(items, photos)
@@ -441,9 +441,9 @@ def photos_of_person(
     for photo, face in in_groups:
         if (photo, face) not in refused:
             found.setdefault(photo, (face, False))
-    order = library.catalog.newest_first(found)
+    order = library.photos.newest_first(found)
     page = order[offset : None if limit is None else offset + limit]
-    photos = library.catalog.photos(page)
+    photos = library.photos.get_many(page)
     return PersonPhotos(tuple(PersonPhoto(photos[i], *found[i]) for i in page if i in photos), len(order))
 
 

@@ -19,7 +19,7 @@ from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.faces import Box
 from setnet.library.answer import Answer
 from setnet.library.duplicates import DuplicateGroup
-from setnet.library.groups import Group
+from setnet.library.group import Group
 from setnet.library.paths import display_path
 from setnet.library.photos import PhotoHit
 from setnet.library.pictures import GREY, INK, Mark, draw_marks, font, jpeg, open_picture, thumbnail
@@ -369,7 +369,7 @@ def _face_pictures(library: Library, group: Group) -> list[bytes]:
     pictures = []
     for face in chosen:
         try:
-            pictures.append(library.face_thumbnail(face.photo_id, face.face, _FACE_SIDE))
+            pictures.append(library.photos.face_thumbnail(face.photo_id, face.face, _FACE_SIDE))
         except PhotoError:
             continue
     return pictures

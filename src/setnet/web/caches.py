@@ -91,10 +91,10 @@ class TimelineCache:
 
     def of(self, library: Library) -> Timeline:
         """Return the timeline of a library as it is now."""
-        version = (library.path, library.catalog.commit())
+        version = (library.path, library.photos.commit())
         with self._lock:
             if self._kept is None or self._kept[0] != version:
-                dated = library.catalog.by_date()
+                dated = library.photos.by_date()
                 months = tuple(
                     (month, len(list(those))) for month, those in groupby(dated, lambda one: one[1])
                 )

@@ -82,7 +82,7 @@ def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Examp
 def photo_descriptors(library: Library, photo_id: str) -> NDArray[np.float32]:
     """Return the descriptors of a photo's faces; an unknown photo is answered with 404."""
     try:
-        return library.descriptors(photo_id)
+        return library.photos.descriptors(photo_id)
     except InvalidInputError:
         raise not_found(f"no photo {photo_id} in this library") from None
 
@@ -98,7 +98,7 @@ def face_descriptor(library: Library, face: FaceReference) -> NDArray[np.float32
 
 def _photo_example(state: ServerState, library: Library, face: FaceReference) -> Example:
     descriptor = face_descriptor(library, face)
-    photo = library.photo(face.photo)
+    photo = library.photos.get(face.photo)
     box = photo.faces[face.face].box
     try:
         with open_inside(library, photo).file as file:

@@ -150,7 +150,7 @@ async def name_group(
 
     def chosen(library: Library) -> list[FaceReference]:
         require_group(library, group_id)
-        places = library.examples_to_name(group_id, query.name, without)
+        places = library.groups.examples_to_name(group_id, query.name, without)
         return [FaceReference(photo=photo, face=face) for photo, face in places]
 
     faces = await state.read(chosen)
@@ -159,7 +159,7 @@ async def name_group(
 
     def name(library: Library) -> tuple[Person, list[str]]:
         require_group(library, group_id)
-        return library.name_group(group_id, query.name, without, query.if_exists, pictures)
+        return library.groups.name(group_id, query.name, without, query.if_exists, pictures)
 
     person, notes = await state.write(name)
     return JSONResponse(person.to_dict() | {"notes": notes}, 201)
@@ -186,7 +186,7 @@ async def refuse_group(
 
     def refuse(library: Library) -> Group:
         require_group(library, group_id)
-        return library.refuse_group(group_id, require_person(library, query.person).id)
+        return library.groups.reject(group_id, require_person(library, query.person).id)
 
     return JSONResponse((await state.write(refuse)).to_dict())
 
@@ -201,6 +201,6 @@ async def list_suggestions(
 
     def read(library: Library) -> list[dict[str, object]]:
         name = None if person is None else require_person(library, person).id
-        return [suggestion.to_dict() for suggestion in library.suggestions(name, limit)]
+        return [suggestion.to_dict() for suggestion in library.groups.suggestions(name, limit)]
 
     return JSONResponse({"suggestions": await state.searching.run(state.with_library, read)})

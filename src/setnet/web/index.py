@@ -46,7 +46,7 @@ async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state
     if any(is_address(folder) for folder in query.folders):  # a page must not make this machine call others
         raise InvalidInputError("the page indexes folders of this machine; addresses: `setnet index ADDRESS`")
     # a missing folder is an error now, not later in the run
-    await state.read(lambda library: roots_from(query.folders, library.catalog))
+    await state.read(lambda library: roots_from(query.folders, library.photos))
     state.index_job.start(query.folders, prune=query.prune, prune_many=query.prune_many, retry=query.retry)
     return JSONResponse(state.index_job.state.to_dict(), 202)
 
@@ -99,7 +99,7 @@ async def list_failures(
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """List the files that could not be read, with the reasons."""
-    found = await state.read(lambda library: library.catalog.failures())
+    found = await state.read(lambda library: library.photos.failures())
     part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
     return JSONResponse({"failures": part, "total": len(found)})
 

@@ -228,7 +228,7 @@ class IndexJob:
             self._report(IndexProgress("grouping faces", done, total, 0, 0, 0, 0.0))
 
         with self._failures(), self._library.reading() as library:
-            report = library.discover(anew=anew, progress=tell, should_stop=self._stop.is_set)
+            report = library.groups.update(anew=anew, progress=tell, should_stop=self._stop.is_set)
             self._change(state="stopped" if report.interrupted else "done", grouping=report)
 
     @contextmanager

@@ -223,7 +223,7 @@ async def refuse_match(
     def refuse(library: Library) -> Person:
         person = require_person(library, name)
         face_descriptor(library, face)
-        return library.people.refuse(person, face.photo, face.face)
+        return library.people.reject(person, face.photo, face.face)
 
     return JSONResponse((await state.write(refuse)).to_dict())
 
@@ -249,7 +249,7 @@ async def person_photos(
     offset = int(cursor or 0)
 
     def read(library: Library) -> PersonPhotos:
-        return library.photos_with(require_person(library, name).id, offset, limit)
+        return library.people.photos(require_person(library, name).id, offset, limit)
 
     found = await state.searching.run(state.with_library, read)
     end = offset + limit
@@ -267,7 +267,7 @@ async def list_people(state: State) -> Response:
     """List the saved people, with the number of photos that `GET /people/{name}/photos` lists of each."""
 
     def read(library: Library) -> list[dict[str, Any]]:
-        people, photos = list(library.people), library.photo_counts()
+        people, photos = list(library.people), library.people.photo_counts()
         return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in people]
 
     return JSONResponse({"people": await state.searching.run(state.with_library, read)})
@@ -287,7 +287,7 @@ async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: St
     in_photos = await state.drawing.run(photo_examples, state, new.photo_faces) if new.photo_faces else []
 
     def save(library: Library) -> tuple[Person, list[str]]:
-        return library.save_person(new.name, all_examples(new, uploads, in_photos, library), new.if_exists)
+        return library.people.save(new.name, all_examples(new, uploads, in_photos, library), new.if_exists)
 
     person, notes = await state.write(save)
     return JSONResponse(person.to_dict() | {"notes": notes}, 201)
@@ -386,7 +386,7 @@ async def export_people(
     descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
 ) -> Response:
     """Return all saved people as a file: names, example faces with pictures, confirmed and refused faces."""
-    data = await state.read(lambda library: library.exported_people(descriptors=descriptors).to_bytes())
+    data = await state.read(lambda library: library.people.to_file(descriptors=descriptors).to_bytes())
     headers = {"Content-Disposition": 'attachment; filename="people.json"'}
     return Response(data, media_type="application/json", headers=headers)
 
@@ -401,5 +401,5 @@ async def import_people(
     if content_type(request) != "application/json":
         raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
     data = await request.body()
-    done = await state.write(lambda library: library.import_people(data, descriptors=descriptors))
+    done = await state.write(lambda library: library.people.import_file(data, descriptors=descriptors))
     return JSONResponse(done.to_dict())

@@ -60,14 +60,14 @@ async def list_photos(
 ) -> Response:
     """List the photos of the library, latest indexed first, or look some up by path, content or other id."""
     if external_id is not None:
-        one = await state.read(lambda library: library.photo_with_external_id(external_id))
+        one = await state.read(lambda library: library.photos.with_external_id(external_id))
         fits = one is not None and content in (None, one.content) and path in (None, display_path(one.path))
         return JSONResponse({"photos": [one.to_dict(display_path)] if one and fits else [], "cursor": None})
     if path is not None or content is not None:
         known = await state.read(lambda library: _look_up(library, path, content))
         return JSONResponse({"photos": [photo.to_dict(display_path) for photo in known], "cursor": None})
     before = None if cursor is None else int(cursor)
-    photos = await state.read(lambda library: library.catalog.latest(limit + 1, before))
+    photos = await state.read(lambda library: library.photos.latest(limit + 1, before))
     more = len(photos) > limit
     return JSONResponse(
         {
@@ -93,7 +93,7 @@ async def set_external_id(
 ) -> Response:
     """Give a photo the id by which your program knows it, or take it away with null."""
     await state.read(lambda library: _require_photo(library, photo_id))
-    photo = await state.write(lambda library: library.set_external_id(photo_id, query.external_id))
+    photo = await state.write(lambda library: library.photos.set_external_id(photo_id, query.external_id))
     return JSONResponse(photo.to_dict(display_path))
 
 
@@ -118,13 +118,13 @@ def _look_up(library: Library, path: str | None, content: str | None) -> list[Li
     """Return the photos with this path and this content, where given."""
     if path is not None:
         try:
-            found = [library.catalog.photo_at(os.fsencode(path))]
+            found = [library.photos.photo_at(os.fsencode(path))]
         except InvalidInputError:
             return []
         return [photo for photo in found if content in (None, photo.content)]
-    copies = library.catalog.same_content(bytes.fromhex(content or ""))
+    copies = library.photos.same_content(bytes.fromhex(content or ""))
     ids = [str(number) for numbers, _ in copies for number in numbers]
-    return list(library.catalog.photos(ids).values())
+    return list(library.photos.get_many(ids).values())
 
 
 def _details(library: Library, photo_id: str) -> dict[str, Any]:
@@ -158,7 +158,7 @@ def _shots(library: Library, photo_id: str) -> dict[str, Any]:
     photo = _require_photo(library, photo_id)
     if photo.start is None:
         raise not_found(f"photo {photo_id} is no shot of a video")
-    found = library.catalog.shots_of(photo.stored_path)
+    found = library.photos.shots_of(photo.stored_path)
     seconds = max(shot.stop or 0.0 for shot in found)
     return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
 
@@ -189,7 +189,7 @@ def _sprite(state: ServerState, photo: LibraryPhoto) -> bytes:
                 return state.drawing.sprite(file, sprite_times(photo.start or 0.0, photo.stop or 0.0))
 
         real_path(library, photo)
-        return library.sprite(photo.id, draw)
+        return library.photos.sprite(photo.id, draw)
 
 
 @routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
@@ -219,7 +219,7 @@ def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
                 return state.drawing.thumbnail(file, side, photo.best)
 
         real_path(library, photo)
-        return library.thumbnail(photo.id, size, draw)
+        return library.photos.thumbnail(photo.id, size, draw)
 
 
 @routes.get("/photos/{photo_id}/faces/{face}/picture", response_class=Jpeg)
@@ -252,7 +252,7 @@ def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: in
                 return state.drawing.face_picture(file, photo.faces[face].box, side, photo.faces[face].at)
 
         real_path(library, photo)
-        return library.face_thumbnail(photo.id, face, size, draw)
+        return library.photos.face_thumbnail(photo.id, face, size, draw)
 
 
 @contextmanager
@@ -305,7 +305,7 @@ async def photo_file(
 
 
 def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
-    photo = library.catalog.photos([photo_id]).get(photo_id)
+    photo = library.photos.get_many([photo_id]).get(photo_id)
     if photo is None:
         raise not_found(f"no photo {photo_id} in this library")
     return photo
@@ -330,7 +330,7 @@ async def list_by_date(
     def read(library: Library) -> tuple[list[LibraryPhoto], bool]:
         ids = state.timeline.of(library).ids
         wanted = [str(number) for number in ids[offset : offset + limit]]
-        found = library.catalog.photos(wanted)
+        found = library.photos.get_many(wanted)
         return [found[photo] for photo in wanted if photo in found], offset + limit < len(ids)
 
     photos, has_more = await state.read(read)
@@ -355,7 +355,7 @@ async def get_archive(
     """
 
     def collect(library: Library) -> PhotoArchive:
-        found = library.catalog.photos(photos.split(","))
+        found = library.photos.get_many(photos.split(","))
         return PhotoArchive(list(found.values()), list(library.folders))
 
     archive = await state.read(collect)

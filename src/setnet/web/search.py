@@ -107,7 +107,7 @@ def _search(state: ServerState, query: SearchQuery, uploads: list[list[Example]]
     place = None if query.cursor is None else state.cursors.place_in(query.cursor, digest)
     offset = 0 if place is None else place.offset
     with state.library.reading() as library:
-        if place is not None and library.catalog.commit() != place.commit:
+        if place is not None and library.photos.commit() != place.commit:
             raise Problem(
                 410,
                 "this answer is not kept any more, and the library has changed since: "
@@ -182,7 +182,7 @@ def _query_person(person: PersonQuery, number: int, uploads: list[Example], libr
         known.append(library.person(person.saved))
     if person.group is not None:
         require_group(library, person.group)
-        known.append(library.group_person(person.group))
+        known.append(library.groups.as_person(person.group))
     for one in known:
         parts.append(one.descriptors)
         name = name or one.name

@@ -73,7 +73,7 @@ class ServerState:
 
     def counts(self) -> Counts:
         """Return the library's counts."""
-        return self.with_library(lambda library: library.catalog.counts())
+        return self.with_library(lambda library: library.photos.counts())
 
     def forget_everything(self) -> int:
         """Delete the library; refused while it is being written."""

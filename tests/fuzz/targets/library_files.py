@@ -57,11 +57,11 @@ def _use(choices: Choices, root: Path, pictures: Path) -> None:
         uses: list[Callable[[], object]] = [
             lambda: library.find(["Anna"], k=5),
             lambda: library.find([vector], k=5).to_dict(),
-            lambda: [photo.to_dict() for photo in library.catalog.all_photos()],
+            lambda: [photo.to_dict() for photo in library.photos.all_photos()],
             lambda: library.status().to_dict(),
             lambda: [person.to_dict() for person in library.people],
-            lambda: library.person_details("Ben").to_dict(),
-            lambda: library.photo("2").to_dict(),
+            lambda: library.people.details("Ben").to_dict(),
+            lambda: library.photos.get("2").to_dict(),
             library.check,
         ]
         for use in uses:

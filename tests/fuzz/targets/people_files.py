@@ -36,17 +36,17 @@ def target(folder: Path) -> Iterator[Function]:
     (folder / "photos").mkdir()
     with Library.create(folder / "library") as library:
         fill_library(library, folder / "photos", photos())
-        library._database.connection.execute("PRAGMA synchronous = OFF")
+        library.database.connection.execute("PRAGMA synchronous = OFF")
         people, vectors = library.people, np.eye(3, library.dim, dtype=np.float32)
         people.add("Ben", [Example(row, "/ben.jpg", picture=b"\xff\xd8\xff") for row in vectors])
         people.edit("Ben", aliases=["Benny"], note="a note", cover=people.examples("Ben")[0].number)
         people.confirm("Ben", "2", 0)
-        people.refuse("Anna", "3", 1)
-        sound = json.loads(library.exported_people().to_bytes())
+        people.reject("Anna", "3", 1)
+        sound = json.loads(library.people.to_file().to_bytes())
         others = json.loads(json.dumps(sound))
         for number, person in enumerate(others["people"]):
             person |= {"id": f"{number:012x}", "name": f"{person['name']} {number}"}
-        before = library.exported_people().to_bytes()
+        before = library.people.to_file().to_bytes()
 
         def run(data: bytes) -> None:
             choices = Choices(data)
@@ -56,12 +56,12 @@ def target(folder: Path) -> Iterator[Function]:
             use = bool(choices.below(2))
 
             def imported() -> None:
-                done = library.import_people(changed, descriptors=use)
-                assert library.import_people(changed, descriptors=use).change is None, "imported twice"
+                done = library.people.import_file(changed, descriptors=use)
+                assert library.people.import_file(changed, descriptors=use).change is None, "imported twice"
                 if done.change is not None:
                     people.undo(done.change)
 
             attempt(imported)
-            assert library.exported_people().to_bytes() == before, "an import that was not undone, or refused"
+            assert library.people.to_file().to_bytes() == before, "an import that was not undone, or refused"
 
         yield run

@@ -47,7 +47,7 @@ def test_it_is_fitted_stored_used_and_taken_back(library: Library) -> None:
 def test_groups_of_faces_count_as_people(library: Library) -> None:
     names = [person.name for person in library.people]
     library.people.remove(*names[2:])
-    photos = [photo.id for photo in library.catalog.all_photos()]
+    photos = [photo.id for photo in library.photos.all_photos()]
     with pytest.raises(InvalidInputError, match="2 people of this library have two example faces or more: 5"):
         library.calibrate()
     groups = {str(person): [(photo, 0) for photo in photos[person - 10 :: 8][:3]] for person in range(12, 16)}
@@ -56,14 +56,14 @@ def test_groups_of_faces_count_as_people(library: Library) -> None:
 
 def test_what_is_stored_for_another_model_or_by_a_later_setnet_does_not_count(library: Library) -> None:
     library.calibrate()
-    with library._database.writing() as db:
+    with library.database.writing() as db:
         (text,) = db.execute("SELECT value FROM meta WHERE key = 'calibration'").fetchone()
         stored = json.loads(text)
         assert stored["descriptor"].startswith("sface+")
         older = stored | {"descriptor": "sface"}  # before the metric
         changes = (stored | {"descriptor": "other"}, older, stored | {"model": {"new": 1}}, [1, 2])
     for change in changes:
-        with library._database.writing() as db:
+        with library.database.writing() as db:
             db.execute("UPDATE meta SET value = ? WHERE key = 'calibration'", (json.dumps(change),))
         assert library.matching.model == SFACE
         assert not library.status().calibrated

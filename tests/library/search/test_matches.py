@@ -63,7 +63,7 @@ def add(library: Library, photos: dict[str, list[NDArray[np.float32]]]) -> None:
         for name, faces in photos.items()
     ]
     with library._writing() as index:
-        PhotoWriter(library._database, index).store(results)
+        PhotoWriter(library.database, index).store(results)
 
 
 def person(number: int, **more: Any) -> QueryPerson:
@@ -190,7 +190,7 @@ def test_a_refused_face_never_matches_again_and_one_less_similar_is_not_sure(
 
 
 def test_a_confirmed_face_is_sure_however_unlike_it_is(library: Library) -> None:
-    stranger = next(p for p in library.catalog.all_photos() if p.path.name == "stranger.jpg")
+    stranger = next(p for p in library.photos.all_photos() if p.path.name == "stranger.jpg")
     anna = person(ANNA, confirmed=frozenset({(stranger.id, 0)}))
     answer = library.find(PhotoQuery([anna], at_least=1, totals=True, k=50))
     match = next(hit.matches[0] for hit in answer.hits if hit.photo.id == stranger.id)
@@ -256,7 +256,7 @@ def test_a_face_between_two_people_is_named_by_the_margin(library: Library) -> N
 
 def test_photos_of_a_person_are_those_in_which_they_surely_are(library: Library) -> None:
     library.people.add("Anna", [Example(face_of(ANNA, 0))])
-    assert library.photos_of("Anna") == 2
+    assert library.people.count_photos("Anna") == 2
 
 
 def test_export_labels_what_is_sure(library: Library, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from setnet.library import Conditions, Library, PhotoQuery
 
 
 def test_options_beside_people_mean_the_same_query(shared: Library) -> None:
-    photo = next(p for p in shared.catalog.all_photos() if len(p.faces) == 3)
-    people = list(shared.descriptors(photo.id)[:2])
+    photo = next(p for p in shared.photos.all_photos() if len(p.faces) == 3)
+    people = list(shared.photos.descriptors(photo.id)[:2])
     whole = shared.find(PhotoQuery(people, k=2, at_least=1, mode="fast"))
     assert whole.hits == shared.find(people, k=2, at_least=1, mode="fast").hits
     assert list(whole.hits) == shared.search(people, k=2, at_least=1, mode="fast")
@@ -33,8 +33,8 @@ def test_a_query_that_cannot_be_met_is_refused_before_any_photo_is_opened(
 
 
 def test_matches_of_set_mode_are_those_of_exact_mode(shared: Library) -> None:
-    photo = next(p for p in shared.catalog.all_photos() if len(p.faces) == 3)
-    people = [np.asarray(d) for d in shared.descriptors(photo.id)]
+    photo = next(p for p in shared.photos.all_photos() if len(p.faces) == 3)
+    people = [np.asarray(d) for d in shared.photos.descriptors(photo.id)]
     exact = {hit.photo.id: hit.matches for hit in shared.search(people, k=5)}
     by_set = shared.search(people, k=5, mode="set")
     assert by_set

@@ -135,7 +135,7 @@ def test_a_page_shows_the_faces_that_its_photos_have_now(invented: Library) -> N
 def test_an_unfinished_photo_is_neither_found_nor_counted(invented: Library) -> None:
     best = invented.search(PEOPLE, k=1)[0].photo.id
     before = invented.find(PhotoQuery(PEOPLE, at_least=1, totals=True)).totals
-    with invented._database.writing() as db:
+    with invented.database.writing() as db:
         db.execute("UPDATE photos SET state = 'removing' WHERE id = ?", (best,))
     answer = invented.find(PhotoQuery(PEOPLE, k=500, at_least=1, totals=True))
     assert best not in [hit.photo.id for hit in answer.hits]
@@ -207,4 +207,4 @@ def test_totals_are_given_where_they_are_asked_for_and_faces_compared(
 
 def test_photos_of_a_person_are_counted_without_hits(invented: Library) -> None:
     invented.people.add("Ann", [Example(face_of(ANN, 1))])
-    assert invented.photos_of("Ann") == len(invented.search(["Ann"], k=500, at_least=1)) > 20
+    assert invented.people.count_photos("Ann") == len(invented.search(["Ann"], k=500, at_least=1)) > 20

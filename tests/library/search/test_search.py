@@ -84,9 +84,9 @@ def test_a_person_may_be_a_descriptor_a_face_number_a_folder_or_a_name(
     shared: Library, library: Library, album: Path, tmp_path: Path, portrait: Portrait
 ) -> None:
     three = str(album / "2019" / "three.jpg")
-    pair = next(p for p in shared.catalog.all_photos() if p.path.stem == "pair")
+    pair = next(p for p in shared.photos.all_photos() if p.path.stem == "pair")
     by_number = shared.person(f"{three}#3")
-    by_name = shared.descriptors(pair.id)[1]
+    by_name = shared.photos.descriptors(pair.id)[1]
     assert by_number.name == "three#3"
     assert float(by_number.descriptors[0] @ by_name) > 0.5  # P003 both times
     folder = tmp_path / "of one person"
@@ -94,11 +94,11 @@ def test_a_person_may_be_a_descriptor_a_face_number_a_folder_or_a_name(
     for number, person in enumerate(["P003", "P003"]):
         (folder / f"{number}.jpg").write_bytes(Path(portrait(person)).read_bytes())
     assert shared.person(str(folder)).descriptors.shape == (2, 128)
-    library.add_person("Cleo", [portrait("P003")])
+    library.people.add_photos("Cleo", [portrait("P003")])
     assert library.person("cleo").name == "Cleo"
     assert set(names(library.search(["cleo"], at_least=1))) == {"pair", "three", "alone"}
     assert set(names(library.search([by_name], at_least=1))) == {"pair", "three", "alone"}
-    assert library.photos_of("CLEO") == 3
+    assert library.people.count_photos("CLEO") == 3
 
 
 def test_the_largest_face_is_taken_and_the_user_told(shared: Library, album: Path) -> None:
@@ -160,7 +160,7 @@ def test_pages_do_not_repeat_a_photo_while_another_is_being_stored(
     library: Library, portrait: Portrait
 ) -> None:
     best, *rest = library.search([portrait("P003")], k=4)
-    with library._database.writing() as db:
+    with library.database.writing() as db:
         db.execute("UPDATE photos SET state = 'adding' WHERE id = ?", (best.photo.id,))
     pages = [library.search([portrait("P003")], k=1, offset=place) for place in range(3)]
     assert [hit.photo.id for page in pages for hit in page] == [hit.photo.id for hit in rest]

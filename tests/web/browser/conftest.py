@@ -206,14 +206,14 @@ def doubtful(
     image.resize((image.width // 12, image.height // 12)).resize(image.size).save(poor)
     with Library.create(place / "library") as library:
         library.index([place / "photos"], workers=0)
-        three = next(photo.id for photo in library.catalog.latest(10) if photo.path.name == "three.jpg")
+        three = next(photo.id for photo in library.photos.latest(10) if photo.path.name == "three.jpg")
         for face in (1, 2):
             (group,) = {
                 group.id
                 for group in library.groups.page()
                 if any((m.photo_id, m.face) == (three, face) for m in library.groups.members(group.id))
             }
-            library.name_group(group, "Somebody", without=[(three, face)])
+            library.groups.name(group, "Somebody", without=[(three, face)])
             library.people.remove("Somebody")  # and what was said of them
     return lambda to: Path(shutil.copytree(place / "library", to))
 

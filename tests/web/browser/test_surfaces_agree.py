@@ -208,7 +208,7 @@ def surfaces(
     path = Path(shutil.copytree(made.library, place / "library"))
     with Library.open(path) as library:
         for name, person in SAVED.items():
-            library.add_person(name, [str(portrait_file(person))])
+            library.people.add_photos(name, [str(portrait_file(person))])
         with start_server(path) as server, Client(server.url) as client:
             yield Surfaces(path, library, client, server.url)
 
@@ -254,8 +254,8 @@ def test_remarks_tell_who_is_missing_from_who_was_filtered_out(surfaces: Surface
 def test_everybody_has_one_number_of_photos(surfaces: Surfaces, window: Page) -> None:
     library = surfaces.library
     expected = {"Anna": 2, "Ben": 3, "Cleo": 2, "Dora": 1, "Zoe": 0}
-    assert {name: library.photos_of(name) for name in SAVED} == expected
-    assert {name: library.photos_with(name).total for name in SAVED} == expected
+    assert {name: library.people.count_photos(name) for name in SAVED} == expected
+    assert {name: library.people.photos(name).total for name in SAVED} == expected
     at = ("--library", surfaces.path)
     assert {name: answered("people", "show", name, *at)["photos"] for name in SAVED} == expected
     listed = httpx.get(f"{surfaces.url}/api/v1/people").json()["people"]
