@@ -10,6 +10,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -84,7 +85,7 @@ def _all_groups(library: Library) -> list[dict[str, Any]]:
         faces[f"g{number}"].append(
             {"photo": os.fsdecode(face.path), "face": face.face + 1, "box": facts["box"]}
         )
-    return [group.to_dict() | {"faces": faces[group.id]} for group in library.groups.page()]
+    return [asdict(group) | {"faces": faces[group.id]} for group in library.groups.page()]
 
 
 def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> None:
@@ -95,7 +96,8 @@ def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> 
                 f"{group.name or ''}{' (hidden)' if group.hidden else ''}",
                 f"{group.faces:,}",
                 f"{group.photos:,}",
-                *(moment.date() if moment else "-" for moment in (group.first, group.last)),
+                group.first or "-",
+                group.last or "-",
             )
             for group in listed[:_MOST_ROWS]
         ]
@@ -164,7 +166,7 @@ def _hide(groups: Sequence[str], hidden: bool, library: Path | None, json: bool)
     with open_library(library) as opened:
         changed = opened.groups.hide(groups, hidden)
     if json:
-        print_json({"groups": [group.to_dict() for group in changed]})
+        print_json({"groups": changed})
     else:
         what = "hidden" if hidden else "listed again"
         typer.echo(f"{', '.join(group.id for group in changed)}: {what}")
@@ -193,7 +195,7 @@ def suggest(
             return
         found = opened.suggestions(name, limit)
     if json:
-        print_json({"suggestions": [suggestion.to_dict() for suggestion in found]})
+        print_json({"suggestions": found})
     elif found:
         rows = [
             (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}")

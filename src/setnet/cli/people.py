@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,7 +81,7 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
     with open_library(library) as opened:
         known = list(opened.people)
     if json:
-        print_json({"people": [person.to_dict() for person in known]})
+        print_json({"people": known})
     elif known:
         rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
         print_table(["name", "examples", "id", "also called"], rows, right=["examples"])
@@ -259,7 +260,7 @@ def examples(
         if pictures is not None:
             _write_pictures(known, pictures)
     if json:
-        print_json({"person": person.to_dict(), "examples": [example.to_dict() for example in known]})
+        print_json({"person": person, "examples": [example.to_dict() for example in known]})
     else:
         _print_examples(known, person.cover)
 
@@ -358,7 +359,7 @@ def undo(
     """
     with open_library(library) as opened:
         done = opened.people.undo(change)
-    print_either(done.to_dict(), f"{done.summary} (change {done.id})", json)
+    print_either(done, f"{done.summary} (change {done.id})", json)
 
 
 @app.command()
@@ -385,7 +386,7 @@ def history(
             return
         changes = opened.people.history(limit)
     if json:
-        print_json({"changes": [change.to_dict() for change in changes]})
+        print_json({"changes": changes})
     elif changes:
         rows = [
             (
@@ -421,7 +422,7 @@ def export_people(
         done = opened.export_people(file, descriptors=not without_descriptors)
     people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
     text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
-    print_either(done.to_dict() | {"file": str(file)}, text, json)
+    print_either(asdict(done) | {"file": str(file)}, text, json)
 
 
 @app.command("import")
@@ -448,7 +449,7 @@ def import_people(
         f"{counted(done.people, 'person', 'people')} in the file, {done.new} of them new; "
         f"{counted(done.examples, 'example face')} and {counted(done.verdicts, 'verdict')} added"
     )
-    print_either(done.to_dict(), text, json)
+    print_either(done, text, json)
     if done.not_found:
         raise typer.Exit(1)
 

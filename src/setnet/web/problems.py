@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from setnet.client import Answer
 from setnet.errors import (
     InvalidInputError,
     LockedError,
@@ -24,6 +26,7 @@ from setnet.errors import (
     TakenError,
     VersionError,
 )
+from setnet.library import Person
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -37,6 +40,17 @@ _STATUS: dict[type[SetNetError], int] = {
     StorageError: 503,
     VersionError: 503,
 }
+
+
+class ProblemDetails(Answer):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, Any]] | None = None
+    person: Annotated[Person | None, Field(description="With 409, where a name is taken: whose it is")] = None
 
 
 class Problem(HTTPException):
