@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
@@ -641,17 +640,17 @@ class Client:
         method: str,
         path: str,
         body: Mapping[str, object] | bytes | None = None,
-        params: Mapping[str, object] | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> T:
         """Send a request, with JSON or bytes as its body, and return its answer."""
-        return _parser(answer).validate_json(self.send(method, path, body, params).content)
+        return TypeAdapter(answer).validate_json(self.send(method, path, body, params).content)
 
     def send(
         self,
         method: str,
         path: str,
         body: Mapping[str, object] | bytes | None = None,
-        params: Mapping[str, object] | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> httpx.Response:
         """Send a request; what the server refuses is raised."""
         given: dict[str, Any] = {}
@@ -685,11 +684,6 @@ class Client:
 
     def _unreachable(self, error: httpx.HTTPError) -> ServerError:
         return ServerError(f"no answer from {self._http.base_url.copy_with(path='/')}: {error}")
-
-
-@cache
-def _parser(answer: type[T]) -> TypeAdapter[T]:
-    return TypeAdapter(answer)
 
 
 def _check_status(response: httpx.Response) -> httpx.Response:

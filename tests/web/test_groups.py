@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
@@ -42,7 +43,12 @@ def test_the_people_of_an_album_are_groups_after_it_was_indexed(shared: TestClie
     assert found.grouped_at is not None
     assert found.ungrouped_faces == 0
     largest = found.groups[0]
-    assert (largest.id, largest.photos, largest.first, largest.last) == ("g1", 3, "2016-07-14", "2019-01-02")
+    assert (largest.id, largest.photos, largest.first, largest.last) == (
+        "g1",
+        3,
+        date(2016, 7, 14),
+        date(2019, 1, 2),
+    )
     assert listed(shared, min_faces=2).totals.unnamed == 3
 
 

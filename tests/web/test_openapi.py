@@ -35,7 +35,7 @@ def test_every_reference_leads_to_a_schema(shared: TestClient) -> None:
         target = document
         for step in reference.removeprefix("#/").split("/"):
             target = target[step]
-        assert target["type"] == "object"
+        assert target["type"] == ("array" if reference.endswith("/Box") else "object")
 
 
 def test_every_body_is_described(shared: TestClient) -> None:

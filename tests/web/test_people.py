@@ -120,7 +120,7 @@ def test_people_are_found_and_changed_by_id(own: TestClient) -> None:
     assert (changed.id, changed.name, changed.aliases, changed.note) == (
         made.id,
         "Anne",
-        ["A/B", "Annie"],
+        ("A/B", "Annie"),
         "floor 4",
     )
     assert own.get(at("a/b")).json()["id"] == made.id

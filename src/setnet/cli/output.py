@@ -42,7 +42,7 @@ def print_json(value: Any) -> None:
 
 def _plain(value: Any) -> Any:
     """Return a result's fields, or the text of a path or date."""
-    return asdict(value) if is_dataclass(value) else str(value)
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def print_either(facts: object, text: str, json: bool) -> None:

@@ -172,8 +172,12 @@ def group_of(row: Sequence[Any]) -> Group:
     shows = None
     if cover is not None and None not in box:
         shows = GroupCover(str(cover // FACES), cover % FACES, Box(*corners(Box(*box))))
-    days = (None if time is None else time.date() for time in (taken_time(first), taken_time(last)))
-    return Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, *days)
+    return Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, _day(first), _day(last))
+
+
+def _day(taken: float | None) -> date | None:
+    time = taken_time(taken)
+    return None if time is None else time.date()
 
 
 def unknown_group(group_id: str) -> InvalidInputError:

@@ -6,13 +6,13 @@ Forgetting deletes data about photos for good; the photos themselves are never t
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
-from pydantic_core import to_json
 
 from setnet.addresses import is_address
 from setnet.client import Answer, Failures, Run
@@ -87,7 +87,7 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
         job = state.index_job.state
         if job.version != sent:
             sent, silent = job.version, 0.0
-            yield f"event: index\nid: {job.version}\ndata: {to_json(job.to_dict()).decode()}\n\n"
+            yield f"event: index\nid: {job.version}\ndata: {json.dumps(job.to_dict())}\n\n"
         elif silent >= _HEARTBEAT_SECONDS:
             silent = 0.0
             yield ": still here\n\n"
