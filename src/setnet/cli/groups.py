@@ -21,9 +21,11 @@ from setnet.cli.options import (
     LibraryOption,
     NameArgument,
     ToExistingOption,
+    argument,
     confirm_existing,
     make_app,
     open_library,
+    option,
 )
 from setnet.cli.output import ProgressBar, print_json, print_person, print_table, say
 from setnet.errors import TakenError
@@ -34,22 +36,20 @@ if TYPE_CHECKING:
 
 app = make_app()
 
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
-GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
+GroupId = Annotated[str, argument("GROUP")]
+GroupIds = Annotated[list[str], argument("GROUP")]
 _MOST_ROWS = 100
 
 
 @app.command()
 def discover(
     anew: Annotated[
-        bool, typer.Option("--anew", help="Group all faces again but those of named and hidden groups.")
+        bool, option("Group all faces again but those of named and hidden groups.", "--anew")
     ] = False,
-    min_faces: Annotated[
-        int, typer.Option(min=1, metavar="N", help="List groups of at least this many faces.")
-    ] = 2,
-    every: Annotated[bool, typer.Option("--all", help="List named and hidden groups too.")] = False,
+    min_faces: Annotated[int, option("List groups of at least this many faces.", min=1, metavar="N")] = 2,
+    every: Annotated[bool, option("List named and hidden groups too.", "--all")] = False,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the groups listed: out.png or out.html.")
+        Path | None, option("Also draw the groups listed: out.png or out.html.", metavar="FILE")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -120,9 +120,9 @@ def name_group(
     name: NameArgument,
     without: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "A face that is not theirs: group.jpg#3 is the third from the left; may be repeated.",
             metavar="PHOTO#N",
-            help="A face that is not theirs: group.jpg#3 is the third from the left; may be repeated.",
         ),
     ] = None,
     to_existing: ToExistingOption = False,
@@ -177,10 +177,8 @@ _SHOWN_FACES = 4
 
 @app.command()
 def suggest(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Only for this person.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many groups at most.")] = 20,
+    name: Annotated[str | None, argument("NAME", "Only for this person.")] = None,
+    limit: Annotated[int, option("How many groups at most.", min=1, metavar="N")] = 20,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:

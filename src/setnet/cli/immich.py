@@ -16,17 +16,16 @@ from setnet.cli.options import (
     JsonOption,
     OnlyOption,
     WithoutOption,
+    argument,
     make_app,
+    option,
 )
 from setnet.cli.output import print_either, print_json, print_table, say
 from setnet.wording import counted
 
 app = make_app()
 
-FolderOption = Annotated[
-    Path,
-    typer.Option("--library", metavar="DIR", help="The folder of the faces fetched.", show_default=False),
-]
+FolderOption = Annotated[Path, option("The folder of the faces fetched.", "--library", metavar="DIR")]
 
 
 @app.callback()
@@ -40,12 +39,7 @@ def immich() -> None:
 @app.command()
 def sync(
     uri: Annotated[
-        str,
-        typer.Argument(
-            metavar="URI",
-            help="postgresql://USER@HOST/immich; keep the password in PGPASSWORD or ~/.pgpass.",
-            show_default=False,
-        ),
+        str, argument("URI", "postgresql://USER@HOST/immich; keep the password in PGPASSWORD or ~/.pgpass.")
     ],
     library: FolderOption,
     json: JsonOption = False,
@@ -75,12 +69,7 @@ def sync(
 
 @app.command()
 def search(
-    people: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PERSON", help="A name given in Immich, or a person's id.", show_default=False
-        ),
-    ],
+    people: Annotated[list[str], argument("PERSON", "A name given in Immich, or a person's id.")],
     library: FolderOption,
     k: HitsOption = 20,
     all_people: AllOption = False,
@@ -90,7 +79,7 @@ def search(
     after: AfterOption = None,
     before: BeforeOption = None,
     link_base: Annotated[
-        str, typer.Option(metavar="URL", help="Address of Immich's page, for links to the photos.")
+        str, option("Address of Immich's page, for links to the photos.", metavar="URL")
     ] = "",
     json: JsonOption = False,
 ) -> None:
@@ -130,7 +119,7 @@ def search(
 def people(
     library: FolderOption,
     everybody: Annotated[
-        bool, typer.Option("--all", help="Also people without a name, and those hidden in Immich.")
+        bool, option("Also people without a name, and those hidden in Immich.", "--all")
     ] = False,
     json: JsonOption = False,
 ) -> None:

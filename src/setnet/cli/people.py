@@ -17,9 +17,11 @@ from setnet.cli.options import (
     LibraryOption,
     NameArgument,
     ToExistingOption,
+    argument,
     confirm_existing,
     make_app,
     open_library,
+    option,
 )
 from setnet.cli.output import print_either, print_facts, print_json, print_person, print_table, say
 from setnet.cli.tags import import_tags
@@ -47,10 +49,8 @@ def add(
     name: NameArgument,
     images: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IMAGE",
-            help="Photos of them (the largest face; group.jpg#3 is the third from the left), or folders.",
-            show_default=False,
+        argument(
+            "IMAGE", "Photos of them (the largest face; group.jpg#3 is the third from the left), or folders."
         ),
     ],
     to_existing: ToExistingOption = False,
@@ -116,7 +116,7 @@ def _facts(person: Person) -> list[tuple[str, str]]:
 @app.command()
 def rename(
     name: NameArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    new: Annotated[str, argument("NEW")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -129,7 +129,7 @@ def rename(
 @app.command()
 def merge(
     name: NameArgument,
-    others: Annotated[list[str], typer.Argument(metavar="OTHER", show_default=False)],
+    others: Annotated[list[str], argument("OTHER")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -144,14 +144,11 @@ def merge(
 
 @app.command()
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
+    names: Annotated[list[str], argument("NAME")],
     for_good: Annotated[
-        bool,
-        typer.Option("--for-good", help="Delete them without undo; who was removed before, too."),
+        bool, option("Delete them without undo; who was removed before, too.", "--for-good")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask at a terminal; needed where there is none.")
-    ] = False,
+    yes: Annotated[bool, option("Do not ask at a terminal; needed where there is none.", "--yes")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -187,17 +184,9 @@ def _confirm_removal(people: People, names: list[str], for_good: bool) -> None:
         raise typer.Exit(1)
 
 
-NumbersArgument = Annotated[
-    list[int],
-    typer.Argument(metavar="N", help="Numbers of examples, as `people show` has them.", show_default=False),
-]
+NumbersArgument = Annotated[list[int], argument("N", "Numbers of examples, as `people show` has them.")]
 FacesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PHOTO#N",
-        help="A face of an indexed photo: group.jpg#3 is the third from the left.",
-        show_default=False,
-    ),
+    list[str], argument("PHOTO#N", "A face of an indexed photo: group.jpg#3 is the third from the left.")
 ]
 
 
@@ -205,17 +194,14 @@ FacesArgument = Annotated[
 def edit(
     name: NameArgument,
     alias: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Another name that finds them; may be repeated.")
+        list[str] | None, option("Another name that finds them; may be repeated.", metavar="NAME")
     ] = None,
     no_alias: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Not called so any more; may be repeated.")
+        list[str] | None, option("Not called so any more; may be repeated.", metavar="NAME")
     ] = None,
-    note: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What to remember of them; '' for nothing.")
-    ] = None,
+    note: Annotated[str | None, option("What to remember of them; '' for nothing.", metavar="TEXT")] = None,
     cover: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="The example whose picture stands for them; 0 for the oldest."),
+        int | None, option("The example whose picture stands for them; 0 for the oldest.", min=0, metavar="N")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -234,14 +220,12 @@ def edit(
 @app.command()
 def examples(
     name: NameArgument,
-    remove: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Remove this example; may be repeated.")
-    ] = None,
+    remove: Annotated[list[int] | None, option("Remove this example; may be repeated.", metavar="N")] = None,
     for_good: Annotated[
-        bool, typer.Option("--for-good", help="With --remove: without undo, and without a trace.")
+        bool, option("With --remove: without undo, and without a trace.", "--for-good")
     ] = False,
     pictures: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the pictures there, as NUMBER.jpg.")
+        Path | None, option("Write the pictures there, as NUMBER.jpg.", metavar="FOLDER")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -289,7 +273,7 @@ def _write_pictures(known: Sequence[Example], folder: Path) -> None:
 @app.command()
 def split(
     name: NameArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    new: Annotated[str, argument("NEW")],
     numbers: NumbersArgument,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -303,7 +287,7 @@ def split(
 @app.command()
 def move(
     name: NameArgument,
-    to: Annotated[str, typer.Argument(metavar="TO", show_default=False)],
+    to: Annotated[str, argument("TO")],
     numbers: NumbersArgument,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -346,9 +330,7 @@ def refuse(
 def undo(
     change: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="ID", help="This change, as `people history` numbers it [default: last]."
-        ),
+        option("This change, as `people history` numbers it [default: last].", min=1, metavar="ID"),
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -364,11 +346,11 @@ def undo(
 
 @app.command()
 def history(
-    limit: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many changes to list.")] = 20,
+    limit: Annotated[int, option("How many changes to list.", "-n", min=1, metavar="N")] = 20,
     erase: Annotated[
-        bool, typer.Option("--erase", help="Delete the whole journal for good: nothing can be undone then.")
+        bool, option("Delete the whole journal for good: nothing can be undone then.", "--erase")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("With --erase: do not ask for confirmation.", "--yes")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -404,12 +386,10 @@ def history(
 
 @app.command("export")
 def export_people(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "Where to write it.")],
     without_descriptors: Annotated[
         bool,
-        typer.Option(
-            "--without-descriptors", help="Leave them out: import then finds the faces again in the photos."
-        ),
+        option("Leave them out: import then finds the faces again in the photos.", "--without-descriptors"),
     ] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -427,12 +407,9 @@ def export_people(
 
 @app.command("import")
 def import_people(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file of `people export`.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "A file of `people export`.")],
     without_descriptors: Annotated[
-        bool,
-        typer.Option("--without-descriptors", help="Find the faces again in the photos of this library."),
+        bool, option("Find the faces again in the photos of this library.", "--without-descriptors")
     ] = False,
     library: LibraryOption = None,
     json: JsonOption = False,

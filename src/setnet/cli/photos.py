@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app, open_library
+from setnet.cli.options import (
+    JsonOption,
+    LibraryOption,
+    WorkersOption,
+    argument,
+    make_app,
+    open_library,
+    option,
+)
 from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
 from setnet.wording import counted
 
@@ -19,16 +27,13 @@ app = make_app()
 
 @app.command()
 def faces(
-    photo: Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the photo with its faces numbered.")
-    ] = None,
+    photo: Annotated[str, argument("PHOTO")],
+    out: Annotated[Path | None, option("Draw the photo with its faces numbered.", metavar="FILE")] = None,
     detector: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet [default: the library's].")
+        str | None, option("cascade, mtcnn or yunet [default: the library's].", metavar="MODEL")
     ] = None,
     min_face: Annotated[
-        int | None,
-        typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels [default: the library's]."),
+        int | None, option("Smallest face to find, in pixels [default: the library's].", metavar="PIXELS")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -73,15 +78,10 @@ def faces(
 @app.command()
 def duplicates(
     photos: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PHOTOS",
-            help="Folders (or single photos); none: those of the library.",
-            show_default=False,
-        ),
+        list[Path] | None, argument("PHOTOS", "Folders (or single photos); none: those of the library.")
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the groups: out.png or out.html.")
+        Path | None, option("Also draw the groups: out.png or out.html.", metavar="FILE")
     ] = None,
     workers: WorkersOption = None,
     library: LibraryOption = None,

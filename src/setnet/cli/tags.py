@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import ProgressBar, print_json, print_text, say, say_some
 from setnet.wording import counted
 
@@ -25,16 +25,12 @@ def tags() -> None:
 @app.command()
 def write(
     people: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PERSON]...", help="Whose faces [default: everybody's].", show_default=False),
+        list[str] | None, argument("[PERSON]...", "Whose faces [default: everybody's].")
     ] = None,
     update: Annotated[
-        bool,
-        typer.Option("--update", help="Add to sidecars that exist; each is kept as FILE.xmp.bak beside it."),
+        bool, option("Add to sidecars that exist; each is kept as FILE.xmp.bak beside it.", "--update")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done; nothing is written.")
-    ] = False,
+    dry_run: Annotated[bool, option("Only say what would be done; nothing is written.", "--dry-run")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -86,15 +82,9 @@ _MOST_NAMES = 10
 def import_tags(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FOLDER]...",
-            help="Folders or photos to look at [default: all photos of the library].",
-            show_default=False,
-        ),
+        argument("[FOLDER]...", "Folders or photos to look at [default: all photos of the library]."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done; nothing is changed.")
-    ] = False,
+    dry_run: Annotated[bool, option("Only say what would be done; nothing is changed.", "--dry-run")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
