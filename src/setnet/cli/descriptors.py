@@ -18,6 +18,7 @@ from setnet.cli.options import (
 )
 from setnet.cli.output import ProgressBar, print_either, print_json, print_table, say, say_some
 from setnet.errors import InvalidInputError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def describe(
     could not be read or have no face.
     """
     from setnet.faces import FaceSettings
-    from setnet.library import describe_photos, display_path
+    from setnet.library import describe_photos
 
     if frames:
         _describe_frames(photos, out, descriptor, every, json)
@@ -86,7 +87,7 @@ def describe(
 
 
 def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
-    from setnet.library import describe_frames, display_path
+    from setnet.library import describe_frames
 
     count, shots, failed = describe_frames(videos, out, descriptor, every=every)
     if json:
@@ -108,8 +109,6 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         written = opened.export(file)
     descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")

@@ -27,8 +27,9 @@ from setnet.cli.options import (
     open_library,
     option,
 )
-from setnet.cli.output import ProgressBar, print_json, print_person, print_table, say
+from setnet.cli.output import ProgressBar, print_json, print_person, print_rows, print_table, say
 from setnet.errors import TakenError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ def _hide(groups: Sequence[str], hidden: bool, library: Path | None, json: bool)
 
 
 _SHOWN_FACES = 4
+_NO_SUGGESTION = "no group without a name looks like a saved person"
 
 
 @app.command()
@@ -192,18 +194,13 @@ def suggest(
             _ask_about_groups(opened, name, limit)
             return
         found = opened.suggestions(name, limit)
-    if json:
-        print_json({"suggestions": found})
-    elif found:
-        rows = [
-            (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}")
-            for s in found
-        ]
-        columns = ["group", "maybe", "faces", "probability", "similarity"]
-        print_table(columns, rows, right=["faces", "probability", "similarity"])
+    rows = [
+        (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}") for s in found
+    ]
+    columns = ["group", "maybe", "faces", "probability", "similarity"]
+    print_rows({"suggestions": found}, json, columns, rows, _NO_SUGGESTION, right=columns[2:])
+    if found and not json:
         say("`setnet people name GROUP NAME --to-existing` confirms one")
-    else:
-        say("no group without a name looks like a saved person")
 
 
 def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
@@ -226,7 +223,7 @@ def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
             library.refuse_group(suggestion.group.id, suggestion.id)
             say(f"{suggestion.group.id} is not {suggestion.person}")
         skipped.add(suggestion.group.id)
-    say("that was all" if answered else "no group without a name looks like a saved person")
+    say("that was all" if answered else _NO_SUGGESTION)
 
 
 def _next_suggestion(library: Library, name: str | None, skipped: set[str]) -> Suggestion | None:
@@ -251,8 +248,6 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
 
     Those with a face that is surely theirs, that you confirmed, or that is in a group of theirs.
     """
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         found = opened.photos_with(name)
     if json:

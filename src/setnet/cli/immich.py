@@ -20,7 +20,7 @@ from setnet.cli.options import (
     make_app,
     option,
 )
-from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.cli.output import print_either, print_rows, say
 from setnet.wording import counted
 
 app = make_app()
@@ -101,16 +101,11 @@ def search(
             conditions=Conditions.parse(after, before),
             link_base=link_base,
         )
-    if json:
-        print_json({"hits": [hit.to_dict() for hit in hits]})
-    elif hits:
-        rows = [
-            (n, f"{hit.score:.3f}", ", ".join(hit.people), hit.file, hit.link)
-            for n, hit in enumerate(hits, 1)
-        ]
-        print_table(["", "score", "who", "file", "link"], rows, right=["", "score"])
-    else:
-        say("no photo fits")
+    rows = [
+        (n, f"{hit.score:.3f}", ", ".join(hit.people), hit.file, hit.link) for n, hit in enumerate(hits, 1)
+    ]
+    facts, columns = {"hits": [hit.to_dict() for hit in hits]}, ["", "score", "who", "file", "link"]
+    print_rows(facts, json, columns, rows, "no photo fits", right=["", "score"])
     if not hits:
         raise typer.Exit(1)
 
@@ -128,9 +123,6 @@ def people(
 
     with ImmichIndex(library) as index:
         known = [p for p in index.people if everybody or (p.names and not p.hidden)]
-    if json:
-        print_json({"people": [person.to_dict() for person in known]})
-    elif known:
-        print_table(["name", "photos", "id"], [(p.name, p.photos, p.id) for p in known], right=["photos"])
-    else:
-        say("Immich has named nobody yet: `setnet immich people --all` lists them by id")
+    facts, rows = {"people": [p.to_dict() for p in known]}, [(p.name, p.photos, p.id) for p in known]
+    empty = "Immich has named nobody yet: `setnet immich people --all` lists them by id"
+    print_rows(facts, json, ["name", "photos", "id"], rows, empty, right=["photos"])

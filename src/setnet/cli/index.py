@@ -13,6 +13,7 @@ import typer
 from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, argument, make_app, option
 from setnet.cli.output import ProgressBar, print_json, say, say_some
 from setnet.errors import InvalidInputError, LockedError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -214,8 +215,6 @@ class _IndexCalls:
 
 
 def _print_report(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.library import display_path
-
     if json:
         print_json(report.to_dict() | {"library": display_path(library.path), "excluded": library.excluded})
         return
@@ -258,7 +257,7 @@ def _check_redescribe_options(**given: object) -> None:
 
 def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
     """Describe all faces anew, and print what was done."""
-    from setnet.library import Library, display_path
+    from setnet.library import Library
 
     place, json = calls.place, calls.json
     with ProgressBar(silent=json) as bar:

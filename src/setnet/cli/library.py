@@ -10,6 +10,7 @@ import typer
 from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import print_either, print_facts, print_json, print_table, say
 from setnet.errors import InvalidInputError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 app = make_app()
@@ -22,8 +23,6 @@ def status(
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         now = opened.status()
     if json:
@@ -123,8 +122,6 @@ def backup(
     A second backup to the same folder copies what is new. A backup is a library: `--library DEST` opens it,
     `setnet restore DEST` brings it back. What is forgotten later stays in the backup until the next one.
     """
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         done = opened.backup(dest)
     people = counted(done.people, "person", "people")
@@ -142,7 +139,7 @@ def restore(
     json: JsonOption = False,
 ) -> None:
     """Verify a backup and copy it to where it is used as the library."""
-    from setnet.library import Library, default_library, display_path
+    from setnet.library import Library, default_library
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
@@ -166,8 +163,6 @@ def forget(
     Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
     of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
-    from setnet.library import display_path
-
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:

@@ -168,10 +168,10 @@ def _removal_text(name: str, gone: Sequence[Path]) -> str:
 
 
 def _check_unused_options(model: str, given: dict[str, object]) -> None:
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
             what = "a file of your own" if model.endswith(".onnx") else "a model that setnet knows"
-            raise InvalidInputError(f"{option} says nothing about {model}, {what}: leave it out")
+            raise InvalidInputError(f"{name} says nothing about {model}, {what}: leave it out")
 
 
 def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:

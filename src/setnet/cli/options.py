@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from setnet.library import Library
 
 
-def option(help: str, *names: str, **more: Any) -> Any:
+def option(about: str, *names: str, **more: Any) -> Any:
     """Return an option of a command: what it does, its names if they are not the parameter's, and limits."""
-    return typer.Option(*names, help=help, **more)
+    return typer.Option(*names, help=about, **more)
 
 
-def argument(metavar: str, help: str | None = None) -> Any:
+def argument(metavar: str, about: str | None = None) -> Any:
     """Return an argument of a command, by the name that its help gives it."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False)
+    return typer.Argument(metavar=metavar, help=about, show_default=False)
 
 
 LibraryOption = Annotated[

@@ -86,6 +86,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right:
     console().print(table)
 
 
+def print_rows(
+    facts: object,
+    json: bool,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    empty: str,
+    **right: Any,
+) -> None:
+    """Print a list as JSON or as a table; without rows, say what that means."""
+    if json:
+        print_json(facts)
+    elif rows:
+        print_table(columns, rows, **right)
+    else:
+        say(empty)
+
+
 def print_facts(rows: Iterable[tuple[str, str]]) -> None:
     """Print names and values side by side."""
     from rich.table import Table

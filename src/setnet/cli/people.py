@@ -23,7 +23,15 @@ from setnet.cli.options import (
     open_library,
     option,
 )
-from setnet.cli.output import print_either, print_facts, print_json, print_person, print_table, say
+from setnet.cli.output import (
+    print_either,
+    print_facts,
+    print_json,
+    print_person,
+    print_rows,
+    print_table,
+    say,
+)
 from setnet.cli.tags import import_tags
 from setnet.errors import InvalidInputError, TakenError
 from setnet.wording import counted
@@ -80,13 +88,12 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
     """List the saved people."""
     with open_library(library) as opened:
         known = list(opened.people)
-    if json:
-        print_json({"people": known})
-    elif known:
-        rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
-        print_table(["name", "examples", "id", "also called"], rows, right=["examples"])
-    else:
-        say("nobody is saved yet: `setnet people add NAME PHOTO...`")
+    rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
+    columns, empty = (
+        ["name", "examples", "id", "also called"],
+        "nobody is saved yet: `setnet people add NAME PHOTO...`",
+    )
+    print_rows({"people": known}, json, columns, rows, empty, right=["examples"])
 
 
 @app.command()
@@ -367,21 +374,17 @@ def history(
             print_either({"erased": erased}, f"{erased} change(s) erased from the journal", json)
             return
         changes = opened.people.history(limit)
-    if json:
-        print_json({"changes": changes})
-    elif changes:
-        rows = [
-            (
-                change.id,
-                datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
-                change.summary,
-                f"undone by {change.undone_by}" if change.undone_by else "",
-            )
-            for change in changes
-        ]
-        print_table(["", "when", "what", ""], rows, right=[""])
-    else:
-        say("no change of people is in the journal")
+    rows = [
+        (
+            change.id,
+            datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
+            change.summary,
+            f"undone by {change.undone_by}" if change.undone_by else "",
+        )
+        for change in changes
+    ]
+    empty = "no change of people is in the journal"
+    print_rows({"changes": changes}, json, ["", "when", "what", ""], rows, empty, right=[""])
 
 
 @app.command("export")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
-from setnet.cli.output import print_json, print_table, say
+from setnet.cli.output import print_rows
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from setnet.engine import Hit
 
 app = make_app()
 
@@ -96,7 +95,9 @@ def search(
             only=only,
             without=unwanted,
         )
-    _print(hits, json)
+    rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
+    facts = {"hits": [hit.to_dict() for hit in hits]}
+    print_rows(facts, json, ["", "score", "item"], rows, "no item fits", right=["", "score"])
     if not hits:
         raise typer.Exit(1)
 
@@ -123,13 +124,3 @@ def _conditions(text: str) -> dict[str, Any] | None:
     if found is not None and not isinstance(found, dict):
         raise InvalidInputError(f"--where takes a JSON object such as '{{\"year\": 2019}}', not {text!r:.80}")
     return found
-
-
-def _print(hits: list[Hit], json: bool) -> None:
-    if json:
-        print_json({"hits": [hit.to_dict() for hit in hits]})
-    elif hits:
-        rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
-        print_table(["", "score", "item"], rows, right=["", "score"])
-    else:
-        say("no item fits")

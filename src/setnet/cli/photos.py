@@ -17,6 +17,7 @@ from setnet.cli.options import (
     option,
 )
 from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -93,13 +94,7 @@ def duplicates(
     those of the library, what was computed is kept. The exit status is 1 when there are no copies, or some
     photos could not be read.
     """
-    from setnet.library import (
-        check_sheet_path,
-        display_path,
-        duplicate_sheet,
-        existing_paths,
-        find_duplicates,
-    )
+    from setnet.library import check_sheet_path, duplicate_sheet, existing_paths, find_duplicates
 
     existing_paths(photos or ())
     if sheet is not None:
@@ -126,8 +121,6 @@ def duplicates(
 
 
 def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
-    from setnet.library import display_path
-
     if json:
         print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
     elif not groups:

@@ -32,8 +32,9 @@ from setnet.cli.options import (
     open_library,
     option,
 )
-from setnet.cli.output import one_line, print_json, print_table, print_text, say
+from setnet.cli.output import one_line, print_json, print_rows, print_table, print_text, say
 from setnet.errors import InvalidInputError, StorageError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -168,28 +169,19 @@ def _check_video_options(kind: str | None, *others: object) -> None:
 
 
 def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         found = opened.videos_with(query)
-    if json:
-        print_json({"videos": [video.to_dict() for video in found]})
-    elif found:
-        print_table(
-            ["", "score", "who", "video"],
-            [
-                (
-                    rank,
-                    f"{video.score:.3f}",
-                    ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
-                    display_path(video.best.path),
-                )
-                for rank, video in enumerate(found, 1)
-            ],
-            right=["", "score"],
+    rows = [
+        (
+            rank,
+            f"{video.score:.3f}",
+            ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
+            display_path(video.best.path),
         )
-    else:
-        say("no video has them")
+        for rank, video in enumerate(found, 1)
+    ]
+    facts = {"videos": [video.to_dict() for video in found]}
+    print_rows(facts, json, ["", "score", "who", "video"], rows, "no video has them", right=["", "score"])
     if not found:
         raise typer.Exit(1)
 
@@ -266,8 +258,6 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
     A terminal would obey control characters in names: there they are spelled.
     """
-    from setnet.library import display_path
-
     paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
     if sys.stdout.isatty():
         for path in paths:
@@ -281,8 +271,6 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
 def print_csv(hits: Sequence[PhotoHit]) -> None:
     """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
-    from setnet.library import display_path
-
     text = one_line if sys.stdout.isatty() else str
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo", "from", "to"])
@@ -324,8 +312,6 @@ def _put(
     is_there: Callable[[Path, Path], bool],
     done: str,
 ) -> bool:
-    from setnet.library import display_path
-
     files, there = _unique_files(hits), 0
     for path in files:
         if is_address(path):
@@ -388,6 +374,4 @@ def _places(photo: Path, folder: Path) -> Iterator[Path]:
 
 
 def _write_error(place: Path, error: OSError) -> StorageError:
-    from setnet.library import display_path
-
     return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")

@@ -9,6 +9,7 @@ import typer
 
 from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import ProgressBar, print_json, print_text, say, say_some
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def write(
     1 if files could not be read or written.
     """
     from setnet.connect import write_tags
-    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -58,8 +58,6 @@ def write(
 
 
 def _print_written(done: TagsWritten) -> None:
-    from setnet.library import display_path
-
     would = "would be " if done.dry_run else ""
     print_text(
         f"{counted(done.photos, 'photo')} with named faces: {counted(done.regions.total(), 'region')} {would}"
@@ -96,7 +94,6 @@ def import_tags(
     read.
     """
     from setnet.connect import import_tags
-    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -113,8 +110,6 @@ def import_tags(
 
 
 def _print_import(done: TagImport) -> None:
-    from setnet.library import display_path
-
     what = "would get a name" if done.dry_run else "got a name"
     text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
     text += f"{counted(done.named, 'face')} {what}"

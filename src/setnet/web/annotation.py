@@ -88,7 +88,7 @@ class AnnotationSession:
         """Return the next question for a person, and how far the queue is."""
         who = annotator or self.annotator
         with self._lock:
-            return self._asked(who, self._queue.next(who))
+            return self._question_and_state(who, self._queue.next(who))
 
     def store(self, annotator: str | None, number: int, answer: Answer) -> dict[str, Any]:
         """Store an answer; return the next question."""
@@ -96,16 +96,16 @@ class AnnotationSession:
         self.question(number)
         with self._lock:
             self._queue.answer(who, number, answer)
-            return self._asked(who, self._queue.next(who))
+            return self._question_and_state(who, self._queue.next(who))
 
     def undo(self, annotator: str | None) -> dict[str, Any]:
         """Take back a person's latest answer; return its question, or the next if there was none."""
         who = annotator or self.annotator
         with self._lock:
             taken = self._queue.undo(who)
-            return self._asked(who, self._queue.next(who) if taken is None else taken)
+            return self._question_and_state(who, self._queue.next(who) if taken is None else taken)
 
-    def _asked(self, annotator: str, number: int | None) -> dict[str, Any]:
+    def _question_and_state(self, annotator: str, number: int | None) -> dict[str, Any]:
         question = None if number is None else {"id": number} | self._queue.questions[number].to_dict()
         return {"annotator": annotator, "question": question, "state": asdict(self._queue.state(annotator))}
 

@@ -171,7 +171,7 @@ class _Outbox(io.RawIOBase):
         self._pieces.append(piece)
         return len(piece)
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         data = b"".join(self._pieces)
         self._pieces.clear()
         return data
@@ -197,10 +197,10 @@ class PhotoArchive:
                 with archive.open(_zip_entry(photo, names), "w", force_zip64=opened.size >= 1 << 31) as entry:
                     for piece in opened.chunks():
                         entry.write(piece)
-                        yield outbox.taken()
+                        yield outbox.take()
             if missing:
                 archive.writestr("not included.txt", "\n".join(missing) + "\n")
-        yield outbox.taken()
+        yield outbox.take()
 
 
 def _zip_entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:

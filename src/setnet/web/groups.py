@@ -132,12 +132,12 @@ async def name_group(group_id: GroupId, query: GroupName, state: State) -> Saved
     check_addressable(query.name)
     without = [(face.photo, face.face) for face in query.without]
 
-    def chosen(library: Library) -> list[FaceReference]:
+    def choose(library: Library) -> list[FaceReference]:
         require_group(library, group_id)
         places = library.examples_to_name(group_id, query.name, without)
         return [FaceReference(photo=photo, face=face) for photo, face in places]
 
-    faces = await state.read(chosen)
+    faces = await state.read(choose)
     drawn = await state.drawing.run(photo_examples, state, faces)
     pictures = {(face.photo, face.face): example.picture for face, example in zip(faces, drawn, strict=True)}
 
