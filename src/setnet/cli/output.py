@@ -92,13 +92,13 @@ def print_rows(
     columns: Sequence[str],
     rows: Sequence[Sequence[object]],
     empty: str,
-    **right: Any,
+    right: Sequence[str] = (),
 ) -> None:
     """Print a list as JSON or as a table; without rows, say what that means."""
     if json:
         print_json(facts)
     elif rows:
-        print_table(columns, rows, **right)
+        print_table(columns, rows, right)
     else:
         say(empty)
 

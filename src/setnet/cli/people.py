@@ -89,10 +89,8 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
     with open_library(library) as opened:
         known = list(opened.people)
     rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
-    columns, empty = (
-        ["name", "examples", "id", "also called"],
-        "nobody is saved yet: `setnet people add NAME PHOTO...`",
-    )
+    columns = ["name", "examples", "id", "also called"]
+    empty = "nobody is saved yet: `setnet people add NAME PHOTO...`"
     print_rows({"people": known}, json, columns, rows, empty, right=["examples"])
 
 
