@@ -20,7 +20,7 @@ from setnet.cli.options import (
     make_app,
     option,
 )
-from setnet.cli.output import print_either, print_rows, say
+from setnet.cli.output import ProgressBar, print_either, print_rows, say
 from setnet.wording import counted
 
 app = make_app()
@@ -50,11 +50,8 @@ def sync(
     """
     from setnet.connect import ImmichIndex
 
-    def progress(done: int, photos: int) -> None:
-        if not json:
-            say(f"{done:,} of {photos:,} photos fetched")
-
-    done = ImmichIndex.sync(library, uri, progress)
+    with ProgressBar(silent=json) as bar:
+        done = ImmichIndex.sync(library, uri, lambda done, photos: bar.show("fetching photos", done, photos))
     if done.skipped:
         say(
             f"note: {counted(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "

@@ -108,7 +108,8 @@ def remove(name: Annotated[str, argument("NAME")], json: JsonOption = False) -> 
     from setnet.faces import remove_model
 
     gone = remove_model(name)
-    print_either({"removed": name, "files": [str(path) for path in gone]}, _removal_text(name, gone), json)
+    text = f"removed {name}: {', '.join(path.name for path in gone)}"
+    print_either({"removed": name, "files": [str(path) for path in gone]}, text, json)
 
 
 @app.command()
@@ -161,10 +162,6 @@ def calibrate(
         f"among the other people; kept in {place}"
     )
     print_either({"model": name, "calibration": fitted, "held_out": rates.to_dict()}, text, json)
-
-
-def _removal_text(name: str, gone: Sequence[Path]) -> str:
-    return f"removed {name}: {', '.join(path.name for path in gone)}"
 
 
 def _check_unused_options(model: str, given: dict[str, object]) -> None:

@@ -239,6 +239,8 @@ def examples(
 
     An origin is portrait (a photo you gave), confirmed (a match), group (a group you named) or import.
     """
+    from setnet.library import write_pictures
+
     if for_good and not remove:
         raise InvalidInputError("--for-good goes with --remove")
     with open_library(library) as opened:
@@ -247,7 +249,7 @@ def examples(
             return
         person, known = opened.people.get(name), opened.people.examples(name)
         if pictures is not None:
-            _write_pictures(known, pictures)
+            say(f"{write_pictures(known, pictures)} picture(s) in {pictures}")
     if json:
         print_json({"person": person, "examples": [example.to_dict() for example in known]})
     else:
@@ -266,13 +268,6 @@ def _print_examples(known: Sequence[Example], cover: int | None) -> None:
         for example in known
     ]
     print_table(["", "origin", "picture", "from"], rows, right=[""])
-
-
-def _write_pictures(known: Sequence[Example], folder: Path) -> None:
-    from setnet.library import write_pictures
-
-    written = write_pictures(known, folder)
-    say(f"{written} picture(s) in {folder}")
 
 
 @app.command()

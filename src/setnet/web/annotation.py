@@ -26,7 +26,7 @@ from setnet.web.files import open_below
 from setnet.web.guard import Guard
 from setnet.web.image_pool import ImagePool
 from setnet.web.limits import BodyLimits, TokenRateLimit
-from setnet.web.problems import install_problems, not_found
+from setnet.web.problems import Problem, install_problems
 from setnet.web.requests import Jpeg, Name, Strict
 from setnet.web.server import bind_socket, open_when_up, page_address, run_app
 from setnet.web.settings import WebSettings
@@ -81,7 +81,7 @@ class AnnotationSession:
     def question(self, number: int) -> Question:
         """Return a question by its number."""
         if not 0 <= number < len(self._queue.questions):
-            raise not_found(f"no question {number}")
+            raise Problem(404, f"no question {number}")
         return self._queue.questions[number]
 
     def next(self, annotator: str | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from setnet.client import Answer, UploadedFaces
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Example, Library, display_path
 from setnet.web.files import open_inside
-from setnet.web.problems import Problem, not_found
+from setnet.web.problems import Problem
 from setnet.web.requests import BodyRoute, Jpeg, State, Strict, content_type, reply
 from setnet.web.state import ServerState
 
@@ -182,14 +182,14 @@ def photo_descriptors(library: Library, photo_id: str) -> NDArray[np.float32]:
     try:
         return library.descriptors(photo_id)
     except InvalidInputError:
-        raise not_found(f"no photo {photo_id} in this library") from None
+        raise Problem(404, f"no photo {photo_id} in this library") from None
 
 
 def face_descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
     """Return the descriptor of a face of a photo; one that is not there is answered with 404."""
     descriptors = photo_descriptors(library, face.photo)
     if face.face >= len(descriptors):
-        raise not_found(f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
+        raise Problem(404, f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
     found: NDArray[np.float32] = descriptors[face.face]
     return found
 

@@ -24,7 +24,7 @@ from setnet.addresses import address_of, is_address, read_address
 from setnet.client import Answer
 from setnet.errors import SetNetError
 from setnet.library import Library, LibraryPhoto, display_path, is_below, is_photo_name, resolve_path
-from setnet.web.problems import Problem, not_found
+from setnet.web.problems import Problem
 
 _CHUNK = 1 << 18
 _LARGEST_FETCHED = 512 << 20
@@ -269,9 +269,9 @@ class FolderBrowser:
                     elif is_photo_name(os.fsencode(entry.name)):
                         photos += 1
         except NotADirectoryError:
-            raise not_found("this is no folder") from None
+            raise Problem(404, "this is no folder") from None
         except FileNotFoundError:
-            raise not_found("this folder is not there any more") from None
+            raise Problem(404, "this folder is not there any more") from None
         except OSError as error:
             raise Problem(403, f"this folder cannot be opened: {error.strerror}") from None
         folders.sort(key=lambda folder: os.path.basename(folder).casefold())

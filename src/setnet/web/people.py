@@ -22,7 +22,7 @@ from setnet.web.faces import (
     photo_examples,
     uploaded_examples,
 )
-from setnet.web.problems import Problem, not_found
+from setnet.web.problems import Problem
 from setnet.web.requests import (
     BodyRoute,
     ForGood,
@@ -169,7 +169,7 @@ async def example_picture(name: NameInPath, number: NumberInPath, state: State) 
     """Return the picture of an example face."""
     example = await state.read(lambda library: _require_example(library, name, number))
     if example.picture is None:
-        raise not_found(f"there is no picture of example {number} of {name!r}")
+        raise Problem(404, f"there is no picture of example {number} of {name!r}")
     return Jpeg(example.picture, headers={"Cache-Control": "private, no-cache"})
 
 
@@ -231,7 +231,7 @@ def _require_example(library: Library, name: str, number: int) -> Example:
     examples = library.people.examples(require_person(library, name))
     found = next((example for example in examples if example.number == number), None)
     if found is None:
-        raise not_found(f"{name!r} has no example {number}")
+        raise Problem(404, f"{name!r} has no example {number}")
     return found
 
 
@@ -323,7 +323,7 @@ async def person_picture(name: NameInPath, state: State) -> Response:
     """Return a picture of a saved person's face: their cover, else the oldest."""
     picture = await state.read(lambda library: library.people.picture(require_person(library, name)))
     if picture is None:
-        raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
+        raise Problem(404, f"there is no picture of {name!r}: they are known by descriptors only")
     return Jpeg(picture, headers={"Cache-Control": "private, no-cache"})
 
 
@@ -373,7 +373,7 @@ async def remove_person(name: NameInPath, state: State, for_good: ForGood = Fals
         try:
             return library.people.remove(name, for_good=True)[0]
         except InvalidInputError as error:
-            raise not_found(str(error)) from error
+            raise Problem(404, str(error)) from error
 
     return await state.write(remove)
 

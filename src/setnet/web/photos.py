@@ -17,7 +17,7 @@ from setnet.library import ItemChanges, Library, LibraryPhoto, NamedPeople, Stor
 from setnet.video import sprite_times
 from setnet.web.faces import photo_descriptors
 from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
-from setnet.web.problems import not_found
+from setnet.web.problems import Problem
 from setnet.web.requests import BodyRoute, Jpeg, State, Strict, reply
 from setnet.web.state import ServerState
 
@@ -168,7 +168,7 @@ async def list_shots(photo_id: PhotoId, state: State) -> Response:
 def _shots(library: Library, photo_id: str) -> dict[str, Any]:
     photo = _require_photo(library, photo_id)
     if photo.start is None:
-        raise not_found(f"photo {photo_id} is no shot of a video")
+        raise Problem(404, f"photo {photo_id} is no shot of a video")
     found = library.catalog.shots_of(photo.stored_path)
     seconds = max(shot.stop or 0.0 for shot in found)
     return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
@@ -184,7 +184,7 @@ async def get_sprite(
     """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     if photo.start is None:
-        raise not_found(f"photo {photo_id} is no shot of a video")
+        raise Problem(404, f"photo {photo_id} is no shot of a video")
 
     def sprite(library: Library) -> bytes:
         def draw(photo: LibraryPhoto) -> bytes:
@@ -233,7 +233,7 @@ async def photo_face_picture(
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, FACE_SIZES))} is expected")
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     if face >= len(photo.faces):
-        raise not_found(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
+        raise Problem(404, f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
 
     def face_picture(library: Library) -> bytes:
         def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
@@ -264,9 +264,9 @@ async def _picture(
         try:
             return make(library)
         except PhotoError as error:
-            raise not_found(f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
+            raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
         except InvalidInputError as error:
-            raise not_found(str(error)) from None
+            raise Problem(404, str(error)) from None
 
     return Jpeg(await state.drawing.run(state.with_library, draw), headers=headers)
 
@@ -304,7 +304,7 @@ async def photo_file(
 def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
     photo = library.catalog.photos([photo_id]).get(photo_id)
     if photo is None:
-        raise not_found(f"no photo {photo_id} in this library")
+        raise Problem(404, f"no photo {photo_id} in this library")
     return photo
 
 
@@ -352,7 +352,7 @@ async def get_archive(
 
     archive = await state.read(collect)
     if not archive.photos:
-        raise not_found("none of these photos is in this library")
+        raise Problem(404, "none of these photos is in this library")
     return StreamingResponse(
         archive.chunks(),
         media_type="application/zip",

@@ -65,11 +65,6 @@ def problem_response(
     return JSONResponse(body | more, status, dict(headers or {}), "application/problem+json")
 
 
-def not_found(what: str) -> Problem:
-    """Return the error for something that is not there."""
-    return Problem(404, what)
-
-
 def too_busy(what: str, seconds: int = 2) -> Problem:
     """Return the error for a client that should retry later."""
     return Problem(503, f"{what}: try again in {seconds} s", {"Retry-After": str(seconds)})

@@ -20,7 +20,7 @@ from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Group, Library, Person
-from setnet.web.problems import Problem, not_found, too_large
+from setnet.web.problems import Problem, too_large
 from setnet.web.state import ServerState
 
 # A name may hold anything printable, slashes too: the routes of people see the address as it was sent, in
@@ -50,16 +50,19 @@ State = Annotated[ServerState, Depends(_state)]
 
 def require_person(library: Library, name: str) -> Person:
     """Return whoever is called so; nobody is answered with 404."""
-    if name not in library.people:
-        raise not_found(f"nobody saved is called {name!r}")
-    return library.people.get(name)
+    try:
+        return library.people.get(name)
+    except InvalidInputError:
+        raise Problem(404, f"nobody saved is called {name!r}") from None
 
 
 def require_group(library: Library, group_id: str) -> Group:
     """Return the group of an id; none is answered with 404."""
-    if group_id not in library.groups:
-        raise not_found(f"no group {group_id} in this library: it may have become part of another")
-    return library.groups.get(group_id)
+    try:
+        return library.groups.get(group_id)
+    except InvalidInputError:
+        text = f"no group {group_id} in this library: it may have become part of another"
+        raise Problem(404, text) from None
 
 
 def check_addressable(name: str) -> None:
