@@ -76,7 +76,7 @@ def test_changes_and_ids_of_another_program(client: Client, portrait_file: Calla
     assert not rest.more
     everything = {change.id for change in (*first.changes, *rest.changes) if change.kind == "photo"}
     assert everything == {photo.id for photo in client.photos()}
-    assert client.changes(rest.cursor).changes == []
+    assert client.changes(rest.cursor).changes == ()
     face = client.find_faces(portrait_file("P005").read_bytes()).faces[0].id or ""
     saved = client.save_person("Somebody", [face])
     changed = client.changes(rest.cursor)

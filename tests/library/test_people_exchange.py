@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def other(tmp_path: Path) -> Library:
 
 def test_all_of_people_travels_with_descriptors(full: Library, other: Library, tmp_path: Path) -> None:
     done = full.people.export(tmp_path / "people.json")
-    assert done.to_dict() == {"people": 2, "examples": 4, "verdicts": 2}
+    assert asdict(done) == {"people": 2, "examples": 4, "verdicts": 2}
     assert (tmp_path / "people.json").stat().st_mode & 0o777 == 0o600
     report = other.people.import_file(tmp_path / "people.json")
     assert (report.people, report.new, report.examples, report.verdicts) == (2, 2, 4, 2)

@@ -201,7 +201,7 @@ def test_the_journal_tells_what_was_done(people: People) -> None:
         (2, "add", "saved Ben with 1 example face", None, None),
         (1, "add", "saved Anna with 2 example faces", None, None),
     ]
-    assert entry.to_dict() == people.history(1)[0].to_dict()
+    assert entry == people.history(1)[0]
     assert people.undo(4).summary == "redid: merged Anna into Ben"
     assert people.undo(5).summary == "undid: merged Anna into Ben"
     assert [p.name for p in people] == ["Anna", "Ben"]

@@ -3,30 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
-from setnet.client import (
-    GroupAnswer,
-    GroupMembersAnswer,
-    GroupsAnswer,
-    PeopleAnswer,
-    PersonPhotosAnswer,
-    ProblemAnswer,
-    SavedPersonAnswer,
-    SuggestionsAnswer,
-)
+from setnet.client import GroupMembers, Groups, People, PersonPhotos, SavedPerson, Suggestions
+from setnet.library import Group
+from setnet.web.problems import ProblemDetails
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
 
 
-def listed(client: TestClient, **query: Any) -> GroupsAnswer:
+def listed(client: TestClient, **query: Any) -> Groups:
     answer = client.get(f"{API}/groups", params=query)
     assert answer.status_code == 200, answer.text
-    return GroupsAnswer.model_validate(answer.json())
+    return Groups.model_validate(answer.json())
 
 
 def named(client: TestClient, group: str, name: str, code: int = 201, **more: Any) -> Any:
@@ -36,7 +31,7 @@ def named(client: TestClient, group: str, name: str, code: int = 201, **more: An
 
 
 def files_of(client: TestClient, name: str) -> list[str]:
-    answer = PersonPhotosAnswer.model_validate(client.get(f"{API}/people/{name}/photos").json())
+    answer = PersonPhotos.model_validate(client.get(f"{API}/people/{name}/photos").json())
     assert answer.total == len(answer.photos)
     return [photo.name for photo in answer.photos]
 
@@ -48,7 +43,12 @@ def test_the_people_of_an_album_are_groups_after_it_was_indexed(shared: TestClie
     assert found.grouped_at is not None
     assert found.ungrouped_faces == 0
     largest = found.groups[0]
-    assert (largest.id, largest.photos, largest.first, largest.last) == ("g1", 3, "2016-07-14", "2019-01-02")
+    assert (largest.id, largest.photos, largest.first, largest.last) == (
+        "g1",
+        3,
+        date(2016, 7, 14),
+        date(2019, 1, 2),
+    )
     assert listed(shared, min_faces=2).totals.unnamed == 3
 
 
@@ -65,8 +65,8 @@ def test_groups_and_their_faces_come_in_pages(shared: TestClient) -> None:
     few = listed(shared, max_faces=2, limit=2)
     rest = listed(shared, max_faces=2, cursor=few.cursor)
     assert [group.id for group in (*few.groups, *rest.groups)] == everything[1:]
-    first = GroupMembersAnswer.model_validate(shared.get(f"{API}/groups/g1?limit=2").json())
-    last = GroupMembersAnswer.model_validate(
+    first = TypeAdapter(GroupMembers).validate_python(shared.get(f"{API}/groups/g1?limit=2").json())
+    last = TypeAdapter(GroupMembers).validate_python(
         shared.get(f"{API}/groups/g1", params={"limit": 2, "cursor": first.cursor}).json()
     )
     faces = [*first.members, *last.members]
@@ -87,7 +87,7 @@ def test_naming_three_groups_leads_to_the_photos_of_two_without_the_third(own: T
     names = {"Cleo": ("alone.jpg", "pair.jpg", "three.jpg"), "Anna": ("pair.jpg", "three.jpg")}
     names["Eva"] = ("others.jpg", "three.jpg")
     for name, files in names.items():
-        person = SavedPersonAnswer.model_validate(named(own, by_files[files].id, name))
+        person = TypeAdapter(SavedPerson).validate_python(named(own, by_files[files].id, name))
         assert (person.name, person.has_picture) == (name, True)
         assert 1 <= person.examples <= len(files)  # the same cut-out at two places counts once
     query = {"people": [{"saved": "Anna"}, {"saved": "Cleo"}], "without": [{"saved": "Eva"}], "at_least": 2}
@@ -95,13 +95,13 @@ def test_naming_three_groups_leads_to_the_photos_of_two_without_the_third(own: T
     assert [hit["name"] for hit in hits] == ["pair.jpg"]
     assert files_of(own, "Cleo") == ["three.jpg", "alone.jpg", "pair.jpg"]
     assert {group.name for group in listed(own, state="named").groups} == {"Anna", "Cleo", "Eva"}
-    people = PeopleAnswer.model_validate(own.get(f"{API}/people").json()).people
+    people = People.model_validate(own.get(f"{API}/people").json()).people
     assert {person.name: person.photos for person in people} == {"Anna": 2, "Cleo": 3, "Eva": 2}
 
 
 def test_a_name_that_is_taken_is_asked_about_and_everything_can_be_undone(own: TestClient) -> None:
     made = named(own, "g1", "Anna")
-    problem = ProblemAnswer.model_validate(named(own, "g2", "Anna", 409))
+    problem = ProblemDetails.model_validate(named(own, "g2", "Anna", 409))
     assert problem.person is not None
     assert problem.person.name == "Anna"
     again = named(own, "g2", "Anna", if_exists="add")
@@ -127,7 +127,7 @@ def test_faces_left_out_when_naming_are_not_the_person(own: TestClient) -> None:
 
 
 def test_a_group_is_hidden_and_shown_again(own: TestClient) -> None:
-    hidden = GroupAnswer.model_validate(own.patch(f"{API}/groups/g1", json={"hidden": True}).json())
+    hidden = TypeAdapter(Group).validate_python(own.patch(f"{API}/groups/g1", json={"hidden": True}).json())
     assert (hidden.hidden, hidden.change) == (True, 1)
     assert "g1" not in [group.id for group in listed(own).groups]
     assert [group.id for group in listed(own, state="hidden").groups] == ["g1"]
@@ -137,14 +137,14 @@ def test_a_group_is_hidden_and_shown_again(own: TestClient) -> None:
 
 def test_suggestions_are_confirmed_or_refused(own: TestClient, portrait: Callable[[str], bytes]) -> None:
     answer = own.get(f"{API}/suggestions")
-    assert SuggestionsAnswer.model_validate(answer.json()).suggestions == []
+    assert Suggestions.model_validate(answer.json()).suggestions == []
     (left, *_) = own.get(f"{API}/groups/g1").json()["members"]
     photo_face = {"photo": left["photo"], "face": left["face"]}
     own.post(f"{API}/people", json={"name": "Cleo", "photo_faces": [photo_face]})
-    first = SuggestionsAnswer.model_validate(own.get(f"{API}/suggestions?person=Cleo").json()).suggestions[0]
+    first = Suggestions.model_validate(own.get(f"{API}/suggestions?person=Cleo").json()).suggestions[0]
     assert (first.person, first.group.id) == ("Cleo", "g1")
     refused = own.post(f"{API}/groups/g1/refuse", json={"person": "Cleo"})
-    assert GroupAnswer.model_validate(refused.json()).change is not None
+    assert TypeAdapter(Group).validate_python(refused.json()).change is not None
     assert own.get(f"{API}/suggestions").json()["suggestions"] == []
     assert own.get(f"{API}/suggestions?person=nobody").status_code == 404
 
@@ -181,7 +181,7 @@ def test_grouping_runs_in_the_background(own: TestClient) -> None:
 def test_groups_that_are_not_there_are_not_found(shared: TestClient) -> None:
     for path in ("groups/g99", "people/nobody/photos"):
         assert shared.get(f"{API}/{path}").status_code == 404
-    assert "g99" in ProblemAnswer.model_validate(named(shared, "g99", "Anna", 404)).detail
+    assert "g99" in ProblemDetails.model_validate(named(shared, "g99", "Anna", 404)).detail
     assert shared.patch(f"{API}/groups/g99", json={"hidden": True}).status_code == 404
     assert shared.post(f"{API}/groups/g99/refuse", json={"person": "Anna"}).status_code == 404
     assert shared.post(f"{API}/search", json={"people": [{"group": "g99"}]}).status_code == 404

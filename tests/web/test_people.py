@@ -8,17 +8,12 @@ from urllib.parse import quote
 
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
-from setnet.client import (
-    ChangeAnswer,
-    ChangesAnswer,
-    ExamplesAnswer,
-    ImportAnswer,
-    PersonAnswer,
-    ProblemAnswer,
-    SavedPersonAnswer,
-    VerdictsAnswer,
-)
+from setnet.client import SavedPerson
+from setnet.library import Change, PeopleImport, Person
+from setnet.web.people import Changes, ExampleFaces, Verdicts
+from setnet.web.problems import ProblemDetails
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -118,14 +113,14 @@ def photo_of(client: TestClient, name: str) -> dict[str, Any]:
 
 
 def test_people_are_found_and_changed_by_id(own: TestClient) -> None:
-    made = SavedPersonAnswer.model_validate(saved(own, "Anna/Äö", vector(1)))
+    made = TypeAdapter(SavedPerson).validate_python(saved(own, "Anna/Äö", vector(1)))
     assert own.get(at(made.id)).json()["name"] == "Anna/Äö"
     change = {"name": "Anne", "aliases": ["Annie", "A/B"], "note": "floor 4"}
-    changed = PersonAnswer.model_validate(own.patch(at(made.id), json=change).json())
+    changed = TypeAdapter(Person).validate_python(own.patch(at(made.id), json=change).json())
     assert (changed.id, changed.name, changed.aliases, changed.note) == (
         made.id,
         "Anne",
-        ["A/B", "Annie"],
+        ("A/B", "Annie"),
         "floor 4",
     )
     assert own.get(at("a/b")).json()["id"] == made.id
@@ -134,7 +129,7 @@ def test_people_are_found_and_changed_by_id(own: TestClient) -> None:
     own.patch(at(made.id), json=change)
     assert own.post(f"{API}/search", json={"people": [{"saved": made.id}]}).json()["people"] == ["Anne"]
     assert own.patch(at(made.id), json={}).status_code == 422
-    removed = ChangeAnswer.model_validate(own.delete(at(made.id)).json())
+    removed = TypeAdapter(Change).validate_python(own.delete(at(made.id)).json())
     assert own.get(at("Annie")).status_code == 404
     own.post(f"{API}/changes/undo", json={"change": removed.id})
     assert own.get(at("Annie")).json()["id"] == made.id
@@ -148,7 +143,7 @@ def test_saving_under_a_name_that_is_taken_asks(own: TestClient) -> None:
     anna = saved(own, "Anna", vector(1, 2))
     assert saved(own, "Anna", vector(1, 2, 3))["examples"] == 2  # spelt alike, looks alike
     for name, face in (("anna", vector(1, 2, 4)), ("Anna", vector(9))):
-        problem = ProblemAnswer.model_validate(saved(own, name, face, code=409))
+        problem = ProblemDetails.model_validate(saved(own, name, face, code=409))
         assert problem.person is not None
         assert (problem.person.id, problem.person.examples) == (anna["id"], 2)
     assert "does not look like them" in problem.detail
@@ -165,7 +160,7 @@ def test_examples_are_listed_shown_removed_moved_and_split_off(
     upload = own.post(f"{API}/faces", content=portrait("P001"), headers={"Content-Type": "image/jpeg"})
     own.post(f"{API}/people", json={"name": "Ann", "faces": [upload.json()["faces"][0]["id"]]})
     saved(own, "Ann", vector(5), vector(6), if_exists="add")
-    examples = ExamplesAnswer.model_validate(own.get(at("Ann", "examples")).json()).examples
+    examples = ExampleFaces.model_validate(own.get(at("Ann", "examples")).json()).examples
     assert [e.number for e in examples] == [1, 2, 3]
     assert (examples[0].origin, examples[0].has_picture, len(examples[0].content or "")) == (
         "portrait",
@@ -177,16 +172,16 @@ def test_examples_are_listed_shown_removed_moved_and_split_off(
     assert picture.headers["content-type"] == "image/jpeg"
     assert own.get(at("Ann", "examples", 2, "picture")).status_code == 404
     assert own.patch(at("Ann"), json={"cover": 1}).json()["cover"] == 1
-    split = PersonAnswer.model_validate(
+    split = TypeAdapter(Person).validate_python(
         own.post(at("Ann", "split"), json={"name": "Bea", "examples": [2]}).json()
     )
     assert (split.name, split.examples) == ("Bea", 1)
     moved = own.post(at("Ann", "move"), json={"to": split.id, "examples": [3]}).json()
     assert (moved["name"], moved["examples"]) == ("Bea", 2)
-    removed = PersonAnswer.model_validate(own.delete(at("Ann", "examples", 1)).json())
+    removed = TypeAdapter(Person).validate_python(own.delete(at("Ann", "examples", 1)).json())
     assert (removed.examples, removed.cover) == (0, None)
     undone = own.post(f"{API}/changes/undo", json={"change": removed.change}).json()
-    assert ChangeAnswer.model_validate(undone).undoes == removed.change
+    assert TypeAdapter(Change).validate_python(undone).undoes == removed.change
     assert own.get(at("Ann")).json()["cover"] == 1
     assert own.delete(at("Ann", "examples", 1) + "?for_good=true").json()["examples"] == 0
     assert own.post(f"{API}/changes/undo", json={"change": removed.change}).status_code == 422
@@ -234,7 +229,7 @@ def test_what_does_not_fit_is_answered_with_a_problem(
     saved(own, "Ann", vector(1), vector(1, 2))
     answer = own.request(verb, f"{API}/people/{path}", json=body)
     assert answer.status_code == code, answer.text
-    ProblemAnswer.model_validate(answer.json())
+    ProblemDetails.model_validate(answer.json())
     assert own.get(at("Ann")).json()["examples"] == 2
 
 
@@ -250,17 +245,17 @@ def test_matches_are_confirmed_refused_and_undone(own: TestClient, portrait: Cal
     upload = own.post(f"{API}/faces", content=portrait("P001"), headers={"Content-Type": "image/jpeg"})
     own.post(f"{API}/people", json={"name": "Ann", "faces": [upload.json()["faces"][0]["id"]]})
     pair = photo_of(own, "pair.jpg")["id"]
-    confirmed = PersonAnswer.model_validate(
+    confirmed = TypeAdapter(Person).validate_python(
         own.post(at("Ann", "confirm"), json={"photo": pair, "face": 0}).json()
     )
     assert confirmed.examples == 2
     last = own.get(at("Ann", "examples")).json()["examples"][-1]
     assert (last["origin"], last["has_picture"]) == ("confirmed", True)
     own.post(at("Ann", "refuse"), json={"photo": pair, "face": 1})
-    said = VerdictsAnswer.model_validate(own.get(at("Ann", "verdicts")).json()).verdicts
+    said = Verdicts.model_validate(own.get(at("Ann", "verdicts")).json()).verdicts
     assert [(v.says, v.photo, v.face) for v in said] == [("yes", pair, 0), ("no", pair, 1)]
     assert own.post(f"{API}/changes/undo", json={}).json()["kind"] == "undo"
-    changes = ChangesAnswer.model_validate(own.get(f"{API}/changes?limit=2").json()).changes
+    changes = Changes.model_validate(own.get(f"{API}/changes?limit=2").json()).changes
     assert [change.summary for change in changes] == [
         "undid: refused a face for Ann",
         "refused a face for Ann",
@@ -281,7 +276,9 @@ def test_people_travel_as_a_file(own: TestClient) -> None:
     assert answer.headers["content-disposition"].startswith("attachment")
     assert answer.json()["people"][0]["id"] == anna["id"]
     own.delete(at("Anna"))
-    done = ImportAnswer.model_validate(own.post(f"{API}/import/people", json=answer.json()).json())
+    done = TypeAdapter(PeopleImport).validate_python(
+        own.post(f"{API}/import/people", json=answer.json()).json()
+    )
     assert (done.new, done.examples, done.not_found) == (1, 2, 0)
     assert own.get(at(anna["id"])).json()["examples"] == 2
     bare = own.get(f"{API}/export/people?descriptors=false").json()

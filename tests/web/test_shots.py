@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.client import PhotosAnswer, SearchAnswer, ShotsAnswer
+from setnet.client import Hits, Photos
+from setnet.web.photos import Shots
 
 API = "/api/v1"
 
@@ -27,7 +28,7 @@ def client(filmed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
 def shots(client: TestClient) -> list[dict[str, Any]]:
     """The shots of the clip, in order."""
     photos = client.get(f"{API}/photos").json()
-    PhotosAnswer.model_validate(photos)
+    Photos.model_validate(photos)
     found = [photo for photo in photos["photos"] if photo["kind"] == "video"]
     return sorted(found, key=lambda shot: float(shot["from"]))
 
@@ -41,7 +42,7 @@ def test_a_search_finds_two_people_in_a_shot(
         found = client.post(f"{API}/faces", content=portrait(name), headers=headers).json()
         people.append({"faces": [found["faces"][0]["id"]]})
     answer = client.post(f"{API}/search", json={"people": people}).json()
-    SearchAnswer.model_validate(answer)
+    Hits.model_validate(answer)
     best = answer["hits"][0]
     assert (best["kind"], best["id"], round(best["from"])) == ("video", shots[1]["id"], 3)
     only = client.post(f"{API}/search", json={"people": people, "kind": "photo"}).json()
@@ -55,7 +56,7 @@ def test_a_shot_says_who_is_where_when(client: TestClient, shots: list[dict[str,
     track = details["faces"][0]["track"]
     assert all(len(look) == 5 and 2.9 <= look[0] <= 6 for look in track)
     strip = client.get(f"{API}/photos/{shots[0]['id']}/shots").json()
-    ShotsAnswer.model_validate(strip)
+    Shots.model_validate(strip)
     assert [shot["id"] for shot in strip["shots"]] == [shot["id"] for shot in shots]
     assert round(strip["seconds"]) == 6
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, WorkersOption, make_app
+from setnet.cli.options import JsonOption, WorkersOption, argument, make_app, option
 from setnet.cli.output import ProgressBar, print_json, print_table, say
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from setnet.collect import RunStatus, StepReport
 
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The run's folder.", show_default=False)]
-AgainOption = Annotated[bool, typer.Option("--again", help="Do it anew, as after photos were added.")]
+RunArgument = Annotated[Path, argument("RUN", "The run's folder.")]
+AgainOption = Annotated[bool, option("Do it anew, as after photos were added.", "--again")]
 
 
 def _print_step(report: StepReport) -> None:
@@ -58,50 +58,43 @@ def collect() -> None:
 def begin(
     run: RunArgument,
     portraits: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder per person with portraits: DIR/Name/*.jpg.")
+        Path | None, option("A folder per person with portraits: DIR/Name/*.jpg.", metavar="DIR")
     ] = None,
-    photos: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="Folder of the archive; repeatable.")
-    ] = None,
+    photos: Annotated[list[Path] | None, option("Folder of the archive; repeatable.", metavar="DIR")] = None,
     names: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="List of names, with aliases [default: all of --portraits]."),
+        Path | None, option("List of names, with aliases [default: all of --portraits].", metavar="FILE")
     ] = None,
     exclude: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="DIR", help="Drop photos that are in this folder too; repeatable."),
+        list[Path] | None, option("Drop photos that are in this folder too; repeatable.", metavar="DIR")
     ] = None,
     distractors: Annotated[
-        list[Path] | None, typer.Option(metavar="DIR", help="Photos of other people; repeatable.")
+        list[Path] | None, option("Photos of other people; repeatable.", metavar="DIR")
     ] = None,
     names_needed: Annotated[
-        int | None, typer.Option(min=1, max=2, help="Names of a pair that a text must have [default: 2].")
+        int | None, option("Names of a pair that a text must have [default: 2].", min=1, max=2)
     ] = None,
-    detector: Annotated[str | None, typer.Option(metavar="MODEL", help="[default: mtcnn]")] = None,
-    descriptor: Annotated[str | None, typer.Option(metavar="MODEL", help="[default: sface]")] = None,
+    detector: Annotated[str | None, option("[default: mtcnn]", metavar="MODEL")] = None,
+    descriptor: Annotated[str | None, option("[default: sface]", metavar="MODEL")] = None,
     min_face: Annotated[
-        float | None, typer.Option(min=1, metavar="PIXELS", help="Smallest face to find [default: 40].")
+        float | None, option("Smallest face to find [default: 40].", min=1, metavar="PIXELS")
     ] = None,
     accept_query: Annotated[
-        float | None, typer.Option(help="Accept a best name of the query above this score [default: 0.2].")
+        float | None, option("Accept a best name of the query above this score [default: 0.2].")
     ] = None,
     accept_other: Annotated[
-        float | None, typer.Option(help="Accept another best name from this score on [default: 0.8].")
+        float | None, option("Accept another best name from this score on [default: 0.8].")
     ] = None,
     unknown_below: Annotated[
-        float | None, typer.Option(help="Below this, another best name means unknown [default: 0.4].")
+        float | None, option("Below this, another best name means unknown [default: 0.4].")
     ] = None,
     classifier: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npz", help="Your own: names, weights, bias [default: by portraits]."),
+        Path | None, option("Your own: names, weights, bias [default: by portraits].", metavar="FILE.npz")
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option(
-            metavar="T,V,T", help="Shares of people to train, validate, test [default: 0.5,0.1,0.4]."
-        ),
+        option("Shares of people to train, validate, test [default: 0.5,0.1,0.4].", metavar="T,V,T"),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Everything random follows from it.")] = None,
+    seed: Annotated[int | None, option("Everything random follows from it.", min=0)] = None,
 ) -> None:
     """Begin a run in a new folder, or change settings of one that is there.
 
@@ -209,8 +202,7 @@ def _print_status(found: RunStatus) -> None:
 
 
 AnnotatorOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who answers [default: the name of the login].", show_default=False),
+    str | None, option("Who answers [default: the name of the login].", metavar="NAME")
 ]
 
 
@@ -218,16 +210,14 @@ AnnotatorOption = Annotated[
 def annotate(
     run: RunArgument,
     answers: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Take answers from a file like RUN/answers.jsonl."),
+        Path | None, option("Take answers from a file like RUN/answers.jsonl.", metavar="FILE")
     ] = None,
     annotator: AnnotatorOption = None,
     twice: Annotated[
-        float,
-        typer.Option(min=0, max=1, help="Share of faces asked of a second person too, to measure agreement."),
+        float, option("Share of faces asked of a second person too, to measure agreement.", min=0, max=1)
     ] = 0.0,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 takes a free one.")] = 8422,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    port: Annotated[int, option("Port of the page; 0 takes a free one.", min=0, max=65535)] = 8422,
+    open_page: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
 ) -> None:
     """Answer the questions: one face at a time on a page in the browser, or from a file.
 
@@ -258,8 +248,8 @@ def annotate(
 @app.command()
 def calibrate(
     run: RunArgument,
-    precision: Annotated[float, typer.Option(min=0.5, max=0.9999, help="Precision to reach.")] = 0.99,
-    apply: Annotated[bool, typer.Option("--apply", help="Put them into the run's settings.")] = False,
+    precision: Annotated[float, option("Precision to reach.", min=0.5, max=0.9999)] = 0.99,
+    apply: Annotated[bool, option("Put them into the run's settings.", "--apply")] = False,
     json: JsonOption = False,
 ) -> None:
     """Find the thresholds of equal precision for the descriptor in use, by the portraits alone.
@@ -298,11 +288,11 @@ def calibrate(
 @app.command()
 def result(
     run: RunArgument,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new folder for the data set.")],
+    out: Annotated[Path, option("A new folder for the data set.", metavar="DIR")],
     unanswered: Annotated[
-        str, typer.Option(help="Faces nobody answered about: refuse, unknown (as in the paper) or drop.")
+        str, option("Faces nobody answered about: refuse, unknown (as in the paper) or drop.")
     ] = "refuse",
-    copy: Annotated[bool, typer.Option("--copy", help="Copy photos instead of linking them.")] = False,
+    copy: Annotated[bool, option("Copy photos instead of linking them.", "--copy")] = False,
 ) -> None:
     """Write the data set: photos, labels, descriptors, split by people, queries, statistics, data card.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.options import JsonOption, make_app, option
 from setnet.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
@@ -25,13 +25,12 @@ app = make_app()
 @app.command()
 def demo(
     folder: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Where to put it all [default: in the user's data folder]."),
+        Path | None, option("Where to put it all [default: in the user's data folder].", metavar="DIR")
     ] = None,
     serve: Annotated[
-        bool, typer.Option("--serve", help="Then open the album as a web page, with the ten people saved.")
+        bool, option("Then open the album as a web page, with the ten people saved.", "--serve")
     ] = False,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of --serve; 0 takes a free one.")] = 8422,
+    port: Annotated[int, option("Port of --serve; 0 takes a free one.", min=0, max=65535)] = 8422,
     json: JsonOption = False,
 ) -> None:
     """See it work: make an album of synthetic people, index it, run three queries.

@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app, open_library
+from setnet.cli.options import (
+    JsonOption,
+    LibraryOption,
+    WorkersOption,
+    argument,
+    make_app,
+    open_library,
+    option,
+)
 from setnet.cli.output import ProgressBar, print_either, print_json, print_table, say, say_some
 from setnet.errors import InvalidInputError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -20,25 +29,20 @@ app = make_app()
 
 @app.command()
 def describe(
-    photos: Annotated[list[Path], typer.Argument(metavar="PHOTOS", show_default=False)],
-    out: Annotated[Path, typer.Option(metavar="FILE.npz", help="The descriptor file to write.")],
+    photos: Annotated[list[Path], argument("PHOTOS")],
+    out: Annotated[Path, option("The descriptor file to write.", metavar="FILE.npz")],
     all_faces: Annotated[
-        bool, typer.Option("--all-faces", help="Also write the other faces of each photo, without a label.")
+        bool, option("Also write the other faces of each photo, without a label.", "--all-faces")
     ] = False,
     frames: Annotated[
-        bool,
-        typer.Option("--frames", help="Describe whole pictures of videos; a shot is a label."),
+        bool, option("Describe whole pictures of videos; a shot is a label.", "--frames")
     ] = False,
     every: Annotated[
-        float, typer.Option(min=0.05, metavar="SECONDS", help="With --frames: between two pictures.")
+        float, option("With --frames: between two pictures.", min=0.05, metavar="SECONDS")
     ] = 1.0,
-    detector: Annotated[str, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet.")] = "mtcnn",
-    descriptor: Annotated[
-        str, typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`.")
-    ] = "sface",
-    min_face: Annotated[
-        float, typer.Option(min=1, metavar="PIXELS", help="Leave out faces smaller than this.")
-    ] = 40,
+    detector: Annotated[str, option("cascade, mtcnn or yunet.", metavar="MODEL")] = "mtcnn",
+    descriptor: Annotated[str, option("A descriptor model of `setnet models`.", metavar="MODEL")] = "sface",
+    min_face: Annotated[float, option("Leave out faces smaller than this.", min=1, metavar="PIXELS")] = 40,
     workers: WorkersOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -48,7 +52,7 @@ def describe(
     could not be read or have no face.
     """
     from setnet.faces import FaceSettings
-    from setnet.library import describe_photos, display_path
+    from setnet.library import describe_photos
 
     if frames:
         _describe_frames(photos, out, descriptor, every, json)
@@ -83,7 +87,7 @@ def describe(
 
 
 def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
-    from setnet.library import describe_frames, display_path
+    from setnet.library import describe_frames
 
     count, shots, failed = describe_frames(videos, out, descriptor, every=every)
     if json:
@@ -100,13 +104,11 @@ def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: floa
 
 @app.command()
 def export(
-    file: Annotated[Path, typer.Argument(metavar="FILE.npz", show_default=False)],
+    file: Annotated[Path, argument("FILE.npz")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         written = opened.export(file)
     descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")
@@ -118,23 +120,18 @@ def export(
 def calibrate(
     data: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[DESCRIPTORS.npz]",
-            help="Arrays `descriptors` and `labels`; without it, the people of the library.",
-            show_default=False,
+        argument(
+            "[DESCRIPTORS.npz]", "Arrays `descriptors` and `labels`; without it, the people of the library."
         ),
     ] = None,
     head: Annotated[
-        str | None,
-        typer.Option(metavar="NAME|FILE", help="Calibrate this head; single descriptors without it."),
+        str | None, option("Calibrate this head; single descriptors without it.", metavar="NAME|FILE")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE.safetensors", help="Write the head with the new score here.")
+        Path | None, option("Write the head with the new score here.", metavar="FILE.safetensors")
     ] = None,
     library: LibraryOption = None,
-    reset: Annotated[
-        bool, typer.Option("--reset", help="Go back to the calibration of the descriptor model.")
-    ] = False,
+    reset: Annotated[bool, option("Go back to the calibration of the descriptor model.", "--reset")] = False,
     json: JsonOption = False,
 ) -> None:
     """Fit what similarities mean to the people of a library, or a score to your own descriptors.

@@ -10,6 +10,7 @@ import os
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +21,15 @@ from setnet.cli.options import (
     LibraryOption,
     NameArgument,
     ToExistingOption,
+    argument,
     confirm_existing,
     make_app,
     open_library,
+    option,
 )
-from setnet.cli.output import ProgressBar, print_json, print_person, print_table, say
+from setnet.cli.output import ProgressBar, print_json, print_person, print_rows, print_table, say
 from setnet.errors import TakenError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -33,22 +37,20 @@ if TYPE_CHECKING:
 
 app = make_app()
 
-GroupId = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
-GroupIds = Annotated[list[str], typer.Argument(metavar="GROUP", show_default=False)]
+GroupId = Annotated[str, argument("GROUP")]
+GroupIds = Annotated[list[str], argument("GROUP")]
 _MOST_ROWS = 100
 
 
 @app.command()
 def discover(
     anew: Annotated[
-        bool, typer.Option("--anew", help="Group all faces again but those of named and hidden groups.")
+        bool, option("Group all faces again but those of named and hidden groups.", "--anew")
     ] = False,
-    min_faces: Annotated[
-        int, typer.Option(min=1, metavar="N", help="List groups of at least this many faces.")
-    ] = 2,
-    every: Annotated[bool, typer.Option("--all", help="List named and hidden groups too.")] = False,
+    min_faces: Annotated[int, option("List groups of at least this many faces.", min=1, metavar="N")] = 2,
+    every: Annotated[bool, option("List named and hidden groups too.", "--all")] = False,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the groups listed: out.png or out.html.")
+        Path | None, option("Also draw the groups listed: out.png or out.html.", metavar="FILE")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -84,7 +86,7 @@ def _all_groups(library: Library) -> list[dict[str, Any]]:
         faces[f"g{number}"].append(
             {"photo": os.fsdecode(face.path), "face": face.face + 1, "box": facts["box"]}
         )
-    return [group.to_dict() | {"faces": faces[group.id]} for group in library.groups.page()]
+    return [asdict(group) | {"faces": faces[group.id]} for group in library.groups.page()]
 
 
 def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> None:
@@ -95,7 +97,8 @@ def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> 
                 f"{group.name or ''}{' (hidden)' if group.hidden else ''}",
                 f"{group.faces:,}",
                 f"{group.photos:,}",
-                *(moment.date() if moment else "-" for moment in (group.first, group.last)),
+                group.first or "-",
+                group.last or "-",
             )
             for group in listed[:_MOST_ROWS]
         ]
@@ -118,9 +121,9 @@ def name_group(
     name: NameArgument,
     without: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "A face that is not theirs: group.jpg#3 is the third from the left; may be repeated.",
             metavar="PHOTO#N",
-            help="A face that is not theirs: group.jpg#3 is the third from the left; may be repeated.",
         ),
     ] = None,
     to_existing: ToExistingOption = False,
@@ -164,21 +167,20 @@ def _hide(groups: Sequence[str], hidden: bool, library: Path | None, json: bool)
     with open_library(library) as opened:
         changed = opened.groups.hide(groups, hidden)
     if json:
-        print_json({"groups": [group.to_dict() for group in changed]})
+        print_json({"groups": changed})
     else:
         what = "hidden" if hidden else "listed again"
         typer.echo(f"{', '.join(group.id for group in changed)}: {what}")
 
 
 _SHOWN_FACES = 4
+_NO_SUGGESTION = "no group without a name looks like a saved person"
 
 
 @app.command()
 def suggest(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Only for this person.", show_default=False)
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="How many groups at most.")] = 20,
+    name: Annotated[str | None, argument("NAME", "Only for this person.")] = None,
+    limit: Annotated[int, option("How many groups at most.", min=1, metavar="N")] = 20,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -192,18 +194,13 @@ def suggest(
             _ask_about_groups(opened, name, limit)
             return
         found = opened.groups.suggestions(name, limit)
-    if json:
-        print_json({"suggestions": [suggestion.to_dict() for suggestion in found]})
-    elif found:
-        rows = [
-            (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}")
-            for s in found
-        ]
-        columns = ["group", "maybe", "faces", "probability", "similarity"]
-        print_table(columns, rows, right=["faces", "probability", "similarity"])
+    rows = [
+        (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}") for s in found
+    ]
+    columns = ["group", "maybe", "faces", "probability", "similarity"]
+    print_rows({"suggestions": found}, json, columns, rows, _NO_SUGGESTION, right=columns[2:])
+    if found and not json:
         say("`setnet people name GROUP NAME --to-existing` confirms one")
-    else:
-        say("no group without a name looks like a saved person")
 
 
 def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
@@ -226,7 +223,7 @@ def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
             library.groups.reject(suggestion.group.id, suggestion.id)
             say(f"{suggestion.group.id} is not {suggestion.person}")
         skipped.add(suggestion.group.id)
-    say("that was all" if answered else "no group without a name looks like a saved person")
+    say("that was all" if answered else _NO_SUGGESTION)
 
 
 def _next_suggestion(library: Library, name: str | None, skipped: set[str]) -> Suggestion | None:
@@ -251,8 +248,6 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
 
     Those with a face that is surely theirs, that you confirmed, or that is in a group of theirs.
     """
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         found = opened.people.photos(name)
     if json:

@@ -16,17 +16,16 @@ from setnet.cli.options import (
     JsonOption,
     OnlyOption,
     WithoutOption,
+    argument,
     make_app,
+    option,
 )
-from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.cli.output import ProgressBar, print_either, print_rows, say
 from setnet.wording import counted
 
 app = make_app()
 
-FolderOption = Annotated[
-    Path,
-    typer.Option("--library", metavar="DIR", help="The folder of the faces fetched.", show_default=False),
-]
+FolderOption = Annotated[Path, option("The folder of the faces fetched.", "--library", metavar="DIR")]
 
 
 @app.callback()
@@ -40,12 +39,7 @@ def immich() -> None:
 @app.command()
 def sync(
     uri: Annotated[
-        str,
-        typer.Argument(
-            metavar="URI",
-            help="postgresql://USER@HOST/immich; keep the password in PGPASSWORD or ~/.pgpass.",
-            show_default=False,
-        ),
+        str, argument("URI", "postgresql://USER@HOST/immich; keep the password in PGPASSWORD or ~/.pgpass.")
     ],
     library: FolderOption,
     json: JsonOption = False,
@@ -56,11 +50,8 @@ def sync(
     """
     from setnet.connect import ImmichIndex
 
-    def progress(done: int, photos: int) -> None:
-        if not json:
-            say(f"{done:,} of {photos:,} photos fetched")
-
-    done = ImmichIndex.sync(library, uri, progress)
+    with ProgressBar(silent=json) as bar:
+        done = ImmichIndex.sync(library, uri, lambda done, photos: bar.show("fetching photos", done, photos))
     if done.skipped:
         say(
             f"note: {counted(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "
@@ -75,12 +66,7 @@ def sync(
 
 @app.command()
 def search(
-    people: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="PERSON", help="A name given in Immich, or a person's id.", show_default=False
-        ),
-    ],
+    people: Annotated[list[str], argument("PERSON", "A name given in Immich, or a person's id.")],
     library: FolderOption,
     k: HitsOption = 20,
     all_people: AllOption = False,
@@ -90,7 +76,7 @@ def search(
     after: AfterOption = None,
     before: BeforeOption = None,
     link_base: Annotated[
-        str, typer.Option(metavar="URL", help="Address of Immich's page, for links to the photos.")
+        str, option("Address of Immich's page, for links to the photos.", metavar="URL")
     ] = "",
     json: JsonOption = False,
 ) -> None:
@@ -112,16 +98,11 @@ def search(
             conditions=Conditions.parse(after, before),
             link_base=link_base,
         )
-    if json:
-        print_json({"hits": [hit.to_dict() for hit in hits]})
-    elif hits:
-        rows = [
-            (n, f"{hit.score:.3f}", ", ".join(hit.people), hit.file, hit.link)
-            for n, hit in enumerate(hits, 1)
-        ]
-        print_table(["", "score", "who", "file", "link"], rows, right=["", "score"])
-    else:
-        say("no photo fits")
+    rows = [
+        (n, f"{hit.score:.3f}", ", ".join(hit.people), hit.file, hit.link) for n, hit in enumerate(hits, 1)
+    ]
+    facts, columns = {"hits": [hit.to_dict() for hit in hits]}, ["", "score", "who", "file", "link"]
+    print_rows(facts, json, columns, rows, "no photo fits", right=["", "score"])
     if not hits:
         raise typer.Exit(1)
 
@@ -130,7 +111,7 @@ def search(
 def people(
     library: FolderOption,
     everybody: Annotated[
-        bool, typer.Option("--all", help="Also people without a name, and those hidden in Immich.")
+        bool, option("Also people without a name, and those hidden in Immich.", "--all")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -139,9 +120,6 @@ def people(
 
     with ImmichIndex(library) as index:
         known = [p for p in index.people if everybody or (p.names and not p.hidden)]
-    if json:
-        print_json({"people": [person.to_dict() for person in known]})
-    elif known:
-        print_table(["name", "photos", "id"], [(p.name, p.photos, p.id) for p in known], right=["photos"])
-    else:
-        say("Immich has named nobody yet: `setnet immich people --all` lists them by id")
+    facts, rows = {"people": [p.to_dict() for p in known]}, [(p.name, p.photos, p.id) for p in known]
+    empty = "Immich has named nobody yet: `setnet immich people --all` lists them by id"
+    print_rows(facts, json, ["name", "photos", "id"], rows, empty, right=["photos"])

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app
+from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, argument, make_app, option
 from setnet.cli.output import ProgressBar, print_json, say, say_some
 from setnet.errors import InvalidInputError, LockedError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -25,64 +26,57 @@ app = make_app()
 def index(
     photos: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="PHOTOS",
-            help="Folders (or single photos or videos), or addresses of them; none: those indexed before.",
-            show_default=False,
+        argument(
+            "PHOTOS",
+            "Folders (or single photos or videos), or addresses of them; none: those indexed before.",
         ),
     ] = None,
     library: LibraryOption = None,
     detector: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", help="mtcnn (default), cascade or yunet (misses more); fixed per library."
-        ),
+        option("mtcnn (default), cascade or yunet (misses more); fixed per library.", metavar="MODEL"),
     ] = None,
     descriptor: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="A descriptor model of `setnet models`; fixed per library."),
+        str | None, option("A descriptor model of `setnet models`; fixed per library.", metavar="MODEL")
     ] = None,
     min_face: Annotated[
-        int | None,
-        typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels; fixed per library."),
+        int | None, option("Smallest face to find, in pixels; fixed per library.", metavar="PIXELS")
     ] = None,
     quick: Annotated[
-        bool,
-        typer.Option("--quick", help="The same as --detector cascade: in half the time, nearly all faces."),
+        bool, option("The same as --detector cascade: in half the time, nearly all faces.", "--quick")
     ] = False,
     workers: WorkersOption = None,
     prune: Annotated[
         bool,
-        typer.Option(
-            "--prune",
-            help="Remove photos whose files are gone or excluded; asks before more than a tenth goes.",
+        option(
+            "Remove photos whose files are gone or excluded; asks before more than a tenth goes.", "--prune"
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Try files again that failed before.")] = False,
+    yes: Annotated[bool, option("Remove them without asking.", "--yes")] = False,
+    retry: Annotated[bool, option("Try files again that failed before.", "--retry")] = False,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Leave out files and folders, such as 'private' or '*/raw/*'; may be repeated; remembered "
+        option(
+            "Leave out files and folders, such as 'private' or '*/raw/*'; may be repeated; remembered "
             "until others are given ('' for none).",
+            metavar="PATTERN",
         ),
     ] = None,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Go on: index what changes, until Ctrl-C (extra `watch`).")
+        bool, option("Go on: index what changes, until Ctrl-C (extra `watch`).", "--watch")
     ] = False,
     redescribe: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Describe the known faces anew, by the model of --descriptor; names and corrections stay.",
             "--redescribe",
-            help="Describe the known faces anew, by the model of --descriptor; names and corrections stay.",
         ),
     ] = False,
     group_readable: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Let your group read the library's files, or nobody else (default); remembered.",
             "--group-readable/--owner-only",
-            help="Let your group read the library's files, or nobody else (default); remembered.",
             show_default=False,
         ),
     ] = None,
@@ -221,8 +215,6 @@ class _IndexCalls:
 
 
 def _print_report(report: IndexReport, library: Library, json: bool) -> None:
-    from setnet.library import display_path
-
     if json:
         print_json(report.to_dict() | {"library": display_path(library.path), "excluded": library.excluded})
         return
@@ -265,7 +257,7 @@ def _check_redescribe_options(**given: object) -> None:
 
 def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
     """Describe all faces anew, and print what was done."""
-    from setnet.library import Library, display_path
+    from setnet.library import Library
 
     place, json = calls.place, calls.json
     with ProgressBar(silent=json) as bar:

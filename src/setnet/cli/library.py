@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import print_either, print_facts, print_json, print_table, say
 from setnet.errors import InvalidInputError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 app = make_app()
@@ -17,15 +18,11 @@ app = make_app()
 
 @app.command()
 def status(
-    failures: Annotated[
-        int, typer.Option(min=0, metavar="N", help="How many unreadable files to list.")
-    ] = 20,
+    failures: Annotated[int, option("How many unreadable files to list.", min=0, metavar="N")] = 20,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show what is in the library, what it costs on disk, and which files could not be read, and why."""
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         now = opened.status()
     if json:
@@ -87,13 +84,8 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
 
 @app.command()
 def repair(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="LIBRARY", help="The library's folder; as --library.", show_default=False),
-    ] = None,
-    revive: Annotated[
-        bool, typer.Option("--revive", help="Go on even if what was forgotten may come back.")
-    ] = False,
+    folder: Annotated[Path | None, argument("LIBRARY", "The library's folder; as --library.")] = None,
+    revive: Annotated[bool, option("Go on even if what was forgotten may come back.", "--revive")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -121,12 +113,7 @@ def repair(
 
 @app.command()
 def backup(
-    dest: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DEST", help="A new or empty folder, or an earlier backup.", show_default=False
-        ),
-    ],
+    dest: Annotated[Path, argument("DEST", "A new or empty folder, or an earlier backup.")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -135,8 +122,6 @@ def backup(
     A second backup to the same folder copies what is new. A backup is a library: `--library DEST` opens it,
     `setnet restore DEST` brings it back. What is forgotten later stays in the backup until the next one.
     """
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         done = opened.backup(dest)
     people = counted(done.people, "person", "people")
@@ -146,19 +131,15 @@ def backup(
 
 @app.command()
 def restore(
-    backup: Annotated[Path, typer.Argument(metavar="BACKUP", show_default=False)],
-    to: Annotated[
-        Path | None,
-        typer.Argument(metavar="TO", help="A new or empty folder; none: your library.", show_default=False),
-    ] = None,
+    backup: Annotated[Path, argument("BACKUP")],
+    to: Annotated[Path | None, argument("TO", "A new or empty folder; none: your library.")] = None,
     replace: Annotated[
-        bool,
-        typer.Option("--replace", help="Replace the library that is there, once the new one is complete."),
+        bool, option("Replace the library that is there, once the new one is complete.", "--replace")
     ] = False,
     json: JsonOption = False,
 ) -> None:
     """Verify a backup and copy it to where it is used as the library."""
-    from setnet.library import Library, default_library, display_path
+    from setnet.library import Library, default_library
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
@@ -169,14 +150,11 @@ def restore(
 
 @app.command()
 def forget(
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="PATH", help="Photos or folders to forget.", show_default=False),
-    ] = None,
+    paths: Annotated[list[Path] | None, argument("PATH", "Photos or folders to forget.")] = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="Delete the whole library: faces, people, thumbnails.")
+        bool, option("Delete the whole library: faces, people, thumbnails.", "--everything")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("Do not ask for confirmation.", "--yes")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -185,8 +163,6 @@ def forget(
     Descriptors are removed from every file of the library, not only marked as deleted, and from the examples
     of saved people. A photo that lies in an indexed folder comes back with the next `setnet index` of it.
     """
-    from setnet.library import display_path
-
     if everything == bool(paths):
         raise InvalidInputError("say what to forget: photos or folders, or --everything")
     with open_library(library) as opened:

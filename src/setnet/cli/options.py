@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,37 +14,40 @@ if TYPE_CHECKING:
     from setnet.errors import TakenError
     from setnet.library import Library
 
+
+def option(about: str, *names: str, **more: Any) -> Any:
+    """Return an option of a command: what it does, its names if they are not the parameter's, and limits."""
+    return typer.Option(*names, help=about, **more)
+
+
+def argument(metavar: str, about: str | None = None) -> Any:
+    """Return an argument of a command, by the name that its help gives it."""
+    return typer.Argument(metavar=metavar, help=about, show_default=False)
+
+
 LibraryOption = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "The library's folder [default: SETNET_LIBRARY, else the user's data folder].",
         "--library",
         metavar="DIR",
-        help="The library's folder [default: SETNET_LIBRARY, else the user's data folder].",
-        show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+JsonOption = Annotated[bool, option("Print JSON for programs.", "--json")]
 WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        min=0, max=256, metavar="N", help="Worker processes [default: one per core].", show_default=False
-    ),
+    int | None, option("Worker processes [default: one per core].", min=0, max=256, metavar="N")
 ]
-HitsOption = Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many photos to show.")]
-AllOption = Annotated[bool, typer.Option("--all", help="Only photos with all of them.")]
-AtLeastOption = Annotated[
-    int, typer.Option(min=0, metavar="N", help="Only photos with at least this many of them.")
-]
-OnlyOption = Annotated[bool, typer.Option("--only", help="Only photos with nobody else in them.")]
+HitsOption = Annotated[int, option("How many photos to show.", "-k", min=1, metavar="N")]
+AllOption = Annotated[bool, option("Only photos with all of them.", "--all")]
+AtLeastOption = Annotated[int, option("Only photos with at least this many of them.", min=0, metavar="N")]
+OnlyOption = Annotated[bool, option("Only photos with nobody else in them.", "--only")]
 WithoutOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="PERSON", help="Only photos without this person; may be repeated."),
+    list[str] | None, option("Only photos without this person; may be repeated.", metavar="PERSON")
 ]
 AfterOption = Annotated[
-    str | None,
-    typer.Option(metavar="DATE", help="Taken on this date or later: 2019, 2019-07, 2019-07-14."),
+    str | None, option("Taken on this date or later: 2019, 2019-07, 2019-07-14.", metavar="DATE")
 ]
-BeforeOption = Annotated[str | None, typer.Option(metavar="DATE", help="Taken before this date.")]
+BeforeOption = Annotated[str | None, option("Taken before this date.", metavar="DATE")]
 
 
 def make_app() -> typer.Typer:
@@ -59,12 +62,9 @@ def open_library(path: Path | None) -> Library:
     return Library.open(path or default_library())
 
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
+NameArgument = Annotated[str, argument("NAME")]
 ToExistingOption = Annotated[
-    bool,
-    typer.Option(
-        "--to-existing", help="Add to whoever is called so, spelt differently or looking different."
-    ),
+    bool, option("Add to whoever is called so, spelt differently or looking different.", "--to-existing")
 ]
 
 

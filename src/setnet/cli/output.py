@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict, is_dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -36,10 +37,15 @@ def say_some(title: str, lines: Sequence[str], hint: str = ": --json lists them"
 
 def print_json(value: Any) -> None:
     """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
-    sys.stdout.write(json.dumps(value, indent=2, default=str) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2, default=_plain) + "\n")
 
 
-def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
+def _plain(value: Any) -> Any:
+    """Return a result's fields, or the text of a path or date."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
+
+
+def print_either(facts: object, text: str, json: bool) -> None:
     """Print a result as JSON or as text."""
     if json:
         print_json(facts)
@@ -50,7 +56,7 @@ def print_either(facts: dict[str, Any], text: str, json: bool) -> None:
 def print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
     """Print a person as JSON, with what is given beside, or in a line."""
     print_either(
-        person.to_dict() | more, text or f"{person.name}: {counted(person.examples, 'example face')}", json
+        asdict(person) | more, text or f"{person.name}: {counted(person.examples, 'example face')}", json
     )
 
 
@@ -78,6 +84,23 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right:
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
     console().print(table)
+
+
+def print_rows(
+    facts: object,
+    json: bool,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    empty: str,
+    right: Sequence[str] = (),
+) -> None:
+    """Print a list as JSON or as a table; without rows, say what that means."""
+    if json:
+        print_json(facts)
+    elif rows:
+        print_table(columns, rows, right)
+    else:
+        say(empty)
 
 
 def print_facts(rows: Iterable[tuple[str, str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,11 +17,21 @@ from setnet.cli.options import (
     LibraryOption,
     NameArgument,
     ToExistingOption,
+    argument,
     confirm_existing,
     make_app,
     open_library,
+    option,
 )
-from setnet.cli.output import print_either, print_facts, print_json, print_person, print_table, say
+from setnet.cli.output import (
+    print_either,
+    print_facts,
+    print_json,
+    print_person,
+    print_rows,
+    print_table,
+    say,
+)
 from setnet.cli.tags import import_tags
 from setnet.errors import InvalidInputError, TakenError
 from setnet.wording import counted
@@ -46,10 +57,8 @@ def add(
     name: NameArgument,
     images: Annotated[
         list[str],
-        typer.Argument(
-            metavar="IMAGE",
-            help="Photos of them (the largest face; group.jpg#3 is the third from the left), or folders.",
-            show_default=False,
+        argument(
+            "IMAGE", "Photos of them (the largest face; group.jpg#3 is the third from the left), or folders."
         ),
     ],
     to_existing: ToExistingOption = False,
@@ -79,13 +88,10 @@ def list_people(library: LibraryOption = None, json: JsonOption = False) -> None
     """List the saved people."""
     with open_library(library) as opened:
         known = list(opened.people)
-    if json:
-        print_json({"people": [person.to_dict() for person in known]})
-    elif known:
-        rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
-        print_table(["name", "examples", "id", "also called"], rows, right=["examples"])
-    else:
-        say("nobody is saved yet: `setnet people add NAME PHOTO...`")
+    rows = [(p.name, p.examples, p.id, ", ".join(p.aliases)) for p in known]
+    columns = ["name", "examples", "id", "also called"]
+    empty = "nobody is saved yet: `setnet people add NAME PHOTO...`"
+    print_rows({"people": known}, json, columns, rows, empty, right=["examples"])
 
 
 @app.command()
@@ -115,7 +121,7 @@ def _facts(person: Person) -> list[tuple[str, str]]:
 @app.command()
 def rename(
     name: NameArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    new: Annotated[str, argument("NEW")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -128,7 +134,7 @@ def rename(
 @app.command()
 def merge(
     name: NameArgument,
-    others: Annotated[list[str], typer.Argument(metavar="OTHER", show_default=False)],
+    others: Annotated[list[str], argument("OTHER")],
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -143,14 +149,11 @@ def merge(
 
 @app.command()
 def remove(
-    names: Annotated[list[str], typer.Argument(metavar="NAME", show_default=False)],
+    names: Annotated[list[str], argument("NAME")],
     for_good: Annotated[
-        bool,
-        typer.Option("--for-good", help="Delete them without undo; who was removed before, too."),
+        bool, option("Delete them without undo; who was removed before, too.", "--for-good")
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask at a terminal; needed where there is none.")
-    ] = False,
+    yes: Annotated[bool, option("Do not ask at a terminal; needed where there is none.", "--yes")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -186,17 +189,9 @@ def _confirm_removal(people: People, names: list[str], for_good: bool) -> None:
         raise typer.Exit(1)
 
 
-NumbersArgument = Annotated[
-    list[int],
-    typer.Argument(metavar="N", help="Numbers of examples, as `people show` has them.", show_default=False),
-]
+NumbersArgument = Annotated[list[int], argument("N", "Numbers of examples, as `people show` has them.")]
 FacesArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="PHOTO#N",
-        help="A face of an indexed photo: group.jpg#3 is the third from the left.",
-        show_default=False,
-    ),
+    list[str], argument("PHOTO#N", "A face of an indexed photo: group.jpg#3 is the third from the left.")
 ]
 
 
@@ -204,17 +199,14 @@ FacesArgument = Annotated[
 def edit(
     name: NameArgument,
     alias: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Another name that finds them; may be repeated.")
+        list[str] | None, option("Another name that finds them; may be repeated.", metavar="NAME")
     ] = None,
     no_alias: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Not called so any more; may be repeated.")
+        list[str] | None, option("Not called so any more; may be repeated.", metavar="NAME")
     ] = None,
-    note: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What to remember of them; '' for nothing.")
-    ] = None,
+    note: Annotated[str | None, option("What to remember of them; '' for nothing.", metavar="TEXT")] = None,
     cover: Annotated[
-        int | None,
-        typer.Option(min=0, metavar="N", help="The example whose picture stands for them; 0 for the oldest."),
+        int | None, option("The example whose picture stands for them; 0 for the oldest.", min=0, metavar="N")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -233,14 +225,12 @@ def edit(
 @app.command()
 def examples(
     name: NameArgument,
-    remove: Annotated[
-        list[int] | None, typer.Option(metavar="N", help="Remove this example; may be repeated.")
-    ] = None,
+    remove: Annotated[list[int] | None, option("Remove this example; may be repeated.", metavar="N")] = None,
     for_good: Annotated[
-        bool, typer.Option("--for-good", help="With --remove: without undo, and without a trace.")
+        bool, option("With --remove: without undo, and without a trace.", "--for-good")
     ] = False,
     pictures: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write the pictures there, as NUMBER.jpg.")
+        Path | None, option("Write the pictures there, as NUMBER.jpg.", metavar="FOLDER")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -249,6 +239,8 @@ def examples(
 
     An origin is portrait (a photo you gave), confirmed (a match), group (a group you named) or import.
     """
+    from setnet.library import write_pictures
+
     if for_good and not remove:
         raise InvalidInputError("--for-good goes with --remove")
     with open_library(library) as opened:
@@ -257,9 +249,9 @@ def examples(
             return
         person, known = opened.people.get(name), opened.people.examples(name)
         if pictures is not None:
-            _write_pictures(known, pictures)
+            say(f"{write_pictures(known, pictures)} picture(s) in {pictures}")
     if json:
-        print_json({"person": person.to_dict(), "examples": [example.to_dict() for example in known]})
+        print_json({"person": person, "examples": [example.to_dict() for example in known]})
     else:
         _print_examples(known, person.cover)
 
@@ -278,17 +270,10 @@ def _print_examples(known: Sequence[Example], cover: int | None) -> None:
     print_table(["", "origin", "picture", "from"], rows, right=[""])
 
 
-def _write_pictures(known: Sequence[Example], folder: Path) -> None:
-    from setnet.library import write_pictures
-
-    written = write_pictures(known, folder)
-    say(f"{written} picture(s) in {folder}")
-
-
 @app.command()
 def split(
     name: NameArgument,
-    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    new: Annotated[str, argument("NEW")],
     numbers: NumbersArgument,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -302,7 +287,7 @@ def split(
 @app.command()
 def move(
     name: NameArgument,
-    to: Annotated[str, typer.Argument(metavar="TO", show_default=False)],
+    to: Annotated[str, argument("TO")],
     numbers: NumbersArgument,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -345,9 +330,7 @@ def refuse(
 def undo(
     change: Annotated[
         int | None,
-        typer.Option(
-            min=1, metavar="ID", help="This change, as `people history` numbers it [default: last]."
-        ),
+        option("This change, as `people history` numbers it [default: last].", min=1, metavar="ID"),
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -358,16 +341,16 @@ def undo(
     """
     with open_library(library) as opened:
         done = opened.people.undo(change)
-    print_either(done.to_dict(), f"{done.summary} (change {done.id})", json)
+    print_either(done, f"{done.summary} (change {done.id})", json)
 
 
 @app.command()
 def history(
-    limit: Annotated[int, typer.Option("-n", min=1, metavar="N", help="How many changes to list.")] = 20,
+    limit: Annotated[int, option("How many changes to list.", "-n", min=1, metavar="N")] = 20,
     erase: Annotated[
-        bool, typer.Option("--erase", help="Delete the whole journal for good: nothing can be undone then.")
+        bool, option("Delete the whole journal for good: nothing can be undone then.", "--erase")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --erase: do not ask for confirmation.")] = False,
+    yes: Annotated[bool, option("With --erase: do not ask for confirmation.", "--yes")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -384,31 +367,25 @@ def history(
             print_either({"erased": erased}, f"{erased} change(s) erased from the journal", json)
             return
         changes = opened.people.history(limit)
-    if json:
-        print_json({"changes": [change.to_dict() for change in changes]})
-    elif changes:
-        rows = [
-            (
-                change.id,
-                datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
-                change.summary,
-                f"undone by {change.undone_by}" if change.undone_by else "",
-            )
-            for change in changes
-        ]
-        print_table(["", "when", "what", ""], rows, right=[""])
-    else:
-        say("no change of people is in the journal")
+    rows = [
+        (
+            change.id,
+            datetime.fromtimestamp(change.at).isoformat(" ", "seconds"),
+            change.summary,
+            f"undone by {change.undone_by}" if change.undone_by else "",
+        )
+        for change in changes
+    ]
+    empty = "no change of people is in the journal"
+    print_rows({"changes": changes}, json, ["", "when", "what", ""], rows, empty, right=[""])
 
 
 @app.command("export")
 def export_people(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "Where to write it.")],
     without_descriptors: Annotated[
         bool,
-        typer.Option(
-            "--without-descriptors", help="Leave them out: import then finds the faces again in the photos."
-        ),
+        option("Leave them out: import then finds the faces again in the photos.", "--without-descriptors"),
     ] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -421,17 +398,14 @@ def export_people(
         done = opened.people.export(file, descriptors=not without_descriptors)
     people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
     text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
-    print_either(done.to_dict() | {"file": str(file)}, text, json)
+    print_either(asdict(done) | {"file": str(file)}, text, json)
 
 
 @app.command("import")
 def import_people(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file of `people export`.", show_default=False)
-    ],
+    file: Annotated[Path, argument("FILE", "A file of `people export`.")],
     without_descriptors: Annotated[
-        bool,
-        typer.Option("--without-descriptors", help="Find the faces again in the photos of this library."),
+        bool, option("Find the faces again in the photos of this library.", "--without-descriptors")
     ] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -448,7 +422,7 @@ def import_people(
         f"{counted(done.people, 'person', 'people')} in the file, {done.new} of them new; "
         f"{counted(done.examples, 'example face')} and {counted(done.verdicts, 'verdict')} added"
     )
-    print_either(done.to_dict(), text, json)
+    print_either(done, text, json)
     if done.not_found:
         raise typer.Exit(1)
 

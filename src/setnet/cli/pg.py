@@ -8,28 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
-from setnet.cli.output import print_json, print_table, say
+from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
+from setnet.cli.output import print_rows
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from setnet.engine import Hit
 
 app = make_app()
 
 UriArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="URI",
-        help="postgresql://USER@HOST/DATABASE; keep the password in PGPASSWORD or ~/.pgpass.",
-        show_default=False,
-    ),
+    str, argument("URI", "postgresql://USER@HOST/DATABASE; keep the password in PGPASSWORD or ~/.pgpass.")
 ]
-TableOption = Annotated[
-    str, typer.Option(metavar="NAME", help="The table with one row per face, or SCHEMA.NAME.")
-]
+TableOption = Annotated[str, option("The table with one row per face, or SCHEMA.NAME.", metavar="NAME")]
 
 
 @app.callback()
@@ -45,50 +37,33 @@ def search(
     uri: UriArgument,
     people: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[PERSON]...",
-            help="As in `setnet search`: a name saved in the library, a photo, or a folder of photos.",
-            show_default=False,
+        argument(
+            "[PERSON]...",
+            "As in `setnet search`: a name saved in the library, a photo, or a folder of photos.",
         ),
     ] = None,
     query: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.npz", help="Search for the vectors in its array `query`, one per row."),
+        Path | None, option("Search for the vectors in its array `query`, one per row.", metavar="FILE.npz")
     ] = None,
     table: TableOption = "faces",
-    item: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that says which photo a face is in.")
-    ] = "item",
-    face: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column that orders the faces of a photo.")
-    ] = "face",
-    vector: Annotated[
-        str, typer.Option(metavar="COLUMN", help="The column with the descriptors.")
-    ] = "vector",
+    item: Annotated[str, option("The column that says which photo a face is in.", metavar="COLUMN")] = "item",
+    face: Annotated[str, option("The column that orders the faces of a photo.", metavar="COLUMN")] = "face",
+    vector: Annotated[str, option("The column with the descriptors.", metavar="COLUMN")] = "vector",
     distance: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="What the table's HNSW index was made for: cosine, ip or l2."),
+        str, option("What the table's HNSW index was made for: cosine, ip or l2.", metavar="NAME")
     ] = "cosine",
-    k: Annotated[int, typer.Option("-k", min=1, metavar="N", help="How many items to show.")] = 20,
+    k: Annotated[int, option("How many items to show.", "-k", min=1, metavar="N")] = 20,
     mode: Annotated[
-        str,
-        typer.Option(
-            metavar="MODE", help="fast (the faces nearest to each person); exact (every face is read)."
-        ),
+        str, option("fast (the faces nearest to each person); exact (every face is read).", metavar="MODE")
     ] = "fast",
     candidates: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How many faces near each person are looked at first.")
+        int, option("How many faces near each person are looked at first.", min=1, metavar="N")
     ] = 200,
-    where: Annotated[
-        str, typer.Option(metavar="JSON", help='Conditions on columns: \'{"year": {">=": 2019}}\'.')
-    ] = "",
-    at_least: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Only items with at least this many matches.")
-    ] = 0,
-    only: Annotated[bool, typer.Option("--only", help="Only items in which nothing else is.")] = False,
+    where: Annotated[str, option('Conditions on columns: \'{"year": {">=": 2019}}\'.', metavar="JSON")] = "",
+    at_least: Annotated[int, option("Only items with at least this many matches.", min=0, metavar="N")] = 0,
+    only: Annotated[bool, option("Only items in which nothing else is.", "--only")] = False,
     without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PERSON", help="Only items without this person; may be repeated."),
+        list[str] | None, option("Only items without this person; may be repeated.", metavar="PERSON")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -120,7 +95,9 @@ def search(
             only=only,
             without=unwanted,
         )
-    _print(hits, json)
+    rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
+    facts = {"hits": [hit.to_dict() for hit in hits]}
+    print_rows(facts, json, ["", "score", "item"], rows, "no item fits", right=["", "score"])
     if not hits:
         raise typer.Exit(1)
 
@@ -147,13 +124,3 @@ def _conditions(text: str) -> dict[str, Any] | None:
     if found is not None and not isinstance(found, dict):
         raise InvalidInputError(f"--where takes a JSON object such as '{{\"year\": 2019}}', not {text!r:.80}")
     return found
-
-
-def _print(hits: list[Hit], json: bool) -> None:
-    if json:
-        print_json({"hits": [hit.to_dict() for hit in hits]})
-    elif hits:
-        rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
-        print_table(["", "score", "item"], rows, right=["", "score"])
-    else:
-        say("no item fits")

@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, make_app, open_library
+from setnet.cli.options import (
+    JsonOption,
+    LibraryOption,
+    WorkersOption,
+    argument,
+    make_app,
+    open_library,
+    option,
+)
 from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -19,16 +28,13 @@ app = make_app()
 
 @app.command()
 def faces(
-    photo: Annotated[str, typer.Argument(metavar="PHOTO", show_default=False)],
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the photo with its faces numbered.")
-    ] = None,
+    photo: Annotated[str, argument("PHOTO")],
+    out: Annotated[Path | None, option("Draw the photo with its faces numbered.", metavar="FILE")] = None,
     detector: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="cascade, mtcnn or yunet [default: the library's].")
+        str | None, option("cascade, mtcnn or yunet [default: the library's].", metavar="MODEL")
     ] = None,
     min_face: Annotated[
-        int | None,
-        typer.Option(metavar="PIXELS", help="Smallest face to find, in pixels [default: the library's]."),
+        int | None, option("Smallest face to find, in pixels [default: the library's].", metavar="PIXELS")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -73,15 +79,10 @@ def faces(
 @app.command()
 def duplicates(
     photos: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            metavar="PHOTOS",
-            help="Folders (or single photos); none: those of the library.",
-            show_default=False,
-        ),
+        list[Path] | None, argument("PHOTOS", "Folders (or single photos); none: those of the library.")
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw the groups: out.png or out.html.")
+        Path | None, option("Also draw the groups: out.png or out.html.", metavar="FILE")
     ] = None,
     workers: WorkersOption = None,
     library: LibraryOption = None,
@@ -93,13 +94,7 @@ def duplicates(
     those of the library, what was computed is kept. The exit status is 1 when there are no copies, or some
     photos could not be read.
     """
-    from setnet.library import (
-        check_sheet_path,
-        display_path,
-        duplicate_sheet,
-        existing_paths,
-        find_duplicates,
-    )
+    from setnet.library import check_sheet_path, duplicate_sheet, existing_paths, find_duplicates
 
     existing_paths(photos or ())
     if sheet is not None:
@@ -126,8 +121,6 @@ def duplicates(
 
 
 def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
-    from setnet.library import display_path
-
     if json:
         print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
     elif not groups:

@@ -27,11 +27,14 @@ from setnet.cli.options import (
     LibraryOption,
     OnlyOption,
     WithoutOption,
+    argument,
     make_app,
     open_library,
+    option,
 )
-from setnet.cli.output import one_line, print_json, print_table, print_text, say
+from setnet.cli.output import one_line, print_json, print_rows, print_table, print_text, say
 from setnet.errors import InvalidInputError, StorageError
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -44,74 +47,63 @@ app = make_app()
 def search(
     people: Annotated[
         list[str],
-        typer.Argument(
-            metavar="PERSON",
-            help="A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
+        argument(
+            "PERSON",
+            "A saved name; a group (g17); a photo (its largest face; group.jpg#3 is the third from the "
             "left); or a folder of photos of one person.",
-            show_default=False,
         ),
     ],
     k: HitsOption = 20,
     all_people: AllOption = False,
     at_least: AtLeastOption = 1,
     only: OnlyOption = False,
-    sure: Annotated[bool, typer.Option("--sure", help="Only sure matches count, no guesses.")] = False,
+    sure: Annotated[bool, option("Only sure matches count, no guesses.", "--sure")] = False,
     min_similarity: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "A face matches from this similarity on [default: follows from the number of example faces "
+            "and of faces searched].",
             min=-1.0,
             max=1.0,
             metavar="X",
-            help="A face matches from this similarity on [default: follows from the number of example faces "
-            "and of faces searched].",
         ),
     ] = None,
     without: WithoutOption = None,
     after: AfterOption = None,
     before: BeforeOption = None,
-    folder: Annotated[
-        str | None, typer.Option("--in", metavar="FOLDER", help="In this folder or below it.")
-    ] = None,
-    faces: Annotated[
-        str | None, typer.Option(metavar="N", help="Photos with this many faces: 3, 2-5 or 4+.")
-    ] = None,
+    folder: Annotated[str | None, option("In this folder or below it.", "--in", metavar="FOLDER")] = None,
+    faces: Annotated[str | None, option("Photos with this many faces: 3, 2-5 or 4+.", metavar="N")] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="KIND", help="Only photos, or only shots of videos: photo or video.")
+        str | None, option("Only photos, or only shots of videos: photo or video.", metavar="KIND")
     ] = None,
     in_video: Annotated[
-        bool, typer.Option("--in-video", help="Rank whole videos: who is anywhere in them, together or not.")
+        bool, option("Rank whole videos: who is anywhere in them, together or not.", "--in-video")
     ] = False,
     mode: Annotated[
         str,
-        typer.Option(
-            metavar="MODE", help="exact; fast (short codes, then the best face by face); set (set vectors)."
-        ),
+        option("exact; fast (short codes, then the best face by face); set (set vectors).", metavar="MODE"),
     ] = "exact",
     collapse: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Show copies and bursts as one photo [default: in the table and the sheet only].",
             "--collapse/--no-collapse",
-            help="Show copies and bursts as one photo [default: in the table and the sheet only].",
             show_default=False,
         ),
     ] = None,
     sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also draw a contact sheet: out.png or out.html.")
+        Path | None, option("Also draw a contact sheet: out.png or out.html.", metavar="FILE")
     ] = None,
-    paths: Annotated[
-        bool, typer.Option("--paths", help="Print only the photos' paths, for other programs.")
-    ] = False,
+    paths: Annotated[bool, option("Print only the photos' paths, for other programs.", "--paths")] = False,
     null: Annotated[
-        bool,
-        typer.Option("-0", "--null", help="Print paths that end with a null byte, for `xargs -0`."),
+        bool, option("Print paths that end with a null byte, for `xargs -0`.", "-0", "--null")
     ] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print a table for spreadsheets.")] = False,
+    csv: Annotated[bool, option("Print a table for spreadsheets.", "--csv")] = False,
     copy_to: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Also copy the photos there; no file there is replaced."),
+        Path | None, option("Also copy the photos there; no file there is replaced.", metavar="DIR")
     ] = None,
     link_to: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Also make symbolic links to the photos there.")
+        Path | None, option("Also make symbolic links to the photos there.", metavar="DIR")
     ] = None,
     library: LibraryOption = None,
     json: JsonOption = False,
@@ -177,28 +169,19 @@ def _check_video_options(kind: str | None, *others: object) -> None:
 
 
 def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
-    from setnet.library import display_path
-
     with open_library(library) as opened:
         found = opened.videos_with(query)
-    if json:
-        print_json({"videos": [video.to_dict() for video in found]})
-    elif found:
-        print_table(
-            ["", "score", "who", "video"],
-            [
-                (
-                    rank,
-                    f"{video.score:.3f}",
-                    ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
-                    display_path(video.best.path),
-                )
-                for rank, video in enumerate(found, 1)
-            ],
-            right=["", "score"],
+    rows = [
+        (
+            rank,
+            f"{video.score:.3f}",
+            ", ".join(f"{each.match.label} {_times(each.shot)}" for each in video.appearances),
+            display_path(video.best.path),
         )
-    else:
-        say("no video has them")
+        for rank, video in enumerate(found, 1)
+    ]
+    facts = {"videos": [video.to_dict() for video in found]}
+    print_rows(facts, json, ["", "score", "who", "video"], rows, "no video has them", right=["", "score"])
     if not found:
         raise typer.Exit(1)
 
@@ -275,8 +258,6 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
     A terminal would obey control characters in names: there they are spelled.
     """
-    from setnet.library import display_path
-
     paths = dict.fromkeys(hit.photo.stored_path for hit in hits)
     if sys.stdout.isatty():
         for path in paths:
@@ -290,8 +271,6 @@ def print_paths(hits: Sequence[PhotoHit], end: bytes = b"\n") -> None:
 
 def print_csv(hits: Sequence[PhotoHit]) -> None:
     """Print a table that spreadsheets open: one row per photo, people with a question mark are guesses."""
-    from setnet.library import display_path
-
     text = one_line if sys.stdout.isatty() else str
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(["rank", "score", "matched", "people", "faces", "taken", "photo", "from", "to"])
@@ -333,8 +312,6 @@ def _put(
     is_there: Callable[[Path, Path], bool],
     done: str,
 ) -> bool:
-    from setnet.library import display_path
-
     files, there = _unique_files(hits), 0
     for path in files:
         if is_address(path):
@@ -397,6 +374,4 @@ def _places(photo: Path, folder: Path) -> Iterator[Path]:
 
 
 def _write_error(place: Path, error: OSError) -> StorageError:
-    from setnet.library import display_path
-
     return StorageError(f"cannot write {display_path(place)}: {error.strerror or error}")

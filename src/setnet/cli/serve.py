@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from setnet.cli.options import LibraryOption, make_app
+from setnet.cli.options import LibraryOption, make_app, option
 from setnet.cli.output import say
 
 app = make_app()
@@ -16,21 +14,15 @@ app = make_app()
 def serve(
     library: LibraryOption = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; any but a loopback address needs a token.")
+        str, option("Address to listen on; any but a loopback address needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
-    ] = 8422,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    port: Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8422,
+    open_page: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
     cors: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Let pages of this origin call the API; may be repeated."),
+        list[str] | None, option("Let pages of this origin call the API; may be repeated.", metavar="ORIGIN")
     ] = None,
     behind_proxy: Annotated[
-        bool,
-        typer.Option(
-            "--behind-proxy", help="Believe the X-Forwarded headers of a proxy in front; needs a token."
-        ),
+        bool, option("Believe the X-Forwarded headers of a proxy in front; needs a token.", "--behind-proxy")
     ] = False,
 ) -> None:
     """Open the library as a web page and REST API; nothing leaves this machine.

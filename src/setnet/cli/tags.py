@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, make_app, open_library
+from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import ProgressBar, print_json, print_text, say, say_some
+from setnet.library.paths import display_path
 from setnet.wording import counted
 
 if TYPE_CHECKING:
@@ -25,16 +26,12 @@ def tags() -> None:
 @app.command()
 def write(
     people: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[PERSON]...", help="Whose faces [default: everybody's].", show_default=False),
+        list[str] | None, argument("[PERSON]...", "Whose faces [default: everybody's].")
     ] = None,
     update: Annotated[
-        bool,
-        typer.Option("--update", help="Add to sidecars that exist; each is kept as FILE.xmp.bak beside it."),
+        bool, option("Add to sidecars that exist; each is kept as FILE.xmp.bak beside it.", "--update")
     ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done; nothing is written.")
-    ] = False,
+    dry_run: Annotated[bool, option("Only say what would be done; nothing is written.", "--dry-run")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -45,7 +42,6 @@ def write(
     1 if files could not be read or written.
     """
     from setnet.connect import write_tags
-    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -62,8 +58,6 @@ def write(
 
 
 def _print_written(done: TagsWritten) -> None:
-    from setnet.library import display_path
-
     would = "would be " if done.dry_run else ""
     print_text(
         f"{counted(done.photos, 'photo')} with named faces: {counted(done.regions.total(), 'region')} {would}"
@@ -86,15 +80,9 @@ _MOST_NAMES = 10
 def import_tags(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(
-            metavar="[FOLDER]...",
-            help="Folders or photos to look at [default: all photos of the library].",
-            show_default=False,
-        ),
+        argument("[FOLDER]...", "Folders or photos to look at [default: all photos of the library]."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be done; nothing is changed.")
-    ] = False,
+    dry_run: Annotated[bool, option("Only say what would be done; nothing is changed.", "--dry-run")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -106,7 +94,6 @@ def import_tags(
     read.
     """
     from setnet.connect import import_tags
-    from setnet.library import display_path
 
     with open_library(library) as opened, ProgressBar(silent=json) as bar:
         try:
@@ -123,8 +110,6 @@ def import_tags(
 
 
 def _print_import(done: TagImport) -> None:
-    from setnet.library import display_path
-
     what = "would get a name" if done.dry_run else "got a name"
     text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
     text += f"{counted(done.named, 'face')} {what}"

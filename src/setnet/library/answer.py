@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -64,28 +64,22 @@ def _exact_time(photo: LibraryPhoto) -> datetime | None:
     return None if is_day else photo.taken
 
 
-class GroupTotal(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GroupTotal:
     """How many photos have exactly `matched` of the query's people in them; in `sure` ones all are sure."""
 
     matched: int
     photos: int
     sure: int
 
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return self._asdict()
 
-
-class PersonThresholds(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PersonThresholds:
     """The similarities from which a person of the query is surely, and maybe, recognised."""
 
     person: str
     sure: float
     maybe: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the thresholds as values that JSON can hold."""
-        return {"person": self.person, "sure": round(self.sure, 4), "maybe": round(self.maybe, 4)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +117,9 @@ class Answer:
             "searched": self.searched,
             "seconds": {name: round(value, 6) for name, value in self.seconds.items()},
             "warnings": list(self.warnings),
-            "totals": None if self.totals is None else [total.to_dict() for total in self.totals],
+            "totals": None if self.totals is None else [asdict(total) for total in self.totals],
             "faces_searched": self.faces,
-            "thresholds": [each.to_dict() for each in self.thresholds],
+            "thresholds": [asdict(each) for each in self.thresholds],
             "unsure": list(self.unsure),
         }
 

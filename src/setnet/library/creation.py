@@ -15,7 +15,7 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -289,7 +289,7 @@ class LibraryStatus:
         """Return the status as values that JSON can hold."""
         return {
             "library": str(self.path),
-            **self.counts.to_dict(),
+            **asdict(self.counts),
             "folders": [str(p) for p in self.folders],
             "failures": [failure.to_dict() for failure in self.failures],
             "settings": self.settings.to_dict(),

@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
@@ -93,6 +93,15 @@ class GroupFace(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupCover:
+    """A face of a photo: the photo's id, the number of the face in it from 0, and where it is."""
+
+    photo: str
+    face: int
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Faces of a library that are probably one person's.
 
@@ -107,9 +116,9 @@ class Group:
     faces, photos
         How many faces it has, and in how many photos.
     cover
-        The photo's id, number and box of the face that stands for it.
+        The face that stands for it.
     first, last
-        When the earliest and the latest photo were taken.
+        The days of the earliest and the latest photo.
     change
         The number of the change in the journal that led here, in what a change returns.
     """
@@ -120,9 +129,9 @@ class Group:
     hidden: bool
     faces: int
     photos: int
-    cover: tuple[str, int, Box] | None
-    first: datetime | None
-    last: datetime | None
+    cover: GroupCover | None
+    first: date | None
+    last: date | None
     change: int | None = None
 
     @property
@@ -144,26 +153,6 @@ class Group:
         """Return the group as the result of a change."""
         return replace(self, change=change)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the group as values that JSON can hold; `change` only after a change."""
-        facts: dict[str, Any] = {
-            "id": self.id,
-            "name": self.name,
-            "person": self.person,
-            "hidden": self.hidden,
-            "faces": self.faces,
-            "photos": self.photos,
-            "cover": None,
-            "first": None if self.first is None else self.first.date().isoformat(),
-            "last": None if self.last is None else self.last.date().isoformat(),
-        }
-        if self.cover is not None:
-            photo, face, box = self.cover
-            facts["cover"] = {"photo": photo, "face": face, "box": corners(box)}
-        if self.change is not None:
-            facts["change"] = self.change
-        return facts
-
 
 # In the order of `group_of`; `face_groups AS g` is joined with people and the cover's row of `faces`.
 GROUP_COLUMNS = (
@@ -178,9 +167,15 @@ GROUP_JOINS = (
 def group_of(row: Sequence[Any]) -> Group:
     """Return the group of a row with `GROUP_COLUMNS`."""
     number, name, uid, hidden, faces, photos, first, last, cover, *box = row
-    shows = None if cover is None or None in box else (str(cover // FACES), cover % FACES, Box(*box))
-    times = taken_time(first), taken_time(last)
-    return Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, *times)
+    shows = None
+    if cover is not None and None not in box:
+        shows = GroupCover(str(cover // FACES), cover % FACES, Box(*corners(Box(*box))))
+    return Group(f"g{number}", name, uid, bool(hidden), faces, photos, shows, _day(first), _day(last))
+
+
+def _day(taken: float | None) -> date | None:
+    time = taken_time(taken)
+    return None if time is None else time.date()
 
 
 def unknown_group(group_id: str) -> InvalidInputError:
@@ -203,10 +198,6 @@ class GroupTotals:
     unnamed: int
     named: int
     hidden: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
 
 
 def group_at(db: sqlite3.Connection, group_id: str) -> Group:

@@ -10,7 +10,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -465,10 +465,6 @@ class GroupingReport:
     anew: bool = False
     interrupted: bool = False
     seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return asdict(self) | {"seconds": round(self.seconds, 2)}
 
 
 def group_library(

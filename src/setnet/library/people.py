@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -537,9 +538,9 @@ def check_name_free(
     remedy = f"add to {known.name} with --to-existing (if_exists 'add'), or choose another name"
     who = f"{known.name!r} is saved already, with {_faces(known.examples)}"
     if if_exists == "refuse":
-        raise TakenError(f"{who}: {remedy}", known.to_dict())
+        raise TakenError(f"{who}: {remedy}", asdict(known))
     if name != known.id and checked_name(name) not in (known.name, *known.aliases):
-        raise TakenError(f"{who}, and {name!r} is spelt differently: {remedy}", known.to_dict())
+        raise TakenError(f"{who}, and {name!r} is spelt differently: {remedy}", asdict(known))
     there = people.examples(known)
     if not there or not examples:
         return
@@ -551,4 +552,4 @@ def check_name_free(
     if unlike:
         these = f"{unlike} of these {_faces(len(examples))}" if len(examples) > 1 else "this face"
         verb = "do" if unlike > 1 else "does"
-        raise TakenError(f"{who}, and {these} {verb} not look like them: {remedy}", known.to_dict())
+        raise TakenError(f"{who}, and {these} {verb} not look like them: {remedy}", asdict(known))

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,10 +33,6 @@ class PeopleExport:
     people: int
     examples: int
     verdicts: int
-
-    def to_dict(self) -> dict[str, int]:
-        """Return the numbers as values that JSON can hold."""
-        return asdict(self)
 
 
 def export_people(people: People, model: str | None, dim: int) -> PeopleFile:
@@ -130,10 +125,6 @@ class PeopleImport:
     not_found: int = 0
     notes: list[str] = field(default_factory=list)
     change: int | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return asdict(self)
 
 
 def import_file(

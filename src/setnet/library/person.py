@@ -198,13 +198,6 @@ class Person:
     cover: int | None = None
     change: int | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the person as values that JSON can hold; `change` only after a change."""
-        facts = asdict(self) | {"aliases": list(self.aliases)}
-        if self.change is None:
-            del facts["change"]
-        return facts
-
 
 @dataclass(frozen=True, slots=True)
 class PersonDetails:
@@ -216,7 +209,7 @@ class PersonDetails:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the details as values that JSON can hold; `examples` has each of them."""
-        return self.person.to_dict() | {
+        return asdict(self.person) | {
             "photos": self.photos,
             "examples": [example.to_dict() for example in self.examples],
         }

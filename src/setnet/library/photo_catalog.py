@@ -268,16 +268,13 @@ MOST_CHANGES = 1000
 _CURSOR = re.compile(r"([0-9a-f]{1,16})\.([0-9]{1,18})(?:\.([0-9]{1,18}))?")
 
 
-class ItemChange(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ItemChange:
     """The last change of a photo or person: `what` is `added`, `changed` or `removed`."""
 
     kind: str
     id: str
     what: str
-
-    def to_dict(self) -> dict[str, str]:
-        """Return the change as values that JSON can hold."""
-        return self._asdict()
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,14 +284,6 @@ class ItemChanges:
     changes: tuple[ItemChange, ...]
     cursor: str
     more: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the changes as values that JSON can hold."""
-        return {
-            "changes": [each.to_dict() for each in self.changes],
-            "cursor": self.cursor,
-            "more": self.more,
-        }
 
 
 class _Place(NamedTuple):

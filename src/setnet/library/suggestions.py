@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,16 +32,6 @@ class Suggestion:
     group: Group
     similarity: float
     probability: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the suggestion as values that JSON can hold; `id` is the person's."""
-        return {
-            "person": self.person,
-            "id": self.id,
-            "group": self.group.to_dict(),
-            "similarity": round(self.similarity, 4),
-            "probability": round(self.probability, 6),
-        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
@@ -217,10 +217,6 @@ class Change:
     summary: str
     undoes: int | None
     undone_by: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as values that JSON can hold."""
-        return asdict(self)
 
 
 def list_changes(db: sqlite3.Connection, limit: int | None = None) -> list[Change]:

@@ -26,7 +26,7 @@ from setnet.web.files import open_below
 from setnet.web.guard import Guard
 from setnet.web.image_pool import ImagePool
 from setnet.web.limits import BodyLimits, TokenRateLimit
-from setnet.web.problems import install_problems, not_found
+from setnet.web.problems import Problem, install_problems
 from setnet.web.requests import Jpeg, Name, Strict
 from setnet.web.server import bind_socket, open_when_up, page_address, run_app
 from setnet.web.settings import WebSettings
@@ -81,14 +81,14 @@ class AnnotationSession:
     def question(self, number: int) -> Question:
         """Return a question by its number."""
         if not 0 <= number < len(self._queue.questions):
-            raise not_found(f"no question {number}")
+            raise Problem(404, f"no question {number}")
         return self._queue.questions[number]
 
     def next(self, annotator: str | None) -> dict[str, Any]:
         """Return the next question for a person, and how far the queue is."""
         who = annotator or self.annotator
         with self._lock:
-            return self._asked(who, self._queue.next(who))
+            return self._question_and_state(who, self._queue.next(who))
 
     def store(self, annotator: str | None, number: int, answer: Answer) -> dict[str, Any]:
         """Store an answer; return the next question."""
@@ -96,16 +96,16 @@ class AnnotationSession:
         self.question(number)
         with self._lock:
             self._queue.answer(who, number, answer)
-            return self._asked(who, self._queue.next(who))
+            return self._question_and_state(who, self._queue.next(who))
 
     def undo(self, annotator: str | None) -> dict[str, Any]:
         """Take back a person's latest answer; return its question, or the next if there was none."""
         who = annotator or self.annotator
         with self._lock:
             taken = self._queue.undo(who)
-            return self._asked(who, self._queue.next(who) if taken is None else taken)
+            return self._question_and_state(who, self._queue.next(who) if taken is None else taken)
 
-    def _asked(self, annotator: str, number: int | None) -> dict[str, Any]:
+    def _question_and_state(self, annotator: str, number: int | None) -> dict[str, Any]:
         question = None if number is None else {"id": number} | self._queue.questions[number].to_dict()
         return {"annotator": annotator, "question": question, "state": asdict(self._queue.state(annotator))}
 

@@ -18,13 +18,12 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from setnet import __version__
-from setnet.client import ProblemAnswer
 from setnet.library import default_library
-from setnet.web import faces, forget, groups, health, index, people, photos, search, session
+from setnet.web import faces, groups, guard, health, index, people, photos, search
 from setnet.web.guard import COOKIE, Guard
 from setnet.web.limits import BodyLimits
 from setnet.web.metrics import RequestMetrics
-from setnet.web.problems import install_problems
+from setnet.web.problems import ProblemDetails, install_problems
 from setnet.web.settings import WebSettings
 from setnet.web.state import ServerState
 
@@ -33,7 +32,7 @@ _PEOPLE = "/api/v1/people/"
 _SCHEMAS = "#/components/schemas/"
 # By reference: as a model, every route would build a validator of it per status, most of a server's start.
 _PROBLEM = {
-    "content": {"application/problem+json": {"schema": {"$ref": f"{_SCHEMAS}{ProblemAnswer.__name__}"}}}
+    "content": {"application/problem+json": {"schema": {"$ref": f"{_SCHEMAS}{ProblemDetails.__name__}"}}}
 }
 # A server on this machine alone has no token: then none of them is needed.
 _SECURITY = {
@@ -140,9 +139,9 @@ def _openapi_document(app: FastAPI) -> dict[str, Any]:
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{name: []} for name in _SECURITY] + [{}]
         schemas = document["components"]["schemas"]
-        problem = ProblemAnswer.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
+        problem = ProblemDetails.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
         problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
-        schemas |= problem.pop("$defs", {}) | {ProblemAnswer.__name__: problem}
+        schemas |= problem.pop("$defs", {}) | {ProblemDetails.__name__: problem}
         for operations in document["paths"].values():
             for operation in operations.values():
                 _move_schemas(operation.get("requestBody", {}).get("content", {}), schemas)
@@ -181,7 +180,6 @@ def _api_routes() -> APIRouter:
         },
     )
     # The first is found fastest.
-    often = (search, health, session, faces, photos, groups, people)
-    for part in (*often, index, forget):
+    for part in (search, health, guard, faces, photos, groups, people, index):
         routes.include_router(part.routes)
     return routes

@@ -1,28 +1,36 @@
-"""`/faces`: an image becomes faces that can be searched for."""
+"""`/faces`, and the example faces that requests bring along: uploads, faces of photos, images, vectors."""
 
 from __future__ import annotations
 
 import asyncio
-from base64 import b64encode
+import base64
+import binascii
 from typing import Annotated, Any
 
+import numpy as np
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
-from pydantic import Field
+from numpy.typing import NDArray
+from pydantic import Field, StringConstraints
 from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
-from setnet.client import FaceGroupsAnswer, FacesAnswer
-from setnet.errors import InvalidInputError
+from setnet.client import Answer, UploadedFaces
+from setnet.errors import InvalidInputError, PhotoError
+from setnet.library import Example, Library, display_path
+from setnet.web.files import open_inside
 from setnet.web.problems import Problem
-from setnet.web.requests import Jpeg, State, Strict, content_type, json_body, json_schema
+from setnet.web.requests import BodyRoute, Jpeg, State, Strict, content_type, reply
+from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["faces"])
+routes = APIRouter(tags=["faces"], route_class=BodyRoute)
 _IMAGE = {"type": "string", "format": "binary"}
 _FORM = {"type": "object", "required": ["image"], "properties": {"image": _IMAGE}}
 _KINDS = {"image/*": _IMAGE, "application/octet-stream": _IMAGE, "multipart/form-data": _FORM}
 _CONTENT = {kind: {"schema": schema} for kind, schema in _KINDS.items()}
 _BODY: dict[str, Any] = {"requestBody": {"required": True, "content": _CONTENT}}
+# Lists that may be long end at their first fault: a million faults take gigabytes to describe.
+_Vector = Annotated[list[float], Field(min_length=1, max_length=4096, fail_fast=True)]
+_PhotoId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
 
 
 class FaceIds(Strict):
@@ -31,11 +39,17 @@ class FaceIds(Strict):
     faces: Annotated[list[str], Field(min_length=1, max_length=200)]
 
 
+class FaceGroups(Answer):
+    """Ids of faces, one list per person."""
+
+    groups: list[list[str]]
+
+
 class _InMemory(MultiPartParser):
     spool_max_size = 1 << 31  # nothing that was uploaded touches the disk; the body's limit is elsewhere
 
 
-@routes.post("/faces", openapi_extra=_BODY, response_model=FacesAnswer)
+@routes.post("/faces", openapi_extra=_BODY, response_model=UploadedFaces)
 async def find_faces(
     request: Request,
     state: State,
@@ -55,13 +69,13 @@ async def find_faces(
     ]
     # A timer and not only the next request: faces expire even if no request follows.
     asyncio.get_running_loop().call_later(state.settings.face_lifetime, state.faces.drop_old)
-    return JSONResponse(
+    return reply(
         {
             "width": seen.width,
             "height": seen.height,
             "faces": faces,
             "expires_in": state.settings.face_lifetime,
-            "preview": b64encode(seen.preview).decode() or None,
+            "preview": base64.b64encode(seen.preview).decode() or None,
         }
     )
 
@@ -82,8 +96,10 @@ async def _read_image(request: Request) -> bytes:
     raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
 
 
-@routes.post("/faces/groups", response_model=FaceGroupsAnswer, openapi_extra=json_schema(FaceIds))
-async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: State) -> Response:
+@routes.post(
+    "/faces/groups",
+)
+async def group_faces(query: FaceIds, state: State) -> FaceGroups:
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
     with state.library.reading() as library:
@@ -95,10 +111,107 @@ async def group_faces(query: Annotated[FaceIds, json_body(FaceIds)], state: Stat
         if not group:
             groups.append(group)
         group.append(face_id)
-    return JSONResponse({"groups": groups})
+    return FaceGroups(groups=groups)
 
 
 @routes.get("/faces/{face_id}/picture", response_class=Jpeg)
 async def face_picture(face_id: str, state: State) -> Response:
     """Return a small picture of a face found in an upload."""
     return Jpeg(state.faces.get(face_id).picture)
+
+
+class FaceReference(Strict):
+    """A face of a photo in the library."""
+
+    photo: _PhotoId
+    face: Annotated[int, Field(ge=0, le=100_000, description="Its number in the photo, from 0")]
+
+
+class Examples(Strict):
+    """Where the example faces of a person come from; several sources may be given together."""
+
+    faces: Annotated[list[str], Field(max_length=32, description="Face ids of POST /faces")] = []
+    photo_faces: Annotated[list[FaceReference], Field(max_length=32)] = []
+    images: Annotated[
+        list[str], Field(max_length=4, description="Base64 of images; the largest face is taken")
+    ] = []
+    descriptors: Annotated[
+        list[_Vector], Field(max_length=100, fail_fast=True, description="Vectors as they are")
+    ] = []
+
+
+async def uploaded_examples(state: ServerState, examples: Examples) -> list[Example]:
+    """Return the faces of uploads that a request refers to or brings along."""
+    found = [state.faces.get(face_id) for face_id in examples.faces]
+    for number, text in enumerate(examples.images, 1):
+        data = await state.parsing.run(_image_bytes, text, number)
+        seen = await state.pool.find(data, state.dim)
+        if not seen.faces:
+            raise PhotoError(f"no face found in image {number}: use one where the face is larger or sharper")
+        areas = [face.box.width * face.box.height for face in seen.faces]
+        found.append(seen.examples()[areas.index(max(areas))])
+    return found
+
+
+def _image_bytes(text: str, number: int) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInputError(f"image {number} is not valid base64") from None
+
+
+def all_examples(
+    examples: Examples, uploads: list[Example], photo_examples: list[Example], library: Library
+) -> list[Example]:
+    """Return the example faces to save of a person."""
+    return [
+        *uploads,
+        *photo_examples,
+        *(Example(check_vector(v, library.dim, n)) for n, v in enumerate(examples.descriptors, 1)),
+    ]
+
+
+def photo_examples(state: ServerState, faces: list[FaceReference]) -> list[Example]:
+    """Return faces of photos in the library with small pictures of them; for calls in `state.drawing`."""
+    with state.library.reading() as library:
+        return [_photo_example(state, library, face) for face in faces]
+
+
+def photo_descriptors(library: Library, photo_id: str) -> NDArray[np.float32]:
+    """Return the descriptors of a photo's faces; an unknown photo is answered with 404."""
+    try:
+        return library.photos.descriptors(photo_id)
+    except InvalidInputError:
+        raise Problem(404, f"no photo {photo_id} in this library") from None
+
+
+def face_descriptor(library: Library, face: FaceReference) -> NDArray[np.float32]:
+    """Return the descriptor of a face of a photo; one that is not there is answered with 404."""
+    descriptors = photo_descriptors(library, face.photo)
+    if face.face >= len(descriptors):
+        raise Problem(404, f"photo {face.photo} has {len(descriptors)} faces, none with number {face.face}")
+    found: NDArray[np.float32] = descriptors[face.face]
+    return found
+
+
+def _photo_example(state: ServerState, library: Library, face: FaceReference) -> Example:
+    descriptor = face_descriptor(library, face)
+    photo = library.photos.get(face.photo)
+    box = photo.faces[face.face].box
+    try:
+        with open_inside(library, photo).file as file:
+            picture = state.drawing.face_picture(file, box)
+    except (PhotoError, Problem):  # gone, or not ours to show; the person can be kept all the same
+        picture = None
+    return Example(descriptor, display_path(photo.path), box, picture, content=photo.stored_hash)
+
+
+def check_vector(values: list[float], dim: int, number: int) -> NDArray[np.float32]:
+    """Return a descriptor that a request holds as an array; one that cannot be compared is an error."""
+    with np.errstate(over="ignore"):
+        vector = np.asarray(values, np.float32)
+    if vector.shape != (dim,) or not np.isfinite(vector).all() or not vector.any():
+        raise InvalidInputError(
+            f"descriptor {number}: {dim} finite numbers, not all zero, are expected; got {len(values)}"
+        )
+    return vector

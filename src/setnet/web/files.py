@@ -15,13 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 from zipfile import ZipFile, ZipInfo
 
+from pydantic import Field
+
 from setnet.addresses import address_of, is_address, read_address
+from setnet.client import Answer
 from setnet.errors import SetNetError
 from setnet.library import Library, LibraryPhoto, display_path, is_below, is_photo_name, resolve_path
-from setnet.web.problems import Problem, not_found
+from setnet.web.problems import Problem
 
 _CHUNK = 1 << 18
 _LARGEST_FETCHED = 512 << 20
@@ -168,7 +171,7 @@ class _Outbox(io.RawIOBase):
         self._pieces.append(piece)
         return len(piece)
 
-    def taken(self) -> bytes:
+    def take(self) -> bytes:
         data = b"".join(self._pieces)
         self._pieces.clear()
         return data
@@ -194,10 +197,10 @@ class PhotoArchive:
                 with archive.open(_zip_entry(photo, names), "w", force_zip64=opened.size >= 1 << 31) as entry:
                     for piece in opened.chunks():
                         entry.write(piece)
-                        yield outbox.taken()
+                        yield outbox.take()
             if missing:
                 archive.writestr("not included.txt", "\n".join(missing) + "\n")
-        yield outbox.taken()
+        yield outbox.take()
 
 
 def _zip_entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:
@@ -214,31 +217,33 @@ def _zip_entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:
     return entry
 
 
-@dataclass(frozen=True, slots=True)
-class FolderListing:
-    """One folder: the folders in it, and how many photos lie in it directly; None is the list of roots."""
+class Folder(Answer):
+    """A folder of the server's machine."""
 
-    path: str | None
+    path: str
+    name: str
+
+
+class Folders(Answer):
+    """The folders in a folder, and how many photos lie in it directly."""
+
+    path: Annotated[str | None, Field(description="Null in the list of places to begin")]
     parent: str | None
-    folders: tuple[str, ...]
+    folders: list[Folder]
     photos: int
-    has_more: bool
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the listing as values that JSON can hold."""
-        named = [{"path": path, "name": os.path.basename(path) or path} for path in self.folders]
-        return {
-            "path": self.path,
-            "parent": self.parent,
-            "folders": named,
-            "photos": self.photos,
-            "has_more": self.has_more,
-        }
+    has_more: Annotated[bool, Field(description="Not all of it is listed or counted")]
 
 
 def default_roots() -> list[Path]:
     """Return the home folder and the folders where disks are mounted, as far as they are there."""
     return [place for place in (Path.home(), *map(Path, _DISKS)) if place.is_dir()]
+
+
+def _folders(
+    path: str | None, parent: str | None, folders: Sequence[str], photos: int, has_more: bool
+) -> Folders:
+    named = [Folder(path=place, name=os.path.basename(place) or place) for place in folders]
+    return Folders(path=path, parent=parent, folders=named, photos=photos, has_more=has_more)
 
 
 class FolderBrowser:
@@ -247,10 +252,10 @@ class FolderBrowser:
     def __init__(self, roots: Sequence[Path] | None = None) -> None:
         self._roots = [os.path.realpath(root) for root in (default_roots() if roots is None else roots)]
 
-    def listing(self, path: str | None) -> FolderListing:
+    def listing(self, path: str | None) -> Folders:
         """Return the folders in a folder, or the roots."""
         if path is None:
-            return FolderListing(None, None, tuple(self._roots), 0, False)
+            return _folders(None, None, self._roots, 0, False)
         real = self._inside(path)
         folders: list[str] = []
         photos, seen = 0, 0
@@ -264,16 +269,16 @@ class FolderBrowser:
                     elif is_photo_name(os.fsencode(entry.name)):
                         photos += 1
         except NotADirectoryError:
-            raise not_found("this is no folder") from None
+            raise Problem(404, "this is no folder") from None
         except FileNotFoundError:
-            raise not_found("this folder is not there any more") from None
+            raise Problem(404, "this folder is not there any more") from None
         except OSError as error:
             raise Problem(403, f"this folder cannot be opened: {error.strerror}") from None
         folders.sort(key=lambda folder: os.path.basename(folder).casefold())
-        return FolderListing(
+        return _folders(
             real,
             None if real in self._roots else os.path.dirname(real),
-            tuple(folders[:_MOST_FOLDERS]),
+            folders[:_MOST_FOLDERS],
             photos,
             seen > _MOST_ENTRIES or len(folders) > _MOST_FOLDERS,
         )

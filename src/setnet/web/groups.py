@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, fields
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Response
-from fastapi.responses import JSONResponse
 from pydantic import Field
 
-from setnet.client import (
-    GroupAnswer,
-    GroupMembersAnswer,
-    GroupsAnswer,
-    IndexAnswer,
-    SavedPersonAnswer,
-    SuggestionsAnswer,
-)
+from setnet.client import GroupMembers, Groups, Member, Run, SavedPerson, Suggestions
 from setnet.library import Group, Library, Person
-from setnet.web.examples import FaceReference, photo_examples
+from setnet.web.faces import FaceReference, photo_examples
 from setnet.web.people import IfExists
 from setnet.web.requests import (
+    BodyRoute,
     Name,
     State,
     Strict,
     check_addressable,
-    json_body,
-    json_schema,
+    reply,
     require_group,
     require_person,
 )
 
-routes = APIRouter(tags=["groups"])
+routes = APIRouter(tags=["groups"], route_class=BodyRoute)
 GroupId = Annotated[str, Path(pattern=r"^g[1-9][0-9]{0,17}$", description="Such as g17")]
 _KEY = r"^[0-9]{1,18}-[0-9]{1,18}$"
 _FACE_KEY = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?(e[+]?[0-9]{1,3})?_[0-9]{1,18}$"
@@ -69,7 +62,7 @@ class GroupRefusal(Strict):
     person: Name
 
 
-@routes.get("/groups", response_model=GroupsAnswer)
+@routes.get("/groups")
 async def list_groups(
     state: State,
     which: Annotated[Literal["unnamed", "named", "hidden", "all"], Query(alias="state")] = "unnamed",
@@ -77,70 +70,61 @@ async def list_groups(
     max_faces: Annotated[int, Query(ge=1, le=10**9, description="Of at most so many")] = 10**9,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
     cursor: Annotated[str | None, Query(pattern=_KEY)] = None,
-) -> Response:
+) -> Groups:
     """List groups of faces that are probably one person's, the largest first."""
 
-    def read(library: Library) -> dict[str, object]:
+    def read(library: Library) -> Groups:
         faces, number = map(int, cursor.split("-")) if cursor else (max_faces, 0)
         after = min((faces, number), (max_faces, 0), key=lambda place: place[0])
         groups = library.groups.page(which, min_faces, limit + 1, after)
         last = groups[limit - 1] if len(groups) > limit else None
-        return {
-            "groups": [group.to_dict() for group in groups[:limit]],
-            "cursor": None if last is None else f"{last.faces}-{last.number}",
-            "totals": library.groups.totals(min_faces).to_dict(),
-            "grouped_at": library.groups.grouped_at,
-            "ungrouped_faces": library.groups.ungrouped_faces,
-        }
+        return Groups(
+            groups=groups[:limit],
+            cursor=None if last is None else f"{last.faces}-{last.number}",
+            totals=library.groups.totals(min_faces),
+            grouped_at=library.groups.grouped_at,
+            ungrouped_faces=library.groups.ungrouped_faces,
+        )
 
-    return JSONResponse(await state.read(read))
+    return await state.read(read)
 
 
-@routes.post(
-    "/groups/discover", status_code=202, response_model=IndexAnswer, openapi_extra=json_schema(DiscoverQuery)
-)
-async def discover(query: Annotated[DiscoverQuery, json_body(DiscoverQuery)], state: State) -> Response:
+@routes.post("/groups/discover", status_code=202, response_model=Run)
+async def discover(query: DiscoverQuery, state: State) -> Response:
     """Group the faces that are in no group yet, as an index run does at its end.
 
     `/index` and `/index/events` tell how far it is; it is refused with 409 while a run is under way.
     """
-    state.index_job.start_grouping(anew=query.anew)
-    return JSONResponse(state.index_job.state.to_dict(), 202)
+    return reply(state.index_job.start_grouping(anew=query.anew).to_dict(), 202)
 
 
-@routes.get("/groups/{group_id}", response_model=GroupMembersAnswer)
+@routes.get("/groups/{group_id}")
 async def get_group(
     group_id: GroupId,
     state: State,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
     cursor: Annotated[str | None, Query(pattern=_FACE_KEY, max_length=60)] = None,
-) -> Response:
+) -> GroupMembers:
     """Return a group with its faces, the latest taken first."""
 
-    def read(library: Library) -> dict[str, object]:
+    def read(library: Library) -> GroupMembers:
         group = require_group(library, group_id)
         taken, _, number = (cursor or "").partition("_")
         members = library.groups.members(
             group_id, limit + 1, None if cursor is None else (float(taken), int(number))
         )
         last = members[limit - 1].key if len(members) > limit else None
-        return group.to_dict() | {
-            "members": [face.to_dict() for face in members[:limit]],
-            "cursor": None if last is None else f"{last[0]!r}_{last[1]}",
-        }
+        return GroupMembers(
+            **{field.name: getattr(group, field.name) for field in fields(group)},
+            members=tuple(Member(**face.to_dict()) for face in members[:limit]),
+            cursor=None if last is None else f"{last[0]!r}_{last[1]}",
+        )
 
-    return JSONResponse(await state.read(read))
+    return await state.read(read)
 
 
-@routes.post(
-    "/groups/{group_id}/name",
-    status_code=201,
-    response_model=SavedPersonAnswer,
-    openapi_extra=json_schema(GroupName),
-)
-async def name_group(
-    group_id: GroupId, query: Annotated[GroupName, json_body(GroupName)], state: State
-) -> Response:
+@routes.post("/groups/{group_id}/name", status_code=201)
+async def name_group(group_id: GroupId, query: GroupName, state: State) -> SavedPerson:
     """Give a group the name of a person, new or saved: all its faces but those left out are theirs.
 
     When the name is somebody's who is spelt or looks different, the answer is 409 as for `POST /people`.
@@ -148,12 +132,12 @@ async def name_group(
     check_addressable(query.name)
     without = [(face.photo, face.face) for face in query.without]
 
-    def chosen(library: Library) -> list[FaceReference]:
+    def choose(library: Library) -> list[FaceReference]:
         require_group(library, group_id)
         places = library.groups.examples_to_name(group_id, query.name, without)
         return [FaceReference(photo=photo, face=face) for photo, face in places]
 
-    faces = await state.read(chosen)
+    faces = await state.read(choose)
     drawn = await state.drawing.run(photo_examples, state, faces)
     pictures = {(face.photo, face.face): example.picture for face, example in zip(faces, drawn, strict=True)}
 
@@ -162,45 +146,43 @@ async def name_group(
         return library.groups.name(group_id, query.name, without, query.if_exists, pictures)
 
     person, notes = await state.write(name)
-    return JSONResponse(person.to_dict() | {"notes": notes}, 201)
+    return SavedPerson(**asdict(person), notes=tuple(notes))
 
 
-@routes.patch("/groups/{group_id}", response_model=GroupAnswer, openapi_extra=json_schema(GroupChange))
-async def change_group(
-    group_id: GroupId, query: Annotated[GroupChange, json_body(GroupChange)], state: State
-) -> Response:
+@routes.patch("/groups/{group_id}")
+async def change_group(group_id: GroupId, query: GroupChange, state: State) -> Group:
     """Hide a group of nobody the user knows, or show it again."""
 
     def change(library: Library) -> Group:
         require_group(library, group_id)
         return library.groups.hide([group_id], query.hidden)[0]
 
-    return JSONResponse((await state.write(change)).to_dict())
+    return await state.write(change)
 
 
-@routes.post("/groups/{group_id}/refuse", response_model=GroupAnswer, openapi_extra=json_schema(GroupRefusal))
-async def refuse_group(
-    group_id: GroupId, query: Annotated[GroupRefusal, json_body(GroupRefusal)], state: State
-) -> Response:
+@routes.post("/groups/{group_id}/refuse")
+async def refuse_group(group_id: GroupId, query: GroupRefusal, state: State) -> Group:
     """Keep that a group is not this person: its faces do not match them any more."""
 
     def refuse(library: Library) -> Group:
         require_group(library, group_id)
         return library.groups.reject(group_id, require_person(library, query.person).id)
 
-    return JSONResponse((await state.write(refuse)).to_dict())
+    return await state.write(refuse)
 
 
-@routes.get("/suggestions", response_model=SuggestionsAnswer)
+@routes.get(
+    "/suggestions",
+)
 async def list_suggestions(
     state: State,
     person: Annotated[str | None, Query(min_length=1, max_length=200, description="A name or id")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
-) -> Response:
+) -> Suggestions:
     """List groups without a name that may be a saved person's, the most probable first."""
 
-    def read(library: Library) -> list[dict[str, object]]:
+    def read(library: Library) -> Suggestions:
         name = None if person is None else require_person(library, person).id
-        return [suggestion.to_dict() for suggestion in library.groups.suggestions(name, limit)]
+        return Suggestions(suggestions=library.groups.suggestions(name, limit))
 
-    return JSONResponse({"suggestions": await state.searching.run(state.with_library, read)})
+    return await state.searching.run(state.with_library, read)

@@ -1,21 +1,28 @@
-"""Access control: host names, tokens, requests of other sites, and the security headers of answers."""
+"""Access control: host names, tokens, requests of other sites, and the security headers of answers.
+
+`/session` exchanges the token for a cookie that scripts cannot read.
+"""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
 
+from fastapi import APIRouter, Request, Response
+from pydantic import StringConstraints
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from setnet.web.limits import TokenRateLimit
-from setnet.web.problems import problem_response
+from setnet.web.problems import Problem, problem_response
+from setnet.web.requests import BodyRoute, State, Strict
 from setnet.web.settings import WebSettings, is_loopback
 
 COOKIE = "setnet-token"
+routes = APIRouter(tags=["session"], route_class=BodyRoute)
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
 _SESSION = "/api/v1/session"
@@ -158,3 +165,38 @@ def _tokens(headers: Headers) -> Iterable[str]:
     cookies = cookie_parser(headers.get("cookie", ""))
     if COOKIE in cookies:
         yield cookies[COOKIE]
+
+
+class SessionQuery(Strict):
+    """The token that `setnet serve` printed."""
+
+    token: Annotated[str, StringConstraints(max_length=1000)]
+
+
+@routes.post("/session", status_code=204)
+async def begin_session(session: SessionQuery, request: Request, state: State) -> Response:
+    """Exchange the token for a same-site cookie."""
+    wanted = state.settings.token
+    response = Response(status_code=204)
+    if wanted is None:
+        return response
+    if not token_fits(session.token, wanted):
+        state.wrong_tokens.add(client_address(request.scope), session.token)
+        raise Problem(401, "this is not the token that 'setnet serve' printed")
+    response.set_cookie(
+        COOKIE,
+        wanted,
+        max_age=30 * 24 * 3600,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@routes.delete("/session", status_code=204)
+async def end_session() -> Response:
+    """Delete the cookie."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import asdict
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse
 
 from setnet import __version__
-from setnet.client import HealthAnswer, StatusAnswer
+from setnet.client import Answer, Status
 from setnet.library import display_path
-from setnet.web.requests import State
+from setnet.web.requests import State, reply
 from setnet.web.search import MOST_PEOPLE
 from setnet.web.state import ServerState
 
 routes = APIRouter(tags=["system"])
 
 
-@routes.get("/status", response_model=StatusAnswer)
+class Health(Answer):
+    """Whether requests are accepted."""
+
+    status: Literal["ok", "stopping"]
+
+
+@routes.get("/status", response_model=Status)
 async def get_status(state: State) -> Response:
     """Return what the library holds and the limits of the server."""
-    return JSONResponse(await state.reading.run(_status, state))
+    return reply(await state.reading.run(_status, state))
 
 
 def _status(state: ServerState) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def _status(state: ServerState) -> dict[str, Any]:
         return {
             "version": __version__,
             "library": display_path(library.path),
-            **counts.to_dict(),
+            **asdict(counts),
             "folders": [display_path(folder) for folder in library.folders],
             "settings": library.settings.to_dict(),
             "dim": library.dim,
@@ -47,12 +53,12 @@ def _status(state: ServerState) -> dict[str, Any]:
         }
 
 
-@routes.get("/healthz", response_model=HealthAnswer)
+@routes.get("/healthz", response_model=Health)
 async def healthz(state: State) -> Response:
     """Return 200 while the server accepts requests."""
     if state.stopping.is_set():
-        return JSONResponse({"status": "stopping"}, 503)
-    return JSONResponse({"status": "ok"})
+        return reply({"status": "stopping"}, 503)
+    return reply({"status": "ok"})
 
 
 @routes.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})

@@ -1,29 +1,34 @@
-"""`/index`, `/failures`, `/folders`: index runs, files that failed, and folders to choose for a run."""
+"""`/index`, `/failures`, `/folders`, `/forget`: index runs, files that failed, folders to choose, deletion.
+
+Forgetting deletes data about photos for good; the photos themselves are never touched.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import Field, StringConstraints
 
 from setnet.addresses import is_address
-from setnet.client import FailuresAnswer, FoldersAnswer, IndexAnswer
+from setnet.client import Answer, Failures, Run
 from setnet.errors import InvalidInputError
 from setnet.library import display_path, roots_from
+from setnet.web.files import Folders
 from setnet.web.guard import client_address
 from setnet.web.problems import Problem
-from setnet.web.requests import State, Strict, json_body, json_schema
+from setnet.web.requests import BodyRoute, State, Strict, reply
 from setnet.web.settings import is_loopback
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["index"])
+routes = APIRouter(tags=["index"], route_class=BodyRoute)
 _LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
+_NOT_KEPT = {"Clear-Site-Data": '"cache"'}  # the browser keeps thumbnails too
 
 
 class IndexQuery(Strict):
@@ -40,27 +45,27 @@ class IndexQuery(Strict):
     retry: Annotated[bool, Field(description="Look again at files that failed before")] = False
 
 
-@routes.post("/index", status_code=202, response_model=IndexAnswer, openapi_extra=json_schema(IndexQuery))
-async def start_index(query: Annotated[IndexQuery, json_body(IndexQuery)], state: State) -> Response:
+@routes.post("/index", status_code=202, response_model=Run)
+async def start_index(query: IndexQuery, state: State) -> Response:
     """Start an index run over folders of this machine; `/index/events` streams its progress."""
     if any(is_address(folder) for folder in query.folders):  # a page must not make this machine call others
         raise InvalidInputError("the page indexes folders of this machine; addresses: `setnet index ADDRESS`")
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.photos))
     state.index_job.start(query.folders, prune=query.prune, prune_many=query.prune_many, retry=query.retry)
-    return JSONResponse(state.index_job.state.to_dict(), 202)
+    return reply(state.index_job.state.to_dict(), 202)
 
 
-@routes.get("/index", response_model=IndexAnswer)
+@routes.get("/index", response_model=Run)
 async def index_state(state: State) -> Response:
     """Return the state of the latest index run."""
-    return JSONResponse(state.index_job.state.to_dict())
+    return reply(state.index_job.state.to_dict())
 
 
-@routes.delete("/index", response_model=IndexAnswer)
+@routes.delete("/index", response_model=Run)
 async def stop_index(state: State) -> Response:
     """Stop the index run; what it found is kept, and the next run goes on from there."""
-    return JSONResponse(state.index_job.stop().to_dict())
+    return reply(state.index_job.stop().to_dict())
 
 
 @routes.get("/index/events", response_class=Response, responses={200: {"content": {"text/event-stream": {}}}})
@@ -92,7 +97,7 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
         silent += _LOOK_SECONDS
 
 
-@routes.get("/failures", response_model=FailuresAnswer)
+@routes.get("/failures", response_model=Failures)
 async def list_failures(
     state: State,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
@@ -101,19 +106,60 @@ async def list_failures(
     """List the files that could not be read, with the reasons."""
     found = await state.read(lambda library: library.photos.failures())
     part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
-    return JSONResponse({"failures": part, "total": len(found)})
+    return reply({"failures": part, "total": len(found)})
 
 
-@routes.get("/folders", response_model=FoldersAnswer)
+@routes.get("/folders")
 async def list_folders(
     request: Request,
     state: State,
     path: Annotated[str | None, Query(max_length=4096, description="None: where to begin")] = None,
-) -> Response:
+) -> Folders:
     """List the folders in a folder, to choose one for an index run.
 
     Only for requests from this machine, and only below the home folder and mounted disks.
     """
     if state.settings.behind_proxy or not is_loopback(client_address(request.scope)):
         raise Problem(403, "folders are listed on the machine of the server only: type the path instead")
-    return JSONResponse((await state.reading.run(state.folders.listing, path)).to_dict())
+    return await state.reading.run(state.folders.listing, path)
+
+
+class FolderQuery(Strict):
+    """A folder whose photos shall be forgotten."""
+
+    folder: Annotated[str, StringConstraints(min_length=1, max_length=4096)]
+
+
+class ForgetQuery(Strict):
+    """Forgetting everything needs these very words."""
+
+    confirm: Literal["forget everything"]
+
+
+class Forgotten(Answer):
+    """How many photos' data was deleted."""
+
+    photos: int
+
+
+@routes.post("/forget/folder")
+async def forget_folder(query: FolderQuery, state: State, response: Response) -> Forgotten:
+    """Delete all data about the photos in a folder."""
+    response.headers.update(_NOT_KEPT)
+    return Forgotten(photos=await state.writing.run(_forget, state, query.folder))
+
+
+@routes.post("/forget/everything")
+async def forget_everything(query: ForgetQuery, state: State, response: Response) -> Forgotten:
+    """Delete the whole library: faces, people, thumbnails."""
+    response.headers.update(_NOT_KEPT)
+    return Forgotten(photos=await state.writing.run(state.forget_everything))
+
+
+def _forget(state: ServerState, folder: str) -> int:
+    if state.index_job.is_running:
+        raise Problem(409, "an index run is under way: stop it first")
+    with state.library.reading() as library:
+        photos = library.forget([folder])
+    state.rankings.clear()
+    return photos

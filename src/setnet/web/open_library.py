@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +149,7 @@ class JobState:
             "started": self.started,
             "progress": None if self.progress is None else self.progress.to_dict(),
             "report": None if self.report is None else self.report.to_dict(display_path, _SHOWN_FAILURES),
-            "grouping": None if self.grouping is None else self.grouping.to_dict(),
+            "grouping": None if self.grouping is None else asdict(self.grouping),
             "error": self.error,
         }
 

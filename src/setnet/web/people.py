@@ -5,27 +5,16 @@ Their examples, what the user says of matches, the journal of changes with undo,
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import JSONResponse
 from pydantic import Field, StringConstraints, model_validator
 
-from setnet.client import (
-    ChangeAnswer,
-    ChangesAnswer,
-    ExamplesAnswer,
-    ImportAnswer,
-    PeopleAnswer,
-    PeopleFileAnswer,
-    PersonAnswer,
-    PersonPhotosAnswer,
-    SavedPersonAnswer,
-    VerdictsAnswer,
-)
+from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson
 from setnet.errors import InvalidInputError
-from setnet.library import Change, Example, Library, Person, PersonPhotos, display_path
-from setnet.web.examples import (
+from setnet.library import Change, Example, Library, PeopleImport, Person, display_path
+from setnet.web.faces import (
     Examples,
     FaceReference,
     all_examples,
@@ -33,8 +22,9 @@ from setnet.web.examples import (
     photo_examples,
     uploaded_examples,
 )
-from setnet.web.problems import Problem, not_found
+from setnet.web.problems import Problem
 from setnet.web.requests import (
+    BodyRoute,
     ForGood,
     Jpeg,
     Name,
@@ -43,8 +33,7 @@ from setnet.web.requests import (
     Strict,
     check_addressable,
     content_type,
-    json_body,
-    json_schema,
+    reply,
     require_person,
 )
 
@@ -61,9 +50,8 @@ IfExists = Annotated[
     ),
 ]
 # The first route that fits is taken: addresses that go on after a name come before those that end with it.
-routes = APIRouter(tags=["people"])
+routes = APIRouter(tags=["people"], route_class=BodyRoute)
 NumberInPath = Annotated[int, Path(ge=1, le=2**62)]
-_FACE_BODY = json_schema(FaceReference)
 _FILE_CONTENT = {
     "application/json": {"schema": {"type": "object", "description": "What /export/people answers"}}
 }
@@ -123,33 +111,86 @@ class UndoQuery(Strict):
     change: Annotated[int | None, Field(ge=1, le=2**62)] = None
 
 
+class ExampleFace(Answer):
+    """An example face of a person."""
+
+    number: Annotated[int, Field(description="Its own for as long as it is kept, whoever it belongs to")]
+    origin: Literal["portrait", "confirmed", "group", "import"]
+    source: Annotated[str | None, Field(description="The path of the photo it came from")]
+    content: Annotated[str | None, Field(description="The hash of that photo's file")]
+    box: list[float] | None
+    has_picture: bool
+    added: float
+
+
+class ExampleFaces(Answer):
+    """The example faces of a person, oldest first."""
+
+    examples: list[ExampleFace]
+
+
+class VerdictOnFace(Answer):
+    """A face that was confirmed or refused."""
+
+    id: int
+    person: str
+    says: Literal["yes", "no"]
+    photo: Annotated[str | None, Field(description="Where the face is now; null: in no photo of the library")]
+    face: int | None
+    content: str
+    box: list[float]
+    added: float
+
+
+class Verdicts(Answer):
+    """What was confirmed and refused of a person."""
+
+    verdicts: list[VerdictOnFace]
+
+
+class Changes(Answer):
+    """The journal, latest first."""
+
+    changes: list[Change]
+
+
+class PeopleFile(Answer):
+    """People as a file: what `POST /import/people` takes."""
+
+    format: str
+    version: int
+    model: Annotated[str | None, Field(description="Whose descriptors are in it; null without")]
+    dim: int | None
+    people: list[dict[str, Any]]
+
+
 @routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)
 async def example_picture(name: NameInPath, number: NumberInPath, state: State) -> Response:
     """Return the picture of an example face."""
     example = await state.read(lambda library: _require_example(library, name, number))
     if example.picture is None:
-        raise not_found(f"there is no picture of example {number} of {name!r}")
+        raise Problem(404, f"there is no picture of example {number} of {name!r}")
     return Jpeg(example.picture, headers={"Cache-Control": "private, no-cache"})
 
 
-@routes.delete("/people/{name:path}/examples/{number}", response_model=PersonAnswer)
+@routes.delete("/people/{name:path}/examples/{number}")
 async def remove_example(
     name: NameInPath,
     number: NumberInPath,
     state: State,
     for_good: ForGood = False,
-) -> Response:
+) -> Person:
     """Remove an example face of a person; this can be undone, unless it is for good."""
     return await remove_examples(name, [number], state, for_good)
 
 
-@routes.delete("/people/{name:path}/examples", response_model=PersonAnswer)
+@routes.delete("/people/{name:path}/examples")
 async def remove_examples(
     name: NameInPath,
     number: Annotated[list[ExampleNumber], Query(min_length=1, max_length=1000)],
     state: State,
     for_good: ForGood = False,
-) -> Response:
+) -> Person:
     """Remove several example faces of a person in one change."""
 
     def remove(library: Library) -> Person:
@@ -157,52 +198,45 @@ async def remove_examples(
             _require_example(library, name, each)
         return library.people.remove_examples(require_person(library, name), number, for_good=for_good)
 
-    return JSONResponse((await state.write(remove)).to_dict())
+    return await state.write(remove)
 
 
-@routes.get("/people/{name:path}/examples", response_model=ExamplesAnswer)
+@routes.get("/people/{name:path}/examples", response_model=ExampleFaces)
 async def list_examples(name: NameInPath, state: State) -> Response:
     """List the example faces of a person, oldest first."""
     known = await state.read(lambda library: library.people.examples(require_person(library, name)))
-    return JSONResponse({"examples": [example.to_dict() for example in known]})
+    return reply({"examples": [example.to_dict() for example in known]})
 
 
-@routes.post("/people/{name:path}/split", response_model=PersonAnswer, openapi_extra=json_schema(SplitQuery))
-async def split_person(
-    name: NameInPath, query: Annotated[SplitQuery, json_body(SplitQuery)], state: State
-) -> Response:
+@routes.post("/people/{name:path}/split")
+async def split_person(name: NameInPath, query: SplitQuery, state: State) -> Person:
     """Make some examples of a person a new person, and return that one."""
-    made = await state.write(
+    return await state.write(
         lambda library: library.people.split(require_person(library, name), query.examples, query.name)
     )
-    return JSONResponse(made.to_dict())
 
 
-@routes.post("/people/{name:path}/move", response_model=PersonAnswer, openapi_extra=json_schema(MoveQuery))
-async def move_examples(
-    name: NameInPath, query: Annotated[MoveQuery, json_body(MoveQuery)], state: State
-) -> Response:
+@routes.post("/people/{name:path}/move")
+async def move_examples(name: NameInPath, query: MoveQuery, state: State) -> Person:
     """Give some examples of a person to another saved person, and return that one."""
 
     def move(library: Library) -> Person:
         target = require_person(library, query.to)
         return library.people.move(require_person(library, name), query.examples, target)
 
-    return JSONResponse((await state.write(move)).to_dict())
+    return await state.write(move)
 
 
 def _require_example(library: Library, name: str, number: int) -> Example:
     examples = library.people.examples(require_person(library, name))
     found = next((example for example in examples if example.number == number), None)
     if found is None:
-        raise not_found(f"{name!r} has no example {number}")
+        raise Problem(404, f"{name!r} has no example {number}")
     return found
 
 
-@routes.post("/people/{name:path}/confirm", response_model=PersonAnswer, openapi_extra=_FACE_BODY)
-async def confirm_match(
-    name: NameInPath, face: Annotated[FaceReference, json_body(FaceReference)], state: State
-) -> Response:
+@routes.post("/people/{name:path}/confirm")
+async def confirm_match(name: NameInPath, face: FaceReference, state: State) -> Person:
     """Keep that a face of a photo is this person: it becomes an example of them, and nobody else's."""
     await state.read(lambda library: require_person(library, name))
     (example,) = await state.drawing.run(photo_examples, state, [face])
@@ -211,13 +245,11 @@ async def confirm_match(
         person = require_person(library, name)
         return library.people.confirm(person, face.photo, face.face, example.picture)
 
-    return JSONResponse((await state.write(confirm)).to_dict())
+    return await state.write(confirm)
 
 
-@routes.post("/people/{name:path}/refuse", response_model=PersonAnswer, openapi_extra=_FACE_BODY)
-async def refuse_match(
-    name: NameInPath, face: Annotated[FaceReference, json_body(FaceReference)], state: State
-) -> Response:
+@routes.post("/people/{name:path}/refuse")
+async def refuse_match(name: NameInPath, face: FaceReference, state: State) -> Person:
     """Keep that a face of a photo is not this person: it does not match them any more."""
 
     def refuse(library: Library) -> Person:
@@ -225,17 +257,17 @@ async def refuse_match(
         face_descriptor(library, face)
         return library.people.reject(person, face.photo, face.face)
 
-    return JSONResponse((await state.write(refuse)).to_dict())
+    return await state.write(refuse)
 
 
-@routes.get("/people/{name:path}/verdicts", response_model=VerdictsAnswer)
+@routes.get("/people/{name:path}/verdicts", response_model=Verdicts)
 async def list_verdicts(name: NameInPath, state: State) -> Response:
     """List what was confirmed and refused of a person, with where the faces are now."""
     said = await state.read(lambda library: library.people.verdicts(require_person(library, name)))
-    return JSONResponse({"verdicts": [verdict.to_dict() for verdict in said]})
+    return reply({"verdicts": [verdict.to_dict() for verdict in said]})
 
 
-@routes.get("/people/{name:path}/photos", response_model=PersonPhotosAnswer)
+@routes.get("/people/{name:path}/photos", response_model=PersonPhotos)
 async def person_photos(
     name: NameInPath,
     state: State,
@@ -248,35 +280,28 @@ async def person_photos(
     """
     offset = int(cursor or 0)
 
-    def read(library: Library) -> PersonPhotos:
-        return library.people.photos(require_person(library, name).id, offset, limit)
+    def read(library: Library) -> Response:
+        found = library.people.photos(require_person(library, name).id, offset, limit)
+        photos = [photo.to_dict(display_path) for photo in found.photos]
+        cursor = str(offset + limit) if offset + limit < found.total else None
+        return reply({"photos": photos, "total": found.total, "cursor": cursor})
 
-    found = await state.searching.run(state.with_library, read)
-    end = offset + limit
-    return JSONResponse(
-        {
-            "photos": [photo.to_dict(display_path) for photo in found.photos],
-            "total": found.total,
-            "cursor": str(end) if end < found.total else None,
-        }
-    )
+    return await state.searching.run(state.with_library, read)
 
 
-@routes.get("/people", response_model=PeopleAnswer)
-async def list_people(state: State) -> Response:
+@routes.get("/people")
+async def list_people(state: State) -> People:
     """List the saved people, with the number of photos that `GET /people/{name}/photos` lists of each."""
 
-    def read(library: Library) -> list[dict[str, Any]]:
+    def read(library: Library) -> People:
         people, photos = list(library.people), library.people.photo_counts()
-        return [person.to_dict() | {"photos": photos.get(person.id, 0)} for person in people]
+        return People(people=[ListedPerson(**asdict(p), photos=photos.get(p.id, 0)) for p in people])
 
-    return JSONResponse({"people": await state.searching.run(state.with_library, read)})
+    return await state.searching.run(state.with_library, read)
 
 
-@routes.post(
-    "/people", status_code=201, response_model=SavedPersonAnswer, openapi_extra=json_schema(NewPerson)
-)
-async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: State) -> Response:
+@routes.post("/people", status_code=201)
+async def save_person(new: NewPerson, state: State) -> SavedPerson:
     """Save a person by name, or add example faces to a saved one.
 
     When the name is somebody's who is spelt or looks different, the answer is 409 with that `person`: ask
@@ -290,7 +315,7 @@ async def save_person(new: Annotated[NewPerson, json_body(NewPerson)], state: St
         return library.people.save(new.name, all_examples(new, uploads, in_photos, library), new.if_exists)
 
     person, notes = await state.write(save)
-    return JSONResponse(person.to_dict() | {"notes": notes}, 201)
+    return SavedPerson(**asdict(person), notes=tuple(notes))
 
 
 @routes.get("/people/{name:path}/picture", response_class=Jpeg)
@@ -298,33 +323,29 @@ async def person_picture(name: NameInPath, state: State) -> Response:
     """Return a picture of a saved person's face: their cover, else the oldest."""
     picture = await state.read(lambda library: library.people.picture(require_person(library, name)))
     if picture is None:
-        raise not_found(f"there is no picture of {name!r}: they are known by descriptors only")
+        raise Problem(404, f"there is no picture of {name!r}: they are known by descriptors only")
     return Jpeg(picture, headers={"Cache-Control": "private, no-cache"})
 
 
-@routes.post("/people/{name:path}/merge", response_model=PersonAnswer, openapi_extra=json_schema(MergeQuery))
-async def merge_people(
-    name: NameInPath, query: Annotated[MergeQuery, json_body(MergeQuery)], state: State
-) -> Response:
+@routes.post("/people/{name:path}/merge")
+async def merge_people(name: NameInPath, query: MergeQuery, state: State) -> Person:
     """Merge other saved people into this one."""
 
     def merge(library: Library) -> Person:
         others = [require_person(library, other) for other in query.others]
         return library.people.merge(require_person(library, name), others)
 
-    return JSONResponse((await state.write(merge)).to_dict())
+    return await state.write(merge)
 
 
-@routes.get("/people/{name:path}", response_model=PersonAnswer)
-async def get_person(name: NameInPath, state: State) -> Response:
+@routes.get("/people/{name:path}")
+async def get_person(name: NameInPath, state: State) -> Person:
     """Return one saved person."""
-    return JSONResponse((await state.read(lambda library: require_person(library, name))).to_dict())
+    return await state.read(lambda library: require_person(library, name))
 
 
-@routes.patch("/people/{name:path}", response_model=PersonAnswer, openapi_extra=json_schema(PersonChange))
-async def change_person(
-    name: NameInPath, query: Annotated[PersonChange, json_body(PersonChange)], state: State
-) -> Response:
+@routes.patch("/people/{name:path}")
+async def change_person(name: NameInPath, query: PersonChange, state: State) -> Person:
     """Change a saved person's name, aliases, note or cover, in one step."""
 
     def change(library: Library) -> Person:
@@ -336,11 +357,11 @@ async def change_person(
             cover=query.cover,
         )
 
-    return JSONResponse((await state.write(change)).to_dict())
+    return await state.write(change)
 
 
-@routes.delete("/people/{name:path}", response_model=ChangeAnswer)
-async def remove_person(name: NameInPath, state: State, for_good: ForGood = False) -> Response:
+@routes.delete("/people/{name:path}")
+async def remove_person(name: NameInPath, state: State, for_good: ForGood = False) -> Change:
     """Remove a saved person with example faces and verdicts; this can be undone, unless it is for good.
 
     Who was removed before is deleted for good by the same call with `for_good`.
@@ -352,25 +373,24 @@ async def remove_person(name: NameInPath, state: State, for_good: ForGood = Fals
         try:
             return library.people.remove(name, for_good=True)[0]
         except InvalidInputError as error:
-            raise not_found(str(error)) from error
+            raise Problem(404, str(error)) from error
 
-    return JSONResponse((await state.write(remove)).to_dict())
+    return await state.write(remove)
 
 
-@routes.get("/changes", response_model=ChangesAnswer)
-async def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Response:
+@routes.get("/changes")
+async def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Changes:
     """List the changes of people, latest first."""
-    changes = await state.read(lambda library: library.people.history(limit))
-    return JSONResponse({"changes": [change.to_dict() for change in changes]})
+    return Changes(changes=await state.read(lambda library: library.people.history(limit)))
 
 
-@routes.post("/changes/undo", response_model=ChangeAnswer, openapi_extra=json_schema(UndoQuery))
-async def undo_change(query: Annotated[UndoQuery, json_body(UndoQuery)], state: State) -> Response:
+@routes.post("/changes/undo")
+async def undo_change(query: UndoQuery, state: State) -> Change:
     """Undo a change, by default the latest that is not undone; undoing an undo redoes.
 
     The answer is the new entry. A change that a later one builds on is refused with 422: undo that first.
     """
-    return JSONResponse((await state.write(lambda library: library.people.undo(query.change))).to_dict())
+    return await state.write(lambda library: library.people.undo(query.change))
 
 
 @routes.delete("/changes", status_code=204)
@@ -380,7 +400,7 @@ async def erase_changes(state: State) -> Response:
     return Response(status_code=204)
 
 
-@routes.get("/export/people", response_model=PeopleFileAnswer)
+@routes.get("/export/people", response_model=PeopleFile)
 async def export_people(
     state: State,
     descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
@@ -391,15 +411,14 @@ async def export_people(
     return Response(data, media_type="application/json", headers=headers)
 
 
-@routes.post("/import/people", response_model=ImportAnswer, openapi_extra=_FILE_BODY)
+@routes.post("/import/people", openapi_extra=_FILE_BODY)
 async def import_people(
     request: Request,
     state: State,
     descriptors: Annotated[bool, Query(description="Use the file's own; else find the faces again")] = True,
-) -> Response:
+) -> PeopleImport:
     """Add the people of a file to those saved here, in one step that can be undone."""
     if content_type(request) != "application/json":
         raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
     data = await request.body()
-    done = await state.write(lambda library: library.people.import_file(data, descriptors=descriptors))
-    return JSONResponse(done.to_dict())
+    return await state.write(lambda library: library.people.import_file(data, descriptors=descriptors))

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from setnet.client import FeedAnswer, PhotoAnswer, PhotosAnswer, ShotsAnswer, TimelineAnswer
+from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Library, LibraryPhoto, NamedPeople, StoredFace, display_path
+from setnet.library import ItemChanges, Library, LibraryPhoto, NamedPeople, StoredFace, display_path
 from setnet.video import sprite_times
-from setnet.web.examples import photo_descriptors
+from setnet.web.faces import photo_descriptors
 from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
-from setnet.web.problems import Problem, not_found
-from setnet.web.requests import Jpeg, State, Strict, json_body, json_schema
+from setnet.web.problems import Problem
+from setnet.web.requests import BodyRoute, Jpeg, State, Strict, reply
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["photos"])
+routes = APIRouter(tags=["photos"], route_class=BodyRoute)
+Version = Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")]
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
 # A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
 SIZES = (160, 320, 640, 1600)
@@ -42,7 +42,28 @@ class ExternalIdQuery(Strict):
     ] = None
 
 
-@routes.get("/photos", response_model=PhotosAnswer)
+class Shots(Answer):
+    """The shots of the video that a shot is of, in order, with who is in them."""
+
+    seconds: Annotated[float, Field(description="Of the video, as far as it was read")]
+    shots: list[Photo]
+
+
+class Month(Answer):
+    """How many photos were taken in a month; of no known time when `month` is null."""
+
+    month: Annotated[str | None, Field(description="As 2019-07")]
+    photos: int
+
+
+class Timeline(Answer):
+    """The months of all photos, the latest first."""
+
+    months: list[Month]
+    total: int
+
+
+@routes.get("/photos", response_model=Photos)
 async def list_photos(
     state: State,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
@@ -62,56 +83,46 @@ async def list_photos(
     if external_id is not None:
         one = await state.read(lambda library: library.photos.with_external_id(external_id))
         fits = one is not None and content in (None, one.content) and path in (None, display_path(one.path))
-        return JSONResponse({"photos": [one.to_dict(display_path)] if one and fits else [], "cursor": None})
+        return _page([one] if one and fits else [], None)
     if path is not None or content is not None:
-        known = await state.read(lambda library: _look_up(library, path, content))
-        return JSONResponse({"photos": [photo.to_dict(display_path) for photo in known], "cursor": None})
+        return _page(await state.read(lambda library: _look_up(library, path, content)), None)
     before = None if cursor is None else int(cursor)
     photos = await state.read(lambda library: library.photos.latest(limit + 1, before))
-    more = len(photos) > limit
-    return JSONResponse(
-        {
-            "photos": [photo.to_dict(display_path) for photo in photos[:limit]],
-            "cursor": photos[limit - 1].id if more else None,
-        }
-    )
+    return _page(photos[:limit], photos[limit - 1].id if len(photos) > limit else None)
 
 
-@routes.get("/photos/{photo_id}", response_model=PhotoAnswer)
+def _page(photos: Iterable[LibraryPhoto], cursor: str | None) -> Response:
+    return reply({"photos": [photo.to_dict(display_path) for photo in photos], "cursor": cursor})
+
+
+@routes.get("/photos/{photo_id}", response_model=Photo)
 async def get_photo(photo_id: PhotoId, state: State) -> Response:
     """Return a photo with its faces and the saved people they look like."""
-    return JSONResponse(await state.read(lambda library: _details(library, photo_id)))
+    return reply(await state.read(lambda library: _details(library, photo_id)))
 
 
-@routes.put(
-    "/photos/{photo_id}/external-id",
-    response_model=PhotoAnswer,
-    openapi_extra=json_schema(ExternalIdQuery),
-)
-async def set_external_id(
-    photo_id: PhotoId, query: Annotated[ExternalIdQuery, json_body(ExternalIdQuery)], state: State
-) -> Response:
+@routes.put("/photos/{photo_id}/external-id", response_model=Photo)
+async def set_external_id(photo_id: PhotoId, query: ExternalIdQuery, state: State) -> Response:
     """Give a photo the id by which your program knows it, or take it away with null."""
     await state.read(lambda library: _require_photo(library, photo_id))
     photo = await state.write(lambda library: library.photos.set_external_id(photo_id, query.external_id))
-    return JSONResponse(photo.to_dict(display_path))
+    return reply(photo.to_dict(display_path))
 
 
-@routes.get("/feed", response_model=FeedAnswer)
+@routes.get("/feed")
 async def read_feed(
     state: State,
     since: Annotated[
         str | None, Query(max_length=80, description="The `cursor` of the call before; none: everything")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
-) -> Response:
+) -> ItemChanges:
     """Return which photos and people were added, changed or removed since, in order.
 
     Each comes once, with its last change: read it again, or drop it if it was removed. Call again with
     `cursor`, at once where there is `more`. A cursor from before a repair is refused with 422: start again.
     """
-    found = await state.read(lambda library: library.changes(since, limit))
-    return JSONResponse(found.to_dict())
+    return await state.read(lambda library: library.changes(since, limit))
 
 
 def _look_up(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:
@@ -148,16 +159,16 @@ def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
     return face.place(photo.best) | {"track": track}
 
 
-@routes.get("/photos/{photo_id}/shots", response_model=ShotsAnswer)
+@routes.get("/photos/{photo_id}/shots", response_model=Shots)
 async def list_shots(photo_id: PhotoId, state: State) -> Response:
     """Return all shots of the video that a shot is of: who is where along it."""
-    return JSONResponse(await state.read(lambda library: _shots(library, photo_id)))
+    return reply(await state.read(lambda library: _shots(library, photo_id)))
 
 
 def _shots(library: Library, photo_id: str) -> dict[str, Any]:
     photo = _require_photo(library, photo_id)
     if photo.start is None:
-        raise not_found(f"photo {photo_id} is no shot of a video")
+        raise Problem(404, f"photo {photo_id} is no shot of a video")
     found = library.photos.shots_of(photo.stored_path)
     seconds = max(shot.stop or 0.0 for shot in found)
     return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
@@ -168,28 +179,21 @@ async def get_sprite(
     photo_id: PhotoId,
     request: Request,
     state: State,
-    v: Annotated[str | None, Query(max_length=64, description="The shot's version: cached for good")] = None,
+    v: Version = None,
 ) -> Response:
     """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     if photo.start is None:
-        raise not_found(f"photo {photo_id} is no shot of a video")
-    headers, is_known = _caching(request, photo, "sprite", v)
-    if is_known:
-        return Response(status_code=304, headers=headers)
-    data = await state.drawing.run(_sprite, state, photo)
-    return Jpeg(data, headers=headers)
+        raise Problem(404, f"photo {photo_id} is no shot of a video")
 
-
-def _sprite(state: ServerState, photo: LibraryPhoto) -> bytes:
-    with state.library.reading() as library, _drawing_errors():
-
+    def sprite(library: Library) -> bytes:
         def draw(photo: LibraryPhoto) -> bytes:
             with open_inside(library, photo).file as file:
                 return state.drawing.sprite(file, sprite_times(photo.start or 0.0, photo.stop or 0.0))
 
-        real_path(library, photo)
         return library.photos.sprite(photo.id, draw)
+
+    return await _picture(request, state, photo, "sprite", v, sprite)
 
 
 @routes.get("/photos/{photo_id}/thumbnail", response_class=Jpeg)
@@ -198,28 +202,21 @@ async def thumbnail(
     request: Request,
     state: State,
     size: Annotated[int, Query(description=f"Longest side: one of {SIZES}")] = 320,
-    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+    v: Version = None,
 ) -> Response:
     """Return a photo as an upright JPEG; made once, then kept."""
     if size not in SIZES:
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, SIZES))} is expected")
     photo = await state.read(lambda library: _require_photo(library, photo_id))
-    headers, is_known = _caching(request, photo, str(size), v)
-    if is_known:
-        return Response(status_code=304, headers=headers)
-    data = await state.drawing.run(_thumbnail, state, photo, size)
-    return Jpeg(data, headers=headers)
 
-
-def _thumbnail(state: ServerState, photo: LibraryPhoto, size: int) -> bytes:
-    with state.library.reading() as library, _drawing_errors():
-
+    def thumbnail(library: Library) -> bytes:
         def draw(photo: LibraryPhoto, side: int) -> bytes:
             with open_inside(library, photo).file as file:
                 return state.drawing.thumbnail(file, side, photo.best)
 
-        real_path(library, photo)
         return library.photos.thumbnail(photo.id, size, draw)
+
+    return await _picture(request, state, photo, str(size), v, thumbnail)
 
 
 @routes.get("/photos/{photo_id}/faces/{face}/picture", response_class=Jpeg)
@@ -229,49 +226,49 @@ async def photo_face_picture(
     request: Request,
     state: State,
     size: Annotated[int, Query(description=f"Pixels: one of {FACE_SIZES}")] = 160,
-    v: Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")] = None,
+    v: Version = None,
 ) -> Response:
     """Return a face of a photo as a square JPEG with some room around it; made once, then kept."""
     if size not in FACE_SIZES:
         raise InvalidInputError(f"size {size}: one of {', '.join(map(str, FACE_SIZES))} is expected")
     photo = await state.read(lambda library: _require_photo(library, photo_id))
     if face >= len(photo.faces):
-        raise not_found(f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
-    headers, is_known = _caching(request, photo, f"face{face}-{size}", v)
-    if is_known:
-        return Response(status_code=304, headers=headers)
-    data = await state.drawing.run(_face_thumbnail, state, photo, face, size)
-    return Jpeg(data, headers=headers)
+        raise Problem(404, f"photo {photo_id} has {len(photo.faces)} faces, none with number {face}")
 
-
-def _face_thumbnail(state: ServerState, photo: LibraryPhoto, face: int, size: int) -> bytes:
-    with state.library.reading() as library, _drawing_errors():
-
+    def face_picture(library: Library) -> bytes:
         def draw(photo: LibraryPhoto, face: int, side: int) -> bytes:
             with open_inside(library, photo).file as file:
                 return state.drawing.face_picture(file, photo.faces[face].box, side, photo.faces[face].at)
 
-        real_path(library, photo)
         return library.photos.face_thumbnail(photo.id, face, size, draw)
 
-
-@contextmanager
-def _drawing_errors() -> Iterator[None]:
-    try:
-        yield
-    except PhotoError as error:
-        raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
-    except InvalidInputError as error:
-        raise not_found(str(error)) from None
+    return await _picture(request, state, photo, f"face{face}-{size}", v, face_picture)
 
 
-def _caching(
-    request: Request, photo: LibraryPhoto, name: str, version: str | None
-) -> tuple[dict[str, str], bool]:
-    """Return the headers of a picture of a photo, and whether the client has it already."""
+async def _picture(
+    request: Request,
+    state: ServerState,
+    photo: LibraryPhoto,
+    name: str,
+    version: str | None,
+    make: Callable[[Library], bytes],
+) -> Response:
+    """Return a picture of a photo, unless the client has it already."""
     tag = f'"{photo.content}-{name}"'
     headers = {"ETag": tag, "Cache-Control": _FOREVER if version == photo.content[:12] else _SHORT}
-    return headers, request.headers.get("if-none-match") == tag
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+
+    def draw(library: Library) -> bytes:
+        real_path(library, photo)
+        try:
+            return make(library)
+        except PhotoError as error:
+            raise Problem(404, f"no thumbnail: {str(error).removeprefix('the given image: ')}") from None
+        except InvalidInputError as error:
+            raise Problem(404, str(error)) from None
+
+    return Jpeg(await state.drawing.run(state.with_library, draw), headers=headers)
 
 
 @routes.get("/photos/{photo_id}/file", response_class=Response, responses={200: {"content": {"image/*": {}}}})
@@ -307,19 +304,19 @@ async def photo_file(
 def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
     photo = library.photos.get_many([photo_id]).get(photo_id)
     if photo is None:
-        raise not_found(f"no photo {photo_id} in this library")
+        raise Problem(404, f"no photo {photo_id} in this library")
     return photo
 
 
-@routes.get("/timeline", response_model=TimelineAnswer)
-async def get_timeline(state: State) -> Response:
+@routes.get("/timeline")
+async def get_timeline(state: State) -> Timeline:
     """Count the photos of each month, the latest first; those of no known time come last."""
     timeline = await state.read(state.timeline.of)
-    months = [{"month": month, "photos": photos} for month, photos in timeline.months]
-    return JSONResponse({"months": months, "total": len(timeline.ids)})
+    months = [Month(month=month, photos=photos) for month, photos in timeline.months]
+    return Timeline(months=months, total=len(timeline.ids))
 
 
-@routes.get("/timeline/photos", response_model=PhotosAnswer)
+@routes.get("/timeline/photos", response_model=Photos)
 async def list_by_date(
     state: State,
     offset: Annotated[int, Query(ge=0, le=10**9, description="How many later photos to pass over")] = 0,
@@ -334,12 +331,7 @@ async def list_by_date(
         return [found[photo] for photo in wanted if photo in found], offset + limit < len(ids)
 
     photos, has_more = await state.read(read)
-    return JSONResponse(
-        {
-            "photos": [photo.to_dict(display_path) for photo in photos],
-            "cursor": str(offset + limit) if has_more else None,
-        }
-    )
+    return _page(photos, str(offset + limit) if has_more else None)
 
 
 @routes.get("/archive", response_class=Response, responses={200: {"content": {"application/zip": {}}}})
@@ -360,7 +352,7 @@ async def get_archive(
 
     archive = await state.read(collect)
     if not archive.photos:
-        raise not_found("none of these photos is in this library")
+        raise Problem(404, "none of these photos is in this library")
     return StreamingResponse(
         archive.chunks(),
         media_type="application/zip",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
+from setnet.client import Answer
 from setnet.errors import (
     InvalidInputError,
     LockedError,
@@ -24,6 +26,7 @@ from setnet.errors import (
     TakenError,
     VersionError,
 )
+from setnet.library import Person
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -39,6 +42,17 @@ _STATUS: dict[type[SetNetError], int] = {
 }
 
 
+class ProblemDetails(Answer):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[dict[str, Any]] | None = None
+    person: Annotated[Person | None, Field(description="With 409, where a name is taken: whose it is")] = None
+
+
 class Problem(HTTPException):
     """An error with its status and sentence."""
 
@@ -49,11 +63,6 @@ def problem_response(
     """Return an error as a response."""
     body = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
     return JSONResponse(body | more, status, dict(headers or {}), "application/problem+json")
-
-
-def not_found(what: str) -> Problem:
-    """Return the error for something that is not there."""
-    return Problem(404, what)
 
 
 def too_busy(what: str, seconds: int = 2) -> Problem:

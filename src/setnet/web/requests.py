@@ -5,18 +5,22 @@ JSON bodies are parsed beside the event loop, so that a large one holds up nobod
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from itertools import islice
 from typing import Annotated, Any, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
+from pydantic_core import to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Group, Library, Person
-from setnet.web.problems import Problem, not_found, too_large
+from setnet.web.problems import Problem, too_large
 from setnet.web.state import ServerState
 
 # A name may hold anything printable, slashes too: the routes of people see the address as it was sent, in
@@ -46,16 +50,19 @@ State = Annotated[ServerState, Depends(_state)]
 
 def require_person(library: Library, name: str) -> Person:
     """Return whoever is called so; nobody is answered with 404."""
-    if name not in library.people:
-        raise not_found(f"nobody saved is called {name!r}")
-    return library.people.get(name)
+    try:
+        return library.people.get(name)
+    except InvalidInputError:
+        raise Problem(404, f"nobody saved is called {name!r}") from None
 
 
 def require_group(library: Library, group_id: str) -> Group:
     """Return the group of an id; none is answered with 404."""
-    if group_id not in library.groups:
-        raise not_found(f"no group {group_id} in this library: it may have become part of another")
-    return library.groups.get(group_id)
+    try:
+        return library.groups.get(group_id)
+    except InvalidInputError:
+        text = f"no group {group_id} in this library: it may have become part of another"
+        raise Problem(404, text) from None
 
 
 def check_addressable(name: str) -> None:
@@ -69,7 +76,38 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def json_body(model: type[M]) -> Any:
+class Strict(BaseModel):
+    """A request body: unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class BodyRoute(APIRoute):
+    """A route whose parameter of a `Strict` type is its JSON body, read and described as all bodies are.
+
+    The description is complete, with `$defs`; the app moves these to the document's components.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        signature = inspect.signature(endpoint, eval_str=True)
+        for name, parameter in signature.parameters.items():
+            model = parameter.annotation
+            if isinstance(model, type) and issubclass(model, Strict):
+                read = parameter.replace(annotation=Annotated[model, _json_body(model)])
+                parameters = (signature.parameters | {name: read}).values()
+                endpoint.__signature__ = signature.replace(parameters=list(parameters))  # type: ignore[attr-defined]
+                schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+                content = {"application/json": {"schema": schema}}
+                options["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
+        super().__init__(path, endpoint, **options)
+
+
+def reply(facts: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer that is made of plain values already, without checking it against its model."""
+    return Response(to_json(facts), status, headers, "application/json")
+
+
+def _json_body(model: type[M]) -> Any:
     """Return the dependency that reads a request's JSON body as a `model`.
 
     A body that does not say it is JSON is refused: forms of other sites cannot say so.
@@ -109,21 +147,6 @@ def _parse(model: type[M], body: bytes) -> M:
             raise Problem(422, f"the body has {error.error_count()} faults: /docs says what fits") from None
         faults = error.errors(include_url=False, include_input=False)
         raise RequestValidationError([{**f, "loc": ("body", *f["loc"])} for f in faults]) from None
-
-
-def json_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """Return the OpenAPI description of a body: a `model` as JSON.
-
-    The description is complete, with `$defs`; the app moves these to the document's components.
-    """
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
-
-
-class Strict(BaseModel):
-    """A request body: unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
 
 class Jpeg(Response):

@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from pydantic import Field, StringConstraints
 from pydantic_core import to_json
 
-from setnet.client import SearchAnswer
+from setnet.client import Hits
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, display_path
 from setnet.web.caches import Place
-from setnet.web.examples import Examples, check_vector, face_descriptor, uploaded_examples
+from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem
-from setnet.web.requests import Name, State, Strict, json_body, json_schema, require_group, require_person
+from setnet.web.requests import BodyRoute, Name, State, Strict, require_group, require_person
 from setnet.web.state import ServerState
 
 MOST_PEOPLE = 16
 Date = Annotated[str, StringConstraints(min_length=4, max_length=32)]
-routes = APIRouter(tags=["search"])
+routes = APIRouter(tags=["search"], route_class=BodyRoute)
 MOST_HITS = 20_000  # further down nobody looks
 
 
@@ -75,8 +75,8 @@ class SearchQuery(Strict):
     cursor: Annotated[str | None, Field(max_length=200, description="From the page before")] = None
 
 
-@routes.post("/search", response_model=SearchAnswer, openapi_extra=json_schema(SearchQuery))
-async def search(query: Annotated[SearchQuery, json_body(SearchQuery)], state: State) -> Response:
+@routes.post("/search", response_model=Hits)
+async def search(query: SearchQuery, state: State) -> Response:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A person is a saved name, a group, faces found by `POST /faces`, faces of photos in the library, images

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -59,7 +60,7 @@ def _use(choices: Choices, root: Path, pictures: Path) -> None:
             lambda: library.find([vector], k=5).to_dict(),
             lambda: [photo.to_dict() for photo in library.photos.all_photos()],
             lambda: library.status().to_dict(),
-            lambda: [person.to_dict() for person in library.people],
+            lambda: [asdict(person) for person in library.people],
             lambda: library.people.details("Ben").to_dict(),
             lambda: library.photos.get("2").to_dict(),
             library.check,

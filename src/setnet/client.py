@@ -1,0 +1,720 @@
+"""A client of the REST API: its calls as methods, its answers typed, what the server refuses raised.
+
+Answers are the dataclasses of `setnet.library` wherever the server sends these as they are. The models here
+are for what differs: photos without their stored bytes, pages with cursors, and what only a server knows.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
+from urllib.parse import quote
+
+from setnet.errors import ModelError, SetNetError
+from setnet.library import (
+    Change,
+    Group,
+    GroupingReport,
+    GroupTotal,
+    GroupTotals,
+    ItemChanges,
+    Person,
+    PersonThresholds,
+    Suggestion,
+)
+
+try:
+    import httpx
+    from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+except ModuleNotFoundError as error:
+    raise ModelError(
+        f"setnet.client needs {error.name}: install it with `pip install 'setnet[client]'`"
+    ) from error
+
+__all__ = ["Client", "ServerError"]
+
+Corners = Annotated[list[float], Field(min_length=4, max_length=4, description="x0, y0, x1, y1 in pixels")]
+FaceNumber = Annotated[int, Field(description="The number of the face in the photo, from 0")]
+Cursor = Annotated[str | None, Field(description="Send it to get the next page; null on the last")]
+
+
+class Answer(BaseModel):
+    """An answer of the server; fields that a newer server adds are passed over."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+# People
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPerson(Person):
+    """A saved person in the list of all, with as many photos as /people/{name}/photos lists."""
+
+    photos: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPerson(Person):
+    """A person who was saved, with remarks for the user."""
+
+    notes: tuple[str, ...] = ()
+
+
+class People(Answer):
+    """The saved people, by name."""
+
+    people: list[ListedPerson]
+
+
+# Photos
+
+
+class Face(Answer):
+    """A face: one of an upload has an `id`, one of a photo the saved person it looks like."""
+
+    box: Corners
+    score: float | None = None
+    quality: dict[str, float] | None = None
+    id: str | None = None
+    person: str | None = None
+    similarity: float | None = None
+    probability: float | None = None
+    sure: bool | None = None
+    at: Annotated[float | None, Field(description="In a video: the second of the best picture")] = None
+    seen: Annotated[float | None, Field(description="In a video: for how many seconds")] = None
+    track: Annotated[
+        list[list[float]] | None, Field(description="In a video: second, x0, y0, x1, y1 of each look")
+    ] = None
+
+
+class UploadedFaces(Answer):
+    """An uploaded image's faces, from left to right."""
+
+    width: int
+    height: int
+    faces: list[Face]
+    expires_in: float
+    preview: str | None
+
+
+class _PhotoFields(Answer):
+    photo: Annotated[str, Field(description="The path of the file")]
+    id: str
+    name: str
+    folder: str
+    version: Annotated[str, Field(description="Changes with the file's content")]
+    taken: str | None
+    width: int
+    height: int
+    bytes: int
+    kind: Annotated[Literal["photo", "video"], Field(description="A photo, or a shot of a video")]
+    from_: Annotated[float | None, Field(alias="from", description="A shot's first second")]
+    to: Annotated[float | None, Field(description="A shot's last second")]
+    taken_from: Annotated[
+        Literal["exif", "name", "file"] | None,
+        Field(description="Where `taken` is from: the camera, the file's name, or its time on the disk"),
+    ]
+    note: Annotated[str | None, Field(description="What could not be read of the file")]
+    external_id: Annotated[str | None, Field(description="The id that another program gave it")]
+
+
+class Photo(_PhotoFields):
+    """A photo of the library."""
+
+    faces: list[Face]
+
+
+class Photos(Answer):
+    """Some photos of the library."""
+
+    photos: list[Photo]
+    cursor: Cursor
+
+
+class PersonPhoto(Photo):
+    """A photo with a person in it."""
+
+    face: FaceNumber
+    sure: Annotated[bool, Field(description="Surely theirs, or confirmed; else by their group alone")]
+
+
+class PersonPhotos(Answer):
+    """Photos of a person, the latest taken first."""
+
+    photos: list[PersonPhoto]
+    total: int
+    cursor: Cursor
+
+
+# Search
+
+
+class Match(Answer):
+    """A person of the query found in a photo."""
+
+    person: str
+    similarity: float
+    face: FaceNumber
+    box: Corners
+    probability: Annotated[float, Field(description="That the face is this person's, 0 to 1")]
+    sure: Annotated[bool, Field(description="Next to no stranger is as similar; else it is a guess")]
+
+
+class SamePhoto(Answer):
+    """Another photo of the same moment."""
+
+    photo: str
+    id: str
+
+
+class Hit(_PhotoFields):
+    """A photo that was found."""
+
+    score: float
+    matches: list[Match]
+    faces: Annotated[int, Field(description="How many faces are in the photo")]
+    boxes: list[Corners]
+    copies: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same content")]
+    others: Annotated[list[SamePhoto], Field(description="Collapsed into it: the same burst")]
+
+
+class Hits(Answer):
+    """Photos with most of the people first."""
+
+    hits: list[Hit]
+    people: list[str]
+    without: list[str]
+    searched: int
+    seconds: dict[str, float]
+    warnings: list[str]
+    totals: Annotated[
+        list[GroupTotal] | None, Field(description="Of the whole answer, most people first, if asked for")
+    ]
+    faces_searched: Annotated[int, Field(description="The more, the stricter what is sure")]
+    thresholds: list[PersonThresholds]
+    unsure: Annotated[list[str], Field(description="People of whom no face of the library is a sure match")]
+    cursor: Cursor = None
+
+
+# Groups
+
+
+class Groups(Answer):
+    """Groups, the largest first; `totals` counts those of at least `min_faces` faces."""
+
+    groups: list[Group]
+    cursor: Cursor
+    totals: GroupTotals
+    grouped_at: Annotated[float | None, Field(description="Seconds since 1970; null: never yet")]
+    ungrouped_faces: Annotated[int, Field(description="Faces that came since")]
+
+
+class Member(Answer):
+    """A face of a group."""
+
+    photo: str
+    face: FaceNumber
+    box: Corners
+    path: str
+    taken: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMembers(Group):
+    """A group with some of its faces, the latest taken first."""
+
+    members: tuple[Member, ...] = ()
+    cursor: Cursor = None
+
+
+class Suggestions(Answer):
+    """Suggestions, the most probable first."""
+
+    suggestions: list[Suggestion]
+
+
+# Index runs and the server
+
+
+class Progress(Answer):
+    """An index run under way: `done` of `total` files, unchanged ones not counted."""
+
+    stage: str
+    done: int
+    total: int
+    unchanged: int
+    faces: int
+    failed: int
+    seconds: float
+    rate: Annotated[float, Field(description="Photos per second")]
+    seconds_left: float | None
+
+
+class Failure(Answer):
+    """A file that could not be read, and why."""
+
+    photo: str
+    reason: str
+
+
+class FolderFailure(Answer):
+    """A folder that could not be read, and why."""
+
+    folder: str
+    reason: str
+
+
+class Failures(Answer):
+    """Files that could not be read."""
+
+    failures: list[Failure]
+    total: int
+
+
+class Report(Answer):
+    """What an index run did; long lists are cut, their counts are whole."""
+
+    scanned: int
+    unchanged: int
+    added: int
+    changed: int
+    moved: int
+    copied: int
+    removed: int
+    faces: int
+    interrupted: bool
+    seconds: float
+    scan_seconds: float
+    detect_seconds: float
+    describe_seconds: float
+    workers: int
+    vanished: list[str]
+    vanished_count: int
+    failed: list[Failure]
+    failed_count: int
+    unreadable: list[FolderFailure]
+    unreadable_count: int
+    partial: list[Failure]
+    partial_count: int
+    skipped: list[Failure]
+    skipped_count: int
+    prune_refused: bool
+
+
+class Run(Answer):
+    """The latest run, which indexed or only grouped."""
+
+    state: Literal["idle", "running", "stopping", "stopped", "done", "failed"]
+    folders: list[str]
+    started: Annotated[float | None, Field(description="Seconds since 1970")]
+    progress: Progress | None
+    report: Report | None
+    grouping: GroupingReport | None
+    error: str | None
+
+
+class Limits(Answer):
+    """What the server takes at most."""
+
+    upload_bytes: int
+    pixels: int
+    people: int
+
+
+class Status(Answer):
+    """What the library holds, its settings, and the limits of the server."""
+
+    version: str
+    library: str
+    photos: int
+    without_faces: int
+    faces: int
+    timed: int
+    failed: int
+    unfinished: int
+    people: int
+    folders: list[str]
+    settings: dict[str, Any]
+    dim: int
+    threshold: float
+    modes: list[str]
+    index: Run
+    limits: Limits
+    token: Annotated[bool, Field(description="Whether requests need one")]
+
+
+# What requests take
+
+
+class FaceOfPhoto(TypedDict):
+    """A face of a photo in the library: the photo's id, and the number of the face from 0."""
+
+    photo: str
+    face: int
+
+
+class PersonFields(TypedDict, total=False):
+    """Somebody to look for, by any of these or several together."""
+
+    saved: str
+    group: str
+    faces: Sequence[str]
+    photo_faces: Sequence[FaceOfPhoto]
+    images: Sequence[str]
+    descriptors: Sequence[Sequence[float]]
+    name: str
+
+
+PersonLike = str | Sequence[str] | PersonFields
+"""A saved person's name; a list of face ids that `find_faces` returned; or the fields of the API."""
+
+
+class SearchConditions(TypedDict, total=False):
+    """What `POST /search` takes besides the people."""
+
+    without: Sequence[PersonLike]
+    at_least: int
+    only: bool
+    sure: bool
+    min_similarity: float
+    totals: bool
+    collapse: bool
+    after: str
+    before: str
+    folder: str
+    min_faces: int
+    max_faces: int
+    kind: Literal["photo", "video"]
+    mode: Literal["exact", "fast", "set"]
+    k: int
+
+
+class PersonChanges(TypedDict, total=False):
+    """What can be changed of a person; what is left out stays as it is."""
+
+    name: str
+    aliases: Sequence[str]
+    note: str
+    cover: int
+
+
+class GroupConditions(TypedDict, total=False):
+    """Which groups to list."""
+
+    state: Literal["unnamed", "named", "hidden", "all"]
+    min_faces: int
+    max_faces: int
+    limit: int
+    cursor: str
+
+
+IfExists = Literal["ask", "add", "refuse"]
+T = TypeVar("T")
+_LOOK_SECONDS = 0.5
+_Page = TypeVar("_Page", Hits, Photos)
+
+
+class ServerError(SetNetError):
+    """A request was refused, or the server cannot be reached.
+
+    Attributes
+    ----------
+    status
+        The HTTP status; 0 when there was no answer.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Client:
+    """A server that `setnet serve` runs.
+
+    A refused request raises `ServerError` with the server's own words. Connections are kept open between
+    requests.
+
+    Parameters
+    ----------
+    url
+        Where it is.
+    token
+        What it printed when it started, where it needs one.
+    timeout
+        Seconds that one request may take.
+    """
+
+    def __init__(
+        self, url: str = "http://localhost:8422", token: str | None = None, timeout: float = 60.0
+    ) -> None:
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=f"{url.rstrip('/')}/api/v1", headers=headers, timeout=timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def status(self) -> Status:
+        """Return what the library holds and what the server takes at most."""
+        return self.call(Status, "GET", "/status")
+
+    # photos
+
+    def find_faces(self, image: bytes | str | os.PathLike[str]) -> UploadedFaces:
+        """Find the faces in an image; their ids serve in `search` and `save_person` for half an hour."""
+        data = image if isinstance(image, bytes) else Path(image).read_bytes()
+        return self.call(UploadedFaces, "POST", "/faces", data)
+
+    def search(
+        self,
+        people: Sequence[PersonLike],
+        cursor: str | None = None,
+        **conditions: Unpack[SearchConditions],
+    ) -> Hits:
+        """Find the photos that contain these people: one page, whose `cursor` leads to the next."""
+        without = [_person(person) for person in conditions.get("without", ())]
+        body = {**conditions, "people": [_person(p) for p in people], "without": without, "cursor": cursor}
+        return self.call(Hits, "POST", "/search", body)
+
+    def hits(self, people: Sequence[PersonLike], **conditions: Unpack[SearchConditions]) -> Iterator[Hit]:
+        """Yield all photos that contain these people, the best first, page by page."""
+        for page in _pages(lambda cursor: self.search(people, cursor, **conditions)):
+            yield from page.hits
+
+    def photos(self) -> Iterator[Photo]:
+        """Yield all photos of the library, the latest indexed first."""
+
+        def read(cursor: str | None) -> Photos:
+            return self.call(Photos, "GET", "/photos", params={"limit": 200, "cursor": cursor})
+
+        for page in _pages(read):
+            yield from page.photos
+
+    def photo_at(self, path: str | os.PathLike[str]) -> Photo | None:
+        """Return the photo of a file on the server's machine, or None if it is not in the library."""
+        found = self.call(Photos, "GET", "/photos", params={"path": os.fspath(path)}).photos
+        return found[0] if found else None
+
+    def copies_of(self, file: str | os.PathLike[str]) -> list[Photo]:
+        """Return the photos with the content of a file of this machine, wherever they are."""
+        content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
+        return self.call(Photos, "GET", "/photos", params={"content": content}).photos
+
+    def photo_with_external_id(self, external_id: str) -> Photo | None:
+        """Return the photo that your program knows by this id, or None."""
+        found = self.call(Photos, "GET", "/photos", params={"external_id": external_id}).photos
+        return found[0] if found else None
+
+    def set_external_id(self, photo_id: str, external_id: str | None) -> Photo:
+        """Give a photo the id by which your program knows it, or take it away with None."""
+        body = {"external_id": external_id}
+        return self.call(Photo, "PUT", f"/photos/{_word(photo_id)}/external-id", body)
+
+    def changes(self, since: str | None = None, limit: int = 200) -> ItemChanges:
+        """Return what was added, changed or removed behind a cursor, in order; its `cursor` leads on."""
+        return self.call(ItemChanges, "GET", "/feed", params={"since": since, "limit": limit})
+
+    def photo(self, photo_id: str) -> Photo:
+        """Return a photo with its faces and the saved people they look like."""
+        return self.call(Photo, "GET", f"/photos/{_word(photo_id)}")
+
+    def thumbnail(self, photo_id: str, size: int = 320) -> bytes:
+        """Return a photo as a small JPEG."""
+        return self.send("GET", f"/photos/{_word(photo_id)}/thumbnail", params={"size": size}).content
+
+    def download_photo(self, photo_id: str, place: str | os.PathLike[str]) -> Path:
+        """Write the file of a photo to a place of this machine, and return its path."""
+        return self.download(f"/photos/{_word(photo_id)}/file", place)
+
+    # people
+
+    def people(self) -> People:
+        """Return the saved people."""
+        return self.call(People, "GET", "/people")
+
+    def save_person(self, name: str, faces: Sequence[str], if_exists: IfExists = "ask") -> SavedPerson:
+        """Save a person by example faces that `find_faces` returned."""
+        body = {"name": name, "faces": list(faces), "if_exists": if_exists}
+        return self.call(SavedPerson, "POST", "/people", body)
+
+    def change_person(self, person: str, **changes: Unpack[PersonChanges]) -> Person:
+        """Change a person, given by name or id."""
+        return self.call(Person, "PATCH", f"/people/{_word(person)}", changes)
+
+    def remove_person(self, person: str, *, for_good: bool = False) -> Change:
+        """Remove a person, which `undo` takes back; ``for_good`` deletes them without a trace."""
+        return self.call(Change, "DELETE", f"/people/{_word(person)}", params={"for_good": for_good})
+
+    def photos_of(self, person: str) -> PersonPhotos:
+        """Return the photos of a saved person, the latest first."""
+        return self.call(PersonPhotos, "GET", f"/people/{_word(person)}/photos")
+
+    def confirm(self, person: str, photo_id: str, face: int) -> Person:
+        """Say that a face of a photo is this person's."""
+        return self.call(
+            Person, "POST", f"/people/{_word(person)}/confirm", {"photo": photo_id, "face": face}
+        )
+
+    def refuse(self, person: str, photo_id: str, face: int) -> Person:
+        """Say that a face of a photo is not this person's."""
+        return self.call(Person, "POST", f"/people/{_word(person)}/refuse", {"photo": photo_id, "face": face})
+
+    def undo(self, change: int | None = None) -> Change:
+        """Undo a change of people, by default the latest."""
+        return self.call(Change, "POST", "/changes/undo", {"change": change})
+
+    # groups of unknown faces
+
+    def groups(self, **conditions: Unpack[GroupConditions]) -> Groups:
+        """Return groups of faces that are probably one person's each, the largest first."""
+        return self.call(Groups, "GET", "/groups", params=conditions)
+
+    def group(self, group_id: str) -> GroupMembers:
+        """Return the faces of a group."""
+        return self.call(GroupMembers, "GET", f"/groups/{_word(group_id)}")
+
+    def name_group(self, group_id: str, name: str, if_exists: IfExists = "ask") -> SavedPerson:
+        """Say who a group is."""
+        body = {"name": name, "if_exists": if_exists}
+        return self.call(SavedPerson, "POST", f"/groups/{_word(group_id)}/name", body)
+
+    def hide_group(self, group_id: str, hidden: bool = True) -> Group:
+        """Say that a group is nobody you know, or take that back."""
+        return self.call(Group, "PATCH", f"/groups/{_word(group_id)}", {"hidden": hidden})
+
+    def suggestions(self, person: str | None = None) -> Suggestions:
+        """Return groups that may be a saved person's."""
+        return self.call(Suggestions, "GET", "/suggestions", params={"person": person})
+
+    # index runs
+
+    def index(
+        self,
+        folders: Sequence[str] = (),
+        *,
+        prune: bool = False,
+        prune_many: bool = False,
+        retry: bool = False,
+    ) -> Run:
+        """Start to index folders of the server's machine; none: those indexed before."""
+        body = {"folders": list(folders), "prune": prune, "prune_many": prune_many, "retry": retry}
+        return self.call(Run, "POST", "/index", body)
+
+    def index_state(self) -> Run:
+        """Return the state of the latest index run."""
+        return self.call(Run, "GET", "/index")
+
+    def stop_index(self) -> Run:
+        """Stop the index run; the next one goes on from there."""
+        return self.call(Run, "DELETE", "/index")
+
+    def wait_for_index(self, progress: Callable[[Run], None] | None = None) -> Run:
+        """Return when no index run is under way; ``progress`` is called with its state twice a second."""
+        while (state := self.index_state()).state in ("running", "stopping"):
+            if progress is not None:
+                progress(state)
+            time.sleep(_LOOK_SECONDS)
+        return state
+
+    def failures(self, limit: int = 200, offset: int = 0) -> Failures:
+        """Return files that could not be read, with the reasons."""
+        return self.call(Failures, "GET", "/failures", params={"limit": limit, "offset": offset})
+
+    # any request
+
+    def call(
+        self,
+        answer: type[T],
+        method: str,
+        path: str,
+        body: Mapping[str, object] | bytes | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> T:
+        """Send a request, with JSON or bytes as its body, and return its answer."""
+        return TypeAdapter(answer).validate_json(self.send(method, path, body, params).content)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, object] | bytes | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> httpx.Response:
+        """Send a request; what the server refuses is raised."""
+        given: dict[str, Any] = {}
+        if isinstance(body, bytes):
+            given = {"content": body, "headers": {"Content-Type": "application/octet-stream"}}
+        elif body is not None:
+            given = {"json": {name: value for name, value in body.items() if value is not None}}
+        known = {name: value for name, value in (params or {}).items() if value is not None}
+        try:
+            response = self._http.request(method, path, params=known, **given)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        return _check_status(response)
+
+    def download(self, path: str, place: str | os.PathLike[str]) -> Path:
+        """Write what an address holds to a file, whole or not at all, and return its path."""
+        place = Path(place)
+        part = place.with_name(f".{place.name}.part")
+        try:
+            with self._http.stream("GET", path) as response, part.open("wb") as file:
+                if response.is_error:
+                    response.read()
+                for piece in _check_status(response).iter_bytes():
+                    file.write(piece)
+            part.replace(place)
+        except httpx.HTTPError as error:
+            raise self._unreachable(error) from error
+        finally:
+            part.unlink(missing_ok=True)
+        return place
+
+    def _unreachable(self, error: httpx.HTTPError) -> ServerError:
+        return ServerError(f"no answer from {self._http.base_url.copy_with(path='/')}: {error}")
+
+
+def _check_status(response: httpx.Response) -> httpx.Response:
+    if response.is_success:
+        return response
+    try:
+        detail = str(response.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        detail = response.text[:200] or response.reason_phrase
+    raise ServerError(detail, response.status_code)
+
+
+def _pages(read: Callable[[str | None], _Page]) -> Iterator[_Page]:
+    """Yield all pages, each read with the cursor that the one before it had."""
+    page = read(None)
+    yield page
+    while page.cursor is not None:
+        page = read(page.cursor)
+        yield page
+
+
+def _person(person: PersonLike) -> dict[str, Any]:
+    """Return a person of a query as the API takes one.
+
+    >>> _person("Anna"), _person(["f-1", "f-2"]), _person({"group": "g17"})
+    ({'saved': 'Anna'}, {'faces': ['f-1', 'f-2']}, {'group': 'g17'})
+    """
+    if isinstance(person, str):
+        return {"saved": person}
+    return dict(person) if isinstance(person, dict) else {"faces": list(person)}
+
+
+def _word(text: str) -> str:
+    return quote(text, safe="")
