@@ -38,8 +38,9 @@ def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = 
     Parameters
     ----------
     path
-        An ONNX file of any exporter. It is adapted once: what `adapt_model` made of it is kept in the user's
-        cache under the file's hash. Where nothing can be kept, each process adapts it again.
+        An ONNX file of any exporter. It is adapted once, when it is added or first used: what `adapt_model`
+        made of it is kept in the user's cache under the hashes of both. Where nothing can be kept, each
+        process adapts it again.
     sha256
         The hash that the file must have; a file of this hash that was adapted before is not read.
     whole_photos
@@ -76,10 +77,12 @@ class _PooledSession:
 @cache
 def _session(path: Path, changed: int, sha256: str | None, whole_photos: bool) -> Any:
     variant = f"{ADAPTATION}{'-any-size' if whole_photos else ''}"
-    kept = registry_cache() / "adapted" / f"{sha256 or hash_file(path)}-{variant}.onnx"
-    if kept.is_file():
-        with suppress(Exception):  # one that onnxruntime does not open is made again
-            return _open(str(kept), whole_photos)
+    name = f"{sha256 or hash_file(path)}-{variant}-"
+    folder = registry_cache() / "adapted"
+    for kept in folder.glob(f"{name}*.onnx"):
+        with suppress(Exception):  # one that cannot be opened is made again
+            if hash_file(kept).startswith(kept.stem.removeprefix(name)):
+                return _open(str(kept), whole_photos)
     data = path.read_bytes()
     check_hash(str(path), hashlib.sha256(data).hexdigest(), sha256, "replace it or correct its entry")
     try:
@@ -90,7 +93,7 @@ def _session(path: Path, changed: int, sha256: str | None, whole_photos: bool) -
     except Exception as error:  # onnxruntime has no common base of its errors
         raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
     with suppress(OSError):  # a cache that cannot be written costs time at the next start, nothing else
-        _keep(kept, model)
+        _keep(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
     return session
 
 
@@ -178,7 +181,11 @@ def _descriptor(entry: ModelEntry) -> Descriptor:
 
 
 def _open_file(entry: ModelEntry, file: ModelFile, whole_photos: bool = False) -> Any:
-    return open_session(find_file(entry, file), file.sha256, whole_photos=whole_photos)
+    path = find_file(entry, file)
+    try:
+        return open_session(path, file.sha256, whole_photos=whole_photos)
+    except ModelError as error:
+        raise ModelError(f"model {entry.name!r}: {error}") from error
 
 
 def _one_opencv_thread() -> None:

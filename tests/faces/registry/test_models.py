@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -109,14 +110,15 @@ def test_a_model_is_adapted_once(own_cache: Path, tmp_path: Path, adapted: list[
         open_again(path)
 
 
+@pytest.mark.parametrize("damage", [lambda b: b[:1000], lambda b: b[:-5000] + b"\x01\x02" + b[-4998:]])
 def test_a_damaged_copy_of_an_adapted_model_is_made_again(
-    own_cache: Path, tmp_path: Path, adapted: list[int]
+    own_cache: Path, tmp_path: Path, adapted: list[int], damage: Callable[[bytes], bytes]
 ) -> None:
     path = sface_copy(tmp_path)
     first = open_again(path)
     (kept,) = (own_cache / "adapted").iterdir()
     whole = kept.read_bytes()
-    kept.write_bytes(whole[:1000])
+    kept.write_bytes(damage(whole))
     np.testing.assert_array_equal(open_again(path), first)
     assert len(adapted) == 2
     assert kept.read_bytes() == whole
