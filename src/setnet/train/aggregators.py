@@ -143,12 +143,12 @@ class GeneralisedMean(AggregatorModule):
     def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit generalised mean of each set."""
         p = self.exponents
-        return unit(self._power(ragged_mean(self._power(elements, p), counts), 1.0 / p))
-
-    def _power(self, rows: Tensor, p: Tensor) -> Tensor:
         # The floor keeps the logarithm in x^p's derivative finite at 0.
-        size = rows.abs().clamp_min(1e-6) ** p
-        return torch.copysign(size, rows) if self.signed else size
+        powers = elements.abs().clamp_min(1e-6) ** p
+        if not self.signed:
+            return unit(ragged_mean(powers, counts) ** (1.0 / p))
+        means = ragged_mean(torch.copysign(powers, elements), counts)
+        return unit(torch.copysign(means.abs() ** (1.0 / p), means))
 
 
 class MemoryVector(AggregatorModule):
