@@ -32,11 +32,11 @@ def unit_rows(rows: torch.Tensor) -> NDArray[np.float32]:
     return np.asarray(torch.nn.functional.normalize(rows).detach().numpy())
 
 
-def in_metric(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return descriptors of the network alone in the metric of the registry's entry."""
+def in_metric(descriptors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return descriptors of the network itself in the metric of the registry's entry."""
     metric = model_entry("sface", "descriptor").metric
     assert metric is not None
-    return metric.applied(rows)
+    return metric.applied(descriptors)
 
 
 def test_the_torch_network_describes_like_the_run_time(sface: SFace) -> None:

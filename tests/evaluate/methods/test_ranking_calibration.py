@@ -34,7 +34,7 @@ def test_a_spoilt_score_is_repaired_without_distractors_in_the_file() -> None:
     # what likelihood gives: a slope so steep that one certain face outweighs two probable ones
     spoilt = SetNet(net.head.with_logistic(Logistic(60.0, -12.0)))
     fit = calibrate_head(spoilt, *people(60, 4))
-    assert fit.after > fit.before + 3
+    assert fit.after > fit.before + 1
     assert fit.logistic.w < 30
 
 
