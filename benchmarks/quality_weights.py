@@ -35,7 +35,7 @@ from setnet.evaluate.stress_trial import (
 )
 from setnet.faces import load_descriptor
 from setnet.heads import Logistic, SetNet, codec, unit
-from setnet.train.faces import aligned_crops
+from setnet.train.faces import align_crops
 
 Floats = NDArray[np.float32]
 POWERS = (-0.5, 0.0, 0.5, 1.0, 2.0)
@@ -66,7 +66,7 @@ def described(photos: Path, work: Path) -> Faces:
         folder = work / photos.name
         folder.mkdir(parents=True, exist_ok=True)
         descriptor = load_descriptor("sface")
-        crops = aligned_crops(photos, descriptor.size, folder / "crops.npz")
+        crops = align_crops(photos, descriptor.size, folder / "crops.npz")
         parts = [
             descriptor._run(descriptor._prepared(crops.pixels[at : at + 8]))
             for at in range(0, len(crops.pixels), 8)

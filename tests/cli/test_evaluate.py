@@ -107,7 +107,7 @@ def test_few_faces_are_compared_without_whitening(tmp_path: Path) -> None:
         assert done.exit_code == 0
         rows = [line for line in done.stdout.splitlines() if "not applicable" not in line]
         assert "+W" not in "".join(rows)
-    with pytest.raises(InvalidInputError, match="whitening 32 dimensions needs more than 32 descriptors"):
+    with pytest.raises(InvalidInputError, match="whitening 32 dimensions needs more than 32 vectors"):
         CliRunner().invoke(app, ["stress", *words, "--method", "mean +W"], catch_exceptions=False)
 
 

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from setnet.errors import InvalidInputError, TrainingError
 from setnet.train.aggregators import unit
 from setnet.train.backbones import Backbone, InputSpec
-from setnet.train.faces import FaceArray, FeatureSource, kept_features
+from setnet.train.faces import FaceArray
 from setnet.train.network import SetNetwork, make_aggregator
 from setnet.train.settings import TrainingSettings, load_settings
+from setnet.train.sources import FeatureSource, cache_features
 from setnet.train.training import adapt
 
 PEOPLE, DIM, WIDTH = 40, 16, 24
@@ -117,14 +118,14 @@ def test_features_are_computed_once_and_kept(tmp_path: Path) -> None:
     part = nn.Conv2d(3, 4, 3)
     rows = np.arange(3, 20)
     path = tmp_path / "deep" / "features.npy"
-    kept = kept_features(part, faces, rows, path)
+    kept = cache_features(part, faces, rows, path)
     with torch.no_grad():
         np.testing.assert_allclose(kept, part(faces.load(rows, None)).numpy(), atol=0.01)
-    again = kept_features(nn.Identity(), faces, rows, path)
+    again = cache_features(nn.Identity(), faces, rows, path)
     np.testing.assert_array_equal(again, kept)
     assert [file.name for file in path.parent.iterdir()] == ["features.npy"]
     with pytest.raises(TrainingError, match="17 faces, 20 wanted"):
-        kept_features(part, faces, np.arange(20), path)
+        cache_features(part, faces, np.arange(20), path)
 
 
 def test_a_source_of_some_rows_draws_these_alone() -> None:

@@ -6,15 +6,15 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from setnet.errors import InvalidInputError, ModelError, TrainingError
+from setnet.errors import InvalidInputError, ModelError
 from setnet.train.aggregators import (
     AggregatorModule,
     AverageBeforeFC,
     GeneralisedMean,
     NetVLAD,
     NetVLADAggregator,
+    WhiteningLayer,
     check_counts,
-    fit_whitening,
     ragged_mean,
     ragged_sum,
     unit,
@@ -238,7 +238,7 @@ def test_the_aggregator_is_netvlad_fc_batch_norm_and_l2() -> None:
 def test_whitened_vectors_are_uncorrelated_before_l2_and_unit_after() -> None:
     generator = torch.Generator().manual_seed(0)
     rows = torch.randn(2000, 6, generator=generator) @ torch.randn(6, 6, generator=generator) + 3
-    fit = fit_whitening(rows, ridge=0.0)
+    fit = WhiteningLayer.fit(rows, ridge=0.0)
     flat = (rows - fit.mean) @ fit.matrix
     torch.testing.assert_close(torch.cov(flat.T), torch.eye(6), atol=1e-3, rtol=0)
     norms = fit(rows).norm(dim=1)
@@ -248,9 +248,9 @@ def test_whitened_vectors_are_uncorrelated_before_l2_and_unit_after() -> None:
 def test_a_direction_without_variance_is_not_blown_up() -> None:
     rows = torch.randn(500, 4, generator=torch.Generator().manual_seed(0))
     rows[:, 3] *= 1e-6
-    assert fit_whitening(rows).matrix.abs().max() < 20
+    assert WhiteningLayer.fit(rows).matrix.abs().max() < 20
 
 
 def test_too_few_vectors_are_refused() -> None:
-    with pytest.raises(TrainingError, match="needs more than 8 vectors, got 8"):
-        fit_whitening(torch.randn(8, 8))
+    with pytest.raises(InvalidInputError, match="needs more than 8 vectors, got 8"):
+        WhiteningLayer.fit(torch.randn(8, 8))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.train.distributed import own_device
+from setnet.train.loop import own_device
 
 SCRIPT = """
 import json, os, sys
@@ -23,7 +23,7 @@ from setnet.train.faces import FaceArray
 from setnet.train.network import new_backbone
 from setnet.train.network import SetNetwork, make_aggregator
 from setnet.train.training import pretrain
-from setnet.train.distributed import process_group
+from setnet.train.loop import process_group
 from setnet.train.training import train_sets
 from setnet.train.settings import load_settings
 

@@ -10,12 +10,16 @@ from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
 from setnet.heads import SetNet
-from setnet.train.aggregators import unit
+from setnet.train.aggregators import initialise_aggregator, unit
 from setnet.train.backbones import make_backbone
-from setnet.train.export import export_network, head_of
-from setnet.train.network import NetworkAggregator, SetNetwork, make_aggregator
+from setnet.train.network import (
+    NetworkAggregator,
+    SetNetwork,
+    export_network,
+    make_aggregator,
+    make_head,
+)
 from setnet.train.stages import whiten
-from setnet.train.training import initialise_aggregator
 
 
 def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.ndarray]:
@@ -61,7 +65,7 @@ def test_a_head_refuses_other_descriptors(tmp_path: Path) -> None:
 def test_comparison_methods_have_no_run_time_form() -> None:
     made, _, _ = network("gem", None)
     with pytest.raises(ModelError, match=r"'netvlad' or an 'average'.*network\.safetensors"):
-        head_of(made, "test", "", {})
+        make_head(made, "test", "", {})
 
 
 @pytest.mark.xdist_group("onnx-export")

@@ -9,7 +9,7 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 
 from setnet.errors import TrainingError
 from setnet.train import glyphs
-from setnet.train.glyphs import installed_typefaces, kanji, rendered_glyphs
+from setnet.train.glyphs import installed_typefaces, kanji, load_glyphs
 
 SOME = kanji()[:24]
 
@@ -72,20 +72,20 @@ def test_typefaces_that_look_alike_are_one_family_whatever_their_names(fonts: Pa
 
 
 def test_pictures_are_drawn_once_and_kept(fonts: Path, tmp_path: Path) -> None:
-    drawn = rendered_glyphs(tmp_path / "glyphs", 20, fonts)
+    drawn = load_glyphs(tmp_path / "glyphs", 20, fonts)
     assert drawn.pictures.shape == (5 * len(SOME), 20, 20)
     assert sorted(set(drawn.characters.tolist())) == list(range(len(SOME)))
     assert all((drawn.pictures[i].std() > 10) for i in range(0, len(drawn.pictures), 7)), "something is drawn"
-    again = rendered_glyphs(tmp_path / "glyphs", 20, tmp_path / "no-fonts-needed")
+    again = load_glyphs(tmp_path / "glyphs", 20, tmp_path / "no-fonts-needed")
     assert again.checksum == drawn.checksum
-    other = rendered_glyphs(tmp_path / "other", 20, fonts)
+    other = load_glyphs(tmp_path / "other", 20, fonts)
     assert other.checksum == drawn.checksum, "the same fonts and seed give the same pictures"
     with pytest.raises(TrainingError, match="not 24 and 0"):
-        rendered_glyphs(tmp_path / "glyphs", 24, fonts)
+        load_glyphs(tmp_path / "glyphs", 24, fonts)
 
 
 def test_a_character_looks_more_like_itself_than_like_others(fonts: Path, tmp_path: Path) -> None:
-    drawn = rendered_glyphs(tmp_path / "glyphs", 20, fonts)
+    drawn = load_glyphs(tmp_path / "glyphs", 20, fonts)
     rows = drawn.pictures.reshape(len(drawn.pictures), -1).astype(np.float64)
     rows -= rows.mean(axis=1, keepdims=True)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
@@ -96,14 +96,14 @@ def test_a_character_looks_more_like_itself_than_like_others(fonts: Path, tmp_pa
 
 
 def test_a_damaged_file_is_refused(fonts: Path, tmp_path: Path) -> None:
-    rendered_glyphs(tmp_path / "glyphs", 20, fonts)
+    load_glyphs(tmp_path / "glyphs", 20, fonts)
     with (tmp_path / "glyphs" / "pictures.npy").open("r+b") as file:
         file.seek(1000)
         file.write(b"\x00\xff" * 8)
     with pytest.raises(TrainingError, match="damaged"):
-        rendered_glyphs(tmp_path / "glyphs", 20, fonts)
+        load_glyphs(tmp_path / "glyphs", 20, fonts)
 
 
 def test_without_typefaces_the_message_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="apt-get install"):
-        rendered_glyphs(tmp_path / "glyphs", 20, tmp_path)
+        load_glyphs(tmp_path / "glyphs", 20, tmp_path)

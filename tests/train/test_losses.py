@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.train.losses import balanced_logistic, contrastive, hard_logistic, membership, set_loss
+from setnet.train.training import balanced_logistic, contrastive, hard_logistic, membership, set_loss
 
 
 def literal_loss(queries: np.ndarray, sets: np.ndarray, y: np.ndarray, w: float, b: float) -> float:

@@ -12,8 +12,7 @@ from onnx import helper, numpy_helper
 from learn_people import pattern
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entry, model_paths
-from setnet.train.export import export_backbone
-from setnet.train.network import new_backbone
+from setnet.train.network import export_backbone, new_backbone
 from setnet.train.settings import load_settings
 from setnet.train.sface import SFace, load_sface, onnx_weights
 
@@ -49,7 +48,7 @@ def test_the_torch_network_describes_like_the_run_time(sface: SFace) -> None:
 
 @pytest.mark.parametrize("last", [0, 1, 3])
 def test_its_two_parts_are_the_whole_and_share_its_weights(sface: SFace, last: int) -> None:
-    before, end = sface.divided(last)
+    before, end = sface.split(last)
     with torch.no_grad():
         np.testing.assert_allclose(end(before(images())), sface(images()), atol=1e-4)
     assert end.reduce is sface.reduce
@@ -57,7 +56,7 @@ def test_its_two_parts_are_the_whole_and_share_its_weights(sface: SFace, last: i
         id(p) for p in sface.parameters()
     }
     with pytest.raises(ModelError, match="13 blocks"):
-        sface.divided(14)
+        sface.split(14)
 
 
 def test_settings_name_it_and_cannot_change_its_shape() -> None:

@@ -20,7 +20,7 @@ from setnet.train.backbones import InputSpec
 from setnet.train.faces import FaceArray, FaceFolder, centre_crop, random_crop
 from setnet.train.settings import AugmentSettings
 from setnet.train.simulated import VirtualPeople
-from setnet.train.sources import DescriptorSource, VirtualSource, stream, with_quality
+from setnet.train.sources import DescriptorSource, VirtualSource, stream
 from setnet.train.stages import open_source
 from setnet.train.training import set_sizes
 
@@ -199,10 +199,10 @@ def test_the_spread_of_quality_is_found_again() -> None:
     model = VirtualPeople(np.zeros(32, np.float32), eye, 0.1 * eye, person_spread=0.3, face_spread=0.4)
     owner = np.repeat(np.arange(200), 6)
     rows = model.faces(rng, model.people(rng, 200), owner)
-    fitted = with_quality(VirtualPeople.fit(rows, owner), rows, owner)
+    fitted = VirtualPeople.fit(rows, owner).with_quality(rows, owner)
     assert fitted.person_spread == pytest.approx(0.3, abs=0.1)
     assert fitted.face_spread == pytest.approx(0.4, abs=0.15)
-    plain = with_quality(VirtualPeople.fit(rows, owner), *_without_quality(rng, model))
+    plain = VirtualPeople.fit(rows, owner).with_quality(*_without_quality(rng, model))
     assert plain.face_spread < 0.1
 
 

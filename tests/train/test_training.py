@@ -8,7 +8,16 @@ import torch
 
 from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import TrainingError
-from setnet.train.aggregators import GeneralisedMean, NetVLAD, NetVLADAggregator, unit
+from setnet.train.aggregators import (
+    GeneralisedMean,
+    NetVLAD,
+    NetVLADAggregator,
+    initialise_aggregator,
+    initialise_netvlad,
+    kmeans,
+    random_sets,
+    unit,
+)
 from setnet.train.backbones import make_backbone
 from setnet.train.faces import FaceArray, FaceFolder
 from setnet.train.loop import TrainReport, latest_checkpoint
@@ -27,11 +36,7 @@ from setnet.train.stages import run_sets, run_whiten
 from setnet.train.training import (
     batch_of_step,
     calibrate_network,
-    initialise_aggregator,
-    initialise_netvlad,
-    kmeans,
     pretrain,
-    random_sets,
     train_sets,
 )
 

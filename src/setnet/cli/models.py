@@ -77,7 +77,7 @@ def add(
 
     Then `setnet index --redescribe --descriptor NAME` describes the faces of a library with it.
     """
-    from setnet.faces import add_model, add_model_file, addable_model, recognised
+    from setnet.faces import add_model, add_model_file, addable_model, identify_file
 
     is_file = model.endswith(".onnx")
     _check_unused_options(
@@ -85,7 +85,7 @@ def add(
     )
     if is_file:
         file = Path(model).expanduser()
-        known = recognised(file)
+        known = identify_file(file)
         if known is not None:
             _require_agreement(known.name, known.licence, known.terms, yes)
         elif kind is None:

@@ -144,12 +144,12 @@ def glyphs(
 
     apt-get install $(setnet train glyphs --packages) installs the typefaces.
     """
-    from setnet.train import font_packages, rendered_glyphs
+    from setnet.train import font_packages, load_glyphs
 
     if packages:
         typer.echo(" ".join(font_packages()))
     if out is not None:
-        drawn = rendered_glyphs(out, size)
+        drawn = load_glyphs(out, size)
         typer.echo(
             f"{out}: {len(drawn.pictures):,} pictures of {len(set(drawn.characters.tolist())):,} characters "
             f"in {len(drawn.names)} typefaces, SHA-256 {drawn.checksum[:12]}"

@@ -124,7 +124,7 @@ class _Adaptation:
         """Return SFace, and the network of its end, which shares its weights."""
         torch.manual_seed(self.settings.seed)
         whole = deepcopy(self.original)
-        return whole, new_network(whole.divided(self.blocks)[1], self.settings).eval()
+        return whole, new_network(whole.split(self.blocks)[1], self.settings).eval()
 
     @cached_property
     def training(self) -> FeatureSource:
@@ -191,7 +191,7 @@ class _Adaptation:
             save_network(stored, made, self.settings, about | {"distil": share, "blocks": self.blocks})
         adapted = load_network(stored).network.backbone
         assert isinstance(adapted, SFace)
-        end = new_network(adapted.divided(self.blocks)[1], self.settings).eval()
+        end = new_network(adapted.split(self.blocks)[1], self.settings).eval()
         return {ORIGINAL: self._fresh()[1], ADAPTED: end}
 
     def _people(self, descriptor: str, half: str, kind: str) -> LabelledPeople:

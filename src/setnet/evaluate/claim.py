@@ -46,7 +46,7 @@ from setnet.train import (
     new_backbone,
     pretrain,
     save_backbone,
-    trained_variant,
+    train_variant,
 )
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
@@ -225,7 +225,7 @@ class _Seed:
             settings = replace(settings, sets=replace(settings.sets, loss=loss, rate=rate))
             folder = self.folder / loss / f"rate-{rate:g}"
             self.say(f"training {variant.name} ({loss}, rate {rate:g}), seed {settings.seed}")
-        return trained_variant(variant, self.backbone, self.domain.sets, settings, folder)
+        return train_variant(variant, self.backbone, self.domain.sets, settings, folder)
 
     def _described(self, network: SetNetwork) -> Described:
         return Described(network, self.domain, self._validation, self._tests, self.settings.seed)

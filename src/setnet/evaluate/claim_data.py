@@ -37,10 +37,10 @@ from setnet.train import (
     SetNetwork,
     TrainingSettings,
     Variant,
-    aligned_crops,
-    elements_of,
+    align_crops,
+    compute_elements,
+    load_glyphs,
     new_backbone,
-    rendered_glyphs,
     whiten,
 )
 
@@ -86,7 +86,7 @@ class Domain:
 
 def faces_domain(photos: Path, crops: Path, settings: TrainingSettings) -> Domain:
     """Return LFW: one half of the training people pre-trains, the other trains sets; others are tested."""
-    cut = aligned_crops(photos, settings.augment.short_side, crops)
+    cut = align_crops(photos, settings.augment.short_side, crops)
     spec = new_backbone(settings).spec
     assert spec is not None
     _, owner, number = np.unique(cut.labels, return_inverse=True, return_counts=True)
@@ -110,7 +110,7 @@ def faces_domain(photos: Path, crops: Path, settings: TrainingSettings) -> Domai
 
 def glyphs_domain(folder: Path, settings: TrainingSettings) -> Domain:
     """Return characters: 3,000 train, 500 calibrate, the rest are tested; some typefaces are held out."""
-    drawn = rendered_glyphs(folder, settings.augment.short_side)
+    drawn = load_glyphs(folder, settings.augment.short_side)
     spec = new_backbone(settings).spec
     assert spec is not None
     order = np.random.default_rng(0).permutation(int(drawn.characters.max()) + 1)
@@ -297,7 +297,7 @@ class Described:
     def sample(self) -> tuple[torch.Tensor, NDArray[np.int64]]:
         """Elements of training pictures, and whose they are."""
         drawn = self._domain.sets.sample(np.random.default_rng(self._seed), WHITENED)
-        return elements_of(self._network, self._domain.sets, drawn.picks), drawn.labels
+        return compute_elements(self._network, self._domain.sets, drawn.picks), drawn.labels
 
     @cached_property
     def validation(self) -> list[StressTest]:
@@ -313,7 +313,7 @@ class Described:
         """Return tests with the elements of the pictures they use (zeros for the others)."""
         worlds = [test.world for test in tests]
         rows = np.unique(np.concatenate([np.append(w.faces.ravel(), w.examples.ravel()) for w in worlds]))
-        some = elements_of(self._network, source, rows).numpy()
+        some = compute_elements(self._network, source, rows).numpy()
         out = np.zeros((len(source.labels), some.shape[1]), dtype=np.float32)
         out[rows] = some
         return [test.described(out) for test in tests]

@@ -18,15 +18,15 @@ from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements,
 from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
 from setnet.heads import (
-    SET_LOGISTIC,
     Aggregator,
     BitCodec,
     Logistic,
     Mean,
     SetNet,
+    Whitening,
     codec,
+    fit_whitening,
     path_of,
-    set_means,
     shipped_names,
     unit,
 )
@@ -54,55 +54,6 @@ def _is_network(path: Path) -> bool:
 
 
 Floats = NDArray[np.float32]
-RIDGE = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Whitening:
-    """``unit((v - mean) matrix)``."""
-
-    mean: Floats
-    matrix: Floats
-
-    def __call__(self, rows: Floats) -> Floats:
-        """Return whitened rows at unit length."""
-        centred: Floats = np.asarray(rows, np.float32) - self.mean
-        return unit(centred @ self.matrix)
-
-
-def fit_whitening(rows: Floats, ridge: float = RIDGE) -> Whitening:
-    """Return the PCA whitening of ``rows``; ``ridge``, a share of the mean variance, tames flat axes."""
-    count, dim = rows.shape
-    if count <= dim:
-        raise InvalidInputError(
-            f"whitening {dim} dimensions needs more than {dim} descriptors, got {count}: "
-            "give a larger descriptor file"
-        )
-    mean = rows.mean(axis=0, dtype=np.float64)
-    variance, axes = np.linalg.eigh(np.cov(rows.T.astype(np.float64)))
-    variance = np.maximum(variance, 0) + ridge * variance.mean()
-    return Whitening(mean.astype(np.float32), (axes / np.sqrt(variance)).astype(np.float32))
-
-
-class GeneralisedMean(Aggregator):
-    """(mean |x|^p)^(1/p), section 5.2; ``signed`` keeps each value's sign through the powers.
-
-    The formula is made for descriptors without negative values; of others it keeps the sizes only.
-    """
-
-    def __init__(self, dim: int, p: float, signed: bool = False) -> None:
-        self.name = f"gm-signed-{p:g}" if signed else f"gm-{p:g}"
-        self.p, self.signed, self.logistic = p, signed, SET_LOGISTIC
-        self.element_dim, self.dim, self.bits = dim, dim, 32
-
-    def pool(self, elements: Floats, counts: NDArray[np.int64]) -> Floats:
-        """Return the unit-norm generalised mean of each set."""
-        means = set_means(self._power(unit(elements), self.p), counts)
-        return unit(self._power(means, 1.0 / self.p))
-
-    def _power(self, rows: Floats, p: float) -> Floats:
-        size = np.abs(rows) ** np.float32(p)
-        return np.copysign(size, rows) if self.signed else size
 
 
 class Whitened(Aggregator):
@@ -168,13 +119,13 @@ BASELINES: dict[str, str] = {
     "mean 8 bit": "average pooling, 8 bits per dimension",
     "mean +W": "descriptors whitened, then averaged",
     "mean +W after": "averaged, then whitened",
+}
+# From `setnet.train`: shown when its extra is installed.
+IN_TORCH: dict[str, str] = {
     "gm": f"generalised mean of |x|, p = {PAPER_P}",
     "gm +W after": f"generalised mean of |x|, p = {PAPER_P}, then whitened",
     "gm signed": f"generalised mean that keeps signs, p = {PAPER_P}",
     "gm signed +W after": f"generalised mean that keeps signs, p = {PAPER_P}, then whitened",
-}
-# From the training room: shown when its extra is installed.
-IN_TORCH: dict[str, str] = {
     "gm per dim": "generalised mean of |x|, p per dimension learned",
     "gm per dim +W after": "generalised mean of |x|, p per dimension learned, then whitened",
     "memory": "memory vectors: the pseudo-inverse of a set's descriptors",
@@ -300,7 +251,7 @@ class Methods:
         elif base == "gm per dim":
             inner = self._learned_mean
         elif base.startswith("gm"):
-            inner = GeneralisedMean(dim, PAPER_P, signed="signed" in base)
+            inner = _generalised_mean(dim, signed="signed" in base)
         else:
             inner = load_head(base)
             self._fits(inner)
@@ -336,11 +287,18 @@ def _untrained(name: str, dim: int) -> Aggregator:
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
 
 
+def _generalised_mean(dim: int, signed: bool) -> Aggregator:
+    from setnet.train import Descriptors, GeneralisedMean, NetworkAggregator, SetNetwork
+
+    mean = GeneralisedMean(dim, p=PAPER_P, signed=signed)
+    return NetworkAggregator(SetNetwork(Descriptors(dim), mean), f"gm-{PAPER_P:g}")
+
+
 def _note(name: str, aggregator: Aggregator) -> str:
     """Return what a method is, in words."""
     inner = aggregator.inner if isinstance(aggregator, Whitened) else aggregator
     exponents = getattr(inner, "exponents", [])
-    learned = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if exponents else ""
+    learned = f"; p from {min(exponents):.2f} to {max(exponents):.2f}" if len(exponents) > 1 else ""
     return ((BASELINES | IN_TORCH).get(name) or _head_note(name)) + learned
 
 

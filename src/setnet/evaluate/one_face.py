@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from setnet.errors import InvalidInputError
 from setnet.evaluate.inputs import PAPER_DIFFICULTY, Inputs, OnProgress, running
 from setnet.evaluate.measures import DRAWS, match_rate_draws, people_draws
-from setnet.evaluate.methods import Methods, Whitening, fit_whitening
+from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LabelledPeople, similarities
 from setnet.evaluate.record import Record, Row, Run
-from setnet.heads import unit
+from setnet.heads import Whitening, fit_whitening, unit
 
 
 def on_single_faces(

@@ -20,7 +20,7 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.people import half_of, read_press_photos, read_split
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
-from setnet.train import FacePhotos, SFace, TrainingSettings, identity_photos, kept_features
+from setnet.train import FacePhotos, SFace, TrainingSettings, cache_features, identity_photos
 
 Pixels = NDArray[np.uint8]
 
@@ -307,8 +307,8 @@ def copy_features(
     places = kept.with_name(f"{kept.name}-places.npz")
     source = FacePhotos(paths, owner, network.spec, settings.augment, str(root), places)
     rows = np.flatnonzero(source.has_face)
-    before, _ = network.divided(last)
-    features = kept_features(before, source, rows, kept.with_name(f"{kept.name}-features.npy"))
+    before, _ = network.split(last)
+    features = cache_features(before, source, rows, kept.with_name(f"{kept.name}-features.npy"))
     return CopyFeatures(features, rows, people)
 
 

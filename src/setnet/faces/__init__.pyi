@@ -39,7 +39,7 @@ from .user_models import add_model as add_model
 from .user_models import add_model_file as add_model_file
 from .user_models import addable_model as addable_model
 from .user_models import download_model as download_model
+from .user_models import identify_file as identify_file
 from .user_models import kind_in_name as kind_in_name
 from .user_models import model_kinds as model_kinds
-from .user_models import recognised as recognised
 from .user_models import remove_model as remove_model

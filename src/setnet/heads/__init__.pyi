@@ -21,3 +21,5 @@ from .shipped import ShippedHead as ShippedHead
 from .shipped import path_of as path_of
 from .shipped import shipped_heads as shipped_heads
 from .shipped import shipped_names as shipped_names
+from .whitening import Whitening as Whitening
+from .whitening import fit_whitening as fit_whitening

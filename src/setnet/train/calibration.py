@@ -123,7 +123,7 @@ def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: i
     the score of a single face; `faces` and `people` say what it was fitted to. Rows labelled "" are of
     unknown people, who are nobody else's match.
     """
-    pairs = _Pairs(*_sampled(descriptors, labels, seed))
+    pairs = _Pairs(*_sample_rows(descriptors, labels, seed))
     score = pairs.threshold(SCORE_RATE)
     w = SCORE_STEEPNESS / max(pairs.mean_genuine - pairs.mean_impostor, 1e-6)
     logistic = Logistic(round(w, 3), round(-w * score, 3))
@@ -139,13 +139,13 @@ def fit_model_calibration(descriptors: Floats, labels: NDArray[np.str_], seed: i
 
 def match_rates(descriptors: Floats, labels: NDArray[np.str_], threshold: float, seed: int = 0) -> MatchRates:
     """Return how many pairs of labelled faces reach a threshold, genuine ones and impostors."""
-    pairs = _Pairs(*_sampled(descriptors, labels, seed))
+    pairs = _Pairs(*_sample_rows(descriptors, labels, seed))
     impostors = pairs.false_matches(threshold) / pairs.impostors
     reached = float(np.average(pairs.genuine >= threshold, weights=pairs.weights))
     return MatchRates(threshold, impostors, reached, pairs.impostors, len(pairs.genuine))
 
 
-def _sampled(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tuple[Floats, NDArray[np.str_]]:
+def _sample_rows(descriptors: Floats, labels: NDArray[np.str_], seed: int) -> tuple[Floats, NDArray[np.str_]]:
     """Return unit rows, at most so many that all their pairs can be looked at."""
     rows = np.random.default_rng(seed).permutation(len(labels))[:_MOST_FACES]
     return unit(np.ascontiguousarray(descriptors[rows], np.float32)), labels[rows]

@@ -1,4 +1,4 @@
-"""Faces to train on: found in photos, cut out and augmented; or features of them, computed once."""
+"""Faces to train on: found in photos, cut out and augmented."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
-from torch import Tensor, nn
+from torch import Tensor
 
 from setnet.collect import CollectedSet
 from setnet.errors import PhotoError, TrainingError
@@ -23,7 +23,7 @@ from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
 from setnet.train.backbones import InputSpec
 from setnet.train.settings import AugmentSettings
-from setnet.train.sources import LabelledSource
+from setnet.train.sources import SECONDS_BETWEEN_LINES, LabelledSource
 
 Pixels = NDArray[np.uint8]
 
@@ -72,7 +72,6 @@ def _warp(
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
 KEPT_EVERY = 2000  # photos; a run that is stopped loses less than these
-SECONDS_BETWEEN_LINES = 5.0
 WITHOUT_FACE = 9 / 20  # of a photo's shorter side: what its middle shows where no face is found
 logger = logging.getLogger(__name__)
 Place = NDArray[np.float32]  # box and landmarks, 14 numbers; NaN where no face is found
@@ -292,7 +291,7 @@ class Crops:
     missed: int
 
 
-def aligned_crops(root: Path, size: int, cache: Path) -> Crops:
+def align_crops(root: Path, size: int, cache: Path) -> Crops:
     """Return a crop of the face nearest the centre of each photo in ``root/identity/``, aligned.
 
     The crops are kept in `cache` (an `.npz`) and read from there the next time.
@@ -317,67 +316,3 @@ def aligned_crops(root: Path, size: int, cache: Path) -> Crops:
             f"{cache}: crops of {crops.pixels.shape[1]} pixels, {size} wanted; remove this file"
         )
     return crops
-
-
-AT_ONCE = 8  # faces; more are slower on a CPU, whose caches they do not fit in
-Features = NDArray[np.float16]
-
-
-class FeatureSource(LabelledSource):
-    """Features of faces, a row for each copy of each photo; every copy counts as a face of its person.
-
-    Attributes
-    ----------
-    targets
-        The unit descriptor that each row should have: that of its photo by the network as it was.
-    """
-
-    def __init__(
-        self, features: Features, labels: NDArray[np.int64], targets: Tensor, where: str = "features"
-    ) -> None:
-        if not len(features) == len(labels) == len(targets):
-            raise TrainingError(
-                f"{where}: {len(features)} features, {len(labels)} labels and {len(targets)} targets "
-                "must be as many"
-            )
-        super().__init__(labels, where)
-        self.features, self.targets = features, targets
-
-    def only(self, rows: NDArray[np.int64]) -> FeatureSource:
-        """Return a source of some rows."""
-        return FeatureSource(self.features[rows], self.labels[rows], self.targets[rows], self.where)
-
-    def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
-        """Return the features; there is nothing to augment."""
-        return torch.from_numpy(np.asarray(self.features[picks], np.float32))
-
-
-def kept_features(part: nn.Module, source: FaceSource, rows: NDArray[np.int64], path: Path) -> Features:
-    """Return what `part` makes of faces of `source`; kept in `path` (an `.npy`) and read from there."""
-    if not path.is_file():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_suffix(".tmp")
-        _write(part, source, rows, fresh)
-        fresh.replace(path)
-    kept: Features = np.load(path, mmap_mode="r", allow_pickle=False)
-    if len(kept) != len(rows):
-        raise TrainingError(f"{path}: features of {len(kept)} faces, {len(rows)} wanted; remove this file")
-    return kept
-
-
-def _write(part: nn.Module, source: FaceSource, rows: NDArray[np.int64], path: Path) -> None:
-    out: np.memmap[Any, np.dtype[np.float16]] | None = None
-    logged = time.monotonic()
-    for start in range(0, len(rows), AT_ONCE):
-        with torch.no_grad():
-            made = part(source.load(rows[start : start + AT_ONCE], None)).numpy()
-        if out is None:
-            shape = (len(rows), *made.shape[1:])
-            out = np.lib.format.open_memmap(path, "w+", dtype=np.float16, shape=shape)
-        out[start : start + len(made)] = made
-        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
-            logged = time.monotonic()
-            logger.info("%s: features of %s of %s faces", source.where, start + len(made), len(rows))
-    if out is None:
-        raise TrainingError(f"{source.where}: no faces to describe")
-    out.flush()

@@ -26,6 +26,7 @@ from setnet.errors import TrainingError
 from setnet.train.backbones import InputSpec
 from setnet.train.faces import FaceSource, Pixels
 from setnet.train.settings import AugmentSettings
+from setnet.train.sources import SECONDS_BETWEEN_LINES
 
 FONTS = Path("/usr/share/fonts")
 LEAST_CHARACTERS = 4000  # of a typeface, or it is left out
@@ -34,7 +35,6 @@ DRAWN = 52  # pixels of its em square there
 SAME = 0.95  # mean correlation from which two typefaces are taken for one
 RELATED = 0.9  # mean correlation from which two typefaces are taken for one family
 SAMPLED = 120  # characters that two typefaces are compared by
-SECONDS_BETWEEN_LINES = 5.0
 logger = logging.getLogger(__name__)
 Pictures = NDArray[np.uint8]
 
@@ -155,7 +155,7 @@ def _sample_drawings(typefaces: Sequence[Typeface]) -> tuple[list[Typeface], NDA
     return drawn, np.reshape(rows, (len(rows), len(sample), 256)).astype(np.float32)
 
 
-def distorted(drawing: Pictures, size: int, rng: np.random.Generator) -> Pictures:
+def distort(drawing: Pictures, size: int, rng: np.random.Generator) -> Pictures:
     """Return a drawing as a small photo: turned, sheared, shifted, blurred, in other greys, with noise."""
     angle, shear = rng.normal(0, 0.06), rng.normal(0, 0.06)
     scale = size / CANVAS * rng.uniform(0.85, 1.08)
@@ -192,7 +192,7 @@ class Glyphs:
     checksum: str
 
 
-def rendered_glyphs(folder: Path, size: int, fonts: Path = FONTS, seed: int = 0) -> Glyphs:
+def load_glyphs(folder: Path, size: int, fonts: Path = FONTS, seed: int = 0) -> Glyphs:
     """Return the pictures kept in `folder`, drawn first where they are not there; refuse a damaged file."""
     facts_file = folder / "glyphs.json"
     if not facts_file.is_file():
@@ -229,7 +229,7 @@ def _render(folder: Path, size: int, typefaces: Sequence[Typeface], seed: int) -
     row, logged = 0, time.monotonic()
     for t, (typeface, own) in enumerate(zip(typefaces, numbers, strict=True)):
         for character, drawing in zip(own, typeface.drawings([kanji()[i] for i in own]), strict=True):
-            pictures[row] = distorted(drawing, size, np.random.default_rng((seed, t, character)))
+            pictures[row] = distort(drawing, size, np.random.default_rng((seed, t, character)))
             where[:, row] = character, t
             row += 1
         if time.monotonic() - logged > SECONDS_BETWEEN_LINES:

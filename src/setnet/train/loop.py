@@ -1,4 +1,10 @@
-"""The one training loop: steps, learning rate, progress, checkpoints."""
+"""The one training loop: steps, learning rate, progress, checkpoints, in one process or several (`torchrun`).
+
+With several processes the numbers are those of one process with the whole batch. Each runs the backbone on
+its share of the faces; the elements of all shares are gathered, so that every query meets every set of the
+whole batch. Each process computes the whole loss divided by the number of processes, and gradients are
+summed: the sum is the gradient of the one loss.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +12,23 @@ import json
 import logging
 import math
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from setnet.errors import TrainingError
-from setnet.train.distributed import ProcessGroup
+from setnet.errors import InvalidInputError, TrainingError
 from setnet.train.settings import Schedule
 
 SECONDS_BETWEEN_LINES = 5.0
@@ -173,7 +181,7 @@ class TrainReport:
         return self.losses[-1][1] if self.losses else math.nan
 
 
-def deterministic(seed: int) -> None:
+def make_deterministic(seed: int) -> None:
     """Make torch's arithmetic repeatable and seed it."""
     torch.manual_seed(seed)
     torch.use_deterministic_algorithms(True, warn_only=True)
@@ -212,7 +220,7 @@ def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
 def train_loop(
     title: str,
     module: nn.Module,
-    loss_of: Callable[[int], Tensor],
+    step_loss: Callable[[int], Tensor],
     schedule: Schedule,
     *,
     folder: Path | None = None,
@@ -226,7 +234,7 @@ def train_loop(
 
     Parameters
     ----------
-    loss_of
+    step_loss
         The loss of a step, a pure function of the step number and the weights: so resuming is exact.
         With several processes it returns this process's share (the shares add up to the loss).
     folder
@@ -261,12 +269,12 @@ def train_loop(
             for parameters in optimiser.param_groups:
                 parameters["lr"] = rate * parameters["times"]
             optimiser.zero_grad(set_to_none=True)
-            share = loss_of(step)
+            share = step_loss(step)
             share.backward()  # type: ignore[no-untyped-call]
             group.sum_gradients(module)
-            loss, norm = float(group.sum(share.detach())), _clipped_norm(module, schedule.clip)
+            loss, norm = float(group.sum(share.detach())), _clip_gradients(module, schedule.clip)
             if not (math.isfinite(loss) and math.isfinite(norm)):
-                raise TrainingError(_diverged(title, step, loss, checkpoints, rate))
+                raise TrainingError(_divergence_message(title, step, loss, checkpoints, rate))
             optimiser.step()
             done = step + 1
             on_step(done, loss)
@@ -294,15 +302,130 @@ def _resume(
     return stored.step
 
 
-def _clipped_norm(module: nn.Module, clip: float) -> float:
+def _clip_gradients(module: nn.Module, clip: float) -> float:
     gradients = [p for p in module.parameters() if p.grad is not None]
     return float(nn.utils.clip_grad_norm_(gradients, clip if clip > 0 else math.inf))
 
 
-def _diverged(title: str, step: int, loss: float, checkpoints: Path | None, rate: float) -> str:
+def _divergence_message(title: str, step: int, loss: float, checkpoints: Path | None, rate: float) -> str:
     stored = latest_checkpoint(checkpoints) if checkpoints else None
     kept = f"the last good checkpoint is {stored.folder}" if stored else "no checkpoint was written"
     return (
         f"{title}: loss {loss} or its gradient is not finite at step {step + 1}; {kept}. "
         f"Lower the rate (now {rate:g}), set a clip, or look for broken input"
     )
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """How many processes train together and which one this is."""
+
+    rank: int = 0
+    number: int = 1
+
+    def share(self, total: int) -> slice:
+        """Return the rows of a batch of `total` that are this process's."""
+        return slice(self.rank * total // self.number, (self.rank + 1) * total // self.number)
+
+    def gather(self, rows: Tensor, total: int) -> Tensor:
+        """Return the rows of all processes in order, differentiably."""
+        if self.number == 1:
+            return rows
+        whole = rows.new_zeros((total, *rows.shape[1:]))
+        whole[self.share(total)] = rows  # shares may differ by one row, so no plain all_gather
+        out: Tensor = _Sum.apply(whole)  # type: ignore[no-untyped-call]
+        return out
+
+    def sum(self, value: Tensor) -> Tensor:
+        """Return the sum over processes, for reporting."""
+        if self.number > 1:
+            value = value.detach().clone()
+            dist.all_reduce(value)
+        return value
+
+    def sum_gradients(self, module: nn.Module) -> None:
+        """Add up the gradients of all processes, in place."""
+        if self.number == 1:
+            return
+        for parameter in module.parameters():
+            if parameter.requires_grad:
+                if parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
+                dist.all_reduce(parameter.grad)
+
+
+def use_device(device: str, threads: int = 0) -> None:
+    """Refuse a device that torch does not have here, and set its number of threads unless 0."""
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise InvalidInputError(f"--device {device}: valid are cpu, cuda and cuda:NUMBER")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise InvalidInputError("--device cuda: torch sees no GPU here; use --device cpu")
+    if threads:
+        torch.set_num_threads(threads)
+
+
+def own_device(device: str) -> str:
+    """Return the device of this process: with ``cuda`` and several processes, each has a GPU of its own."""
+    return f"cuda:{os.environ['LOCAL_RANK']}" if device == "cuda" and "LOCAL_RANK" in os.environ else device
+
+
+@contextmanager
+def process_group(device: str = "cpu") -> Iterator[ProcessGroup]:
+    """Join the processes that `torchrun` started (gloo on CPU, nccl on GPU), or be the only one."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2:
+        yield ProcessGroup()
+        return
+    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield ProcessGroup(dist.get_rank(), dist.get_world_size())
+    finally:
+        dist.destroy_process_group()
+
+
+class _Sum(torch.autograd.Function):
+    """The sum over processes, of values and of gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        out = value.clone()
+        dist.all_reduce(out)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        out = gradients[0].contiguous().clone()
+        dist.all_reduce(out)
+        return out
+
+
+class _SynchronisedNorm(nn.BatchNorm2d):
+    """Batch norm over the faces of all processes (torch's own runs on GPUs only)."""
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002 (torch's name)
+        if not self.training:
+            return super().forward(input)
+        rows = input.new_tensor([input.numel() / input.shape[1]])
+        sums = torch.cat([input.sum((0, 2, 3)), rows])
+        total: Tensor = _Sum.apply(sums)  # type: ignore[no-untyped-call]
+        mean = total[:-1] / total[-1]
+        centred = input - mean[None, :, None, None]
+        spread: Tensor = _Sum.apply((centred**2).sum((0, 2, 3)))  # type: ignore[no-untyped-call]
+        variance = spread / total[-1]
+        with torch.no_grad():
+            assert self.running_mean is not None
+            assert self.running_var is not None
+            assert self.num_batches_tracked is not None
+            momentum = self.momentum if self.momentum is not None else 0.1
+            self.num_batches_tracked += 1
+            self.running_mean.lerp_(mean, momentum)
+            self.running_var.lerp_(variance * (total[-1] / (total[-1] - 1)), momentum)
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        return centred * scale[None, :, None, None] + self.bias[None, :, None, None]
+
+
+def synchronise_norms(module: nn.Module, group: ProcessGroup) -> None:
+    """Make all 2-D batch norms of `module` use the statistics of the whole batch."""
+    if group.number > 1:
+        for part in module.modules():
+            if type(part) is nn.BatchNorm2d:
+                part.__class__ = _SynchronisedNorm

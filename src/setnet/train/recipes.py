@@ -164,14 +164,14 @@ def _discriminant(moments: _Moments, recipe: Recipe) -> tuple[Floats, Doubles]:
     Reliability is the share of a direction's variance that lies between people; a direction is scaled to unit
     variance times its reliability to ``recipe.power``. In so isotropic a space much shrinkage is needed.
     """
-    between, within = (_shrunk(part, recipe.shrink) for part in (moments.between, moments.within))
+    between, within = (_shrink(part, recipe.shrink) for part in (moments.between, moments.within))
     values, axes = eigh(between, between + within)
     values, axes = values[::-1], axes[:, ::-1]
     scaled = axes * (values / values.mean()) ** recipe.power
     return np.asarray(scaled / np.linalg.norm(scaled, axis=0).mean(), dtype=np.float32), values
 
 
-def _shrunk(covariance: NDArray[np.floating], share: float) -> Doubles:
+def _shrink(covariance: NDArray[np.floating], share: float) -> Doubles:
     """Return the covariance moved by ``share`` towards a multiple of the identity of the same trace."""
     level = np.trace(covariance) / len(covariance)
     return np.asarray((1 - share) * covariance.astype(np.float64) + share * level * np.eye(len(covariance)))

@@ -35,10 +35,10 @@ def onnx_weights(path: Path) -> dict[str, NDArray[np.float32]]:
         raise ModelError(f"{path}: not a readable ONNX model ({str(error)[:200]})") from error
     plain = {name: np.asarray(a, np.float32) for name, a in arrays.items() if a.dtype == np.float32}
     quantised = [name.removesuffix(CODES) for name in arrays if name.endswith(CODES)]
-    return plain | {name: _expanded(name, arrays, path) for name in quantised}
+    return plain | {name: _dequantise(name, arrays, path) for name in quantised}
 
 
-def _expanded(name: str, arrays: Arrays, path: Path) -> NDArray[np.float32]:
+def _dequantise(name: str, arrays: Arrays, path: Path) -> NDArray[np.float32]:
     try:
         codes, scales, zeros = (arrays[name + part] for part in (CODES, SCALES, ZEROS))
         # Blocks lie along the last axis, which their number divides.
@@ -96,7 +96,7 @@ class SFace(Backbone):
         out: Tensor = self.norm(self.blocks(images)).flatten(1)
         return out
 
-    def divided(self, last: int) -> tuple[nn.Sequential, SFaceEnd]:
+    def split(self, last: int) -> tuple[nn.Sequential, SFaceEnd]:
         """Return the network without its `last` blocks, and these with the last layer as a backbone.
 
         Both share their weights with this network: what is trained in them is trained in it.

@@ -136,6 +136,37 @@ class VirtualPeople:
         between = np.cov(centres.T) - within * shrink
         return cls(mean.astype(np.float32), _root(between), _root(within))
 
+    def with_quality(self, rows: Floats, owner: NDArray[np.int64]) -> VirtualPeople:
+        """Return these people with their spread of quality fitted: how much deviations vary in length.
+
+        The logarithm of a deviation's length varies between people and between photos; what chance alone
+        gives Gaussian deviations is taken off, and the mean square deviation is kept.
+        """
+        unit_rows = unit(rows)
+        logs, numbers = [], []
+        for person in np.unique(owner):
+            own = unit_rows[owner == person]
+            if len(own) > 2:  # two faces deviate by the same length from their mean
+                off = (own - own.mean(0)) * np.sqrt(len(own) / (len(own) - 1))
+                logs.append(np.log(np.linalg.norm(off, axis=1) + 1e-12))
+                numbers.append(len(own))
+        if len(logs) < 10:
+            return self
+        variances = np.linalg.eigvalsh(self.within.astype(np.float64) @ self.within.T)
+        chance = 0.5 * float((variances**2).sum() / variances.sum() ** 2)
+        photos = float(np.mean([log.var(ddof=1) for log in logs]))
+        people = float(np.var([log.mean() for log in logs], ddof=1)) - photos * float(
+            np.mean(1 / np.array(numbers))
+        )
+        face, person = max(photos - chance, 0.0), max(people, 0.0)
+        scale = np.float32(np.exp(-(face + person)))
+        return replace(
+            self,
+            within=self.within * scale,
+            person_spread=float(np.sqrt(person)),
+            face_spread=float(np.sqrt(face)),
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the parameters as a small ``.npz``."""
         arrays = {name: getattr(self, name).astype(np.float16) for name in ARRAYS}

@@ -1,21 +1,26 @@
-"""Sources of training data: labelled elements, stored descriptors, and simulated identities."""
+"""Sources of training data: stored descriptors, virtual people, and features computed once."""
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from setnet.collect import CollectedSet, is_collected
 from setnet.errors import TrainingError
 from setnet.library import read_descriptors
 from setnet.train.simulated import VirtualPeople
+
+SECONDS_BETWEEN_LINES = 5.0
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ class VirtualSource(TrainingSource):
     def fit(cls, real: DescriptorSource) -> VirtualSource:
         """Return virtual people like those of `real`, their photos as good and as poor."""
         rows, owner = real.descriptors[real.faces], real.labels[real.faces]
-        return cls(with_quality(VirtualPeople.fit(rows, owner), rows, owner))
+        return cls(VirtualPeople.fit(rows, owner).with_quality(rows, owner))
 
     def draw(self, rng: np.random.Generator, people: int, per_person: int) -> Draw:
         """Return `per_person` blocks of one face each of the same `people` new people."""
@@ -168,33 +173,65 @@ class VirtualSource(TrainingSource):
         return self.draw(rng, max(limit // 4, 2), 4)
 
 
-def with_quality(model: VirtualPeople, rows: NDArray[np.float32], owner: NDArray[np.int64]) -> VirtualPeople:
-    """Return the model with its spread of quality fitted: how much deviations vary in length.
+AT_ONCE = 8  # faces; more are slower on a CPU, whose caches they do not fit in
+Features = NDArray[np.float16]
 
-    The logarithm of a deviation's length varies between people and between photos; what chance alone gives
-    Gaussian deviations is taken off, and the mean square deviation is kept.
+
+class FeatureSource(LabelledSource):
+    """Features of faces, a row for each copy of each photo; every copy counts as a face of its person.
+
+    Attributes
+    ----------
+    targets
+        The unit descriptor that each row should have: that of its photo by the network as it was.
     """
-    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    logs, numbers = [], []
-    for person in np.unique(owner):
-        own = unit[owner == person]
-        if len(own) > 2:  # two faces deviate by the same length from their mean
-            off = (own - own.mean(0)) * np.sqrt(len(own) / (len(own) - 1))
-            logs.append(np.log(np.linalg.norm(off, axis=1) + 1e-12))
-            numbers.append(len(own))
-    if len(logs) < 10:
-        return model
-    variances = np.linalg.eigvalsh(model.within.astype(np.float64) @ model.within.T)
-    chance = 0.5 * float((variances**2).sum() / variances.sum() ** 2)
-    photos = float(np.mean([log.var(ddof=1) for log in logs]))
-    people = float(np.var([log.mean() for log in logs], ddof=1)) - photos * float(
-        np.mean(1 / np.array(numbers))
-    )
-    face, person = max(photos - chance, 0.0), max(people, 0.0)
-    scale = np.float32(np.exp(-(face + person)))
-    return replace(
-        model,
-        within=model.within * scale,
-        person_spread=float(np.sqrt(person)),
-        face_spread=float(np.sqrt(face)),
-    )
+
+    def __init__(
+        self, features: Features, labels: NDArray[np.int64], targets: Tensor, where: str = "features"
+    ) -> None:
+        if not len(features) == len(labels) == len(targets):
+            raise TrainingError(
+                f"{where}: {len(features)} features, {len(labels)} labels and {len(targets)} targets "
+                "must be as many"
+            )
+        super().__init__(labels, where)
+        self.features, self.targets = features, targets
+
+    def only(self, rows: NDArray[np.int64]) -> FeatureSource:
+        """Return a source of some rows."""
+        return FeatureSource(self.features[rows], self.labels[rows], self.targets[rows], self.where)
+
+    def load(self, picks: NDArray[Any], streams: Sequence[np.random.Generator] | None) -> Tensor:
+        """Return the features; there is nothing to augment."""
+        return torch.from_numpy(np.asarray(self.features[picks], np.float32))
+
+
+def cache_features(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> Features:
+    """Return what `part` makes of faces of `source`; kept in `path` (an `.npy`) and read from there."""
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_suffix(".tmp")
+        _write(part, source, rows, fresh)
+        fresh.replace(path)
+    kept: Features = np.load(path, mmap_mode="r", allow_pickle=False)
+    if len(kept) != len(rows):
+        raise TrainingError(f"{path}: features of {len(kept)} faces, {len(rows)} wanted; remove this file")
+    return kept
+
+
+def _write(part: nn.Module, source: TrainingSource, rows: NDArray[np.int64], path: Path) -> None:
+    out: np.memmap[Any, np.dtype[np.float16]] | None = None
+    logged = time.monotonic()
+    for start in range(0, len(rows), AT_ONCE):
+        with torch.no_grad():
+            made = part(source.load(rows[start : start + AT_ONCE], None)).numpy()
+        if out is None:
+            shape = (len(rows), *made.shape[1:])
+            out = np.lib.format.open_memmap(path, "w+", dtype=np.float16, shape=shape)
+        out[start : start + len(made)] = made
+        if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
+            logged = time.monotonic()
+            logger.info("%s: features of %s of %s faces", source.where, start + len(made), len(rows))
+    if out is None:
+        raise TrainingError(f"{source.where}: no faces to describe")
+    out.flush()

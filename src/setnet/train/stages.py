@@ -17,15 +17,16 @@ from setnet.train.aggregators import (
     AverageBeforeFC,
     GeneralisedMean,
     NetVLADAggregator,
-    fit_whitening,
+    WhiteningLayer,
+    random_sets,
 )
 from setnet.train.backbones import BACKBONES, Backbone, Descriptors
-from setnet.train.distributed import own_device, process_group
-from setnet.train.export import ExportedNetwork, export_network
 from setnet.train.faces import CollectedFaces, FaceFolder, FaceSource
-from setnet.train.loop import TrainReport
+from setnet.train.loop import TrainReport, own_device, process_group
 from setnet.train.network import (
+    ExportedNetwork,
     SetNetwork,
+    export_network,
     learned_exponents,
     load_backbone,
     load_network,
@@ -39,10 +40,9 @@ from setnet.train.sources import DescriptorSource, TrainingSource, VirtualSource
 from setnet.train.training import (
     SAMPLE,
     calibrate_network,
-    elements_of,
+    compute_elements,
     initialise_network,
     pretrain,
-    random_sets,
     train_sets,
 )
 
@@ -93,7 +93,7 @@ WITHOUT = (
 )
 
 
-def trained_variant(
+def train_variant(
     variant: Variant, backbone_file: Path, source: FaceSource, settings: TrainingSettings, out: Path
 ) -> SetNetwork:
     """Return the variant's network, initialised and trained; kept in `out` and read from there."""
@@ -197,7 +197,7 @@ def run_whiten(data: Path, out: Path, place: str = "after", ridge: float = 0.01)
     network, settings = stored.network, stored.settings
     source = open_source(data, network.backbone, settings, out)
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
-    elements = elements_of(network, source, draw.picks)
+    elements = compute_elements(network, source, draw.picks)
     vectors = whiten(network, elements, draw.labels, settings.sets.sizes, place, ridge, settings.seed)
     calibrate_network(network, elements, draw.labels, settings.sets.sizes, settings.seed)
     save_network(out / "network.safetensors", network, settings, stored.about | {"whitening": place})
@@ -224,12 +224,12 @@ def whiten(
     network.before = network.after = None
     with torch.no_grad():
         if place == "before":
-            network.before = fit_whitening(elements, ridge)
+            network.before = WhiteningLayer.fit(elements, ridge)
             return len(elements)
         number = max(4000, 8 * network.aggregator.dim)
         indices, counts = random_sets(labels, sizes, number, np.random.default_rng(seed))
         vectors = network.aggregate(elements[indices], torch.from_numpy(counts))
-        network.after = fit_whitening(vectors, ridge)
+        network.after = WhiteningLayer.fit(vectors, ridge)
     return len(vectors)
 
 

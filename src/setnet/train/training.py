@@ -8,21 +8,25 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from scipy.linalg import eigh
 from torch import Tensor, nn
 from torch.nn import functional
 
-from setnet.errors import InvalidInputError, TrainingError
-from setnet.train.aggregators import NetVLAD, NetVLADAggregator
+from setnet.errors import InvalidInputError, TrainingError, one_of
+from setnet.train.aggregators import NetVLADAggregator, initialise_aggregator, random_sets, set_numbers
 from setnet.train.backbones import Backbone
 from setnet.train.calibration import calibrate_sets
-from setnet.train.distributed import ProcessGroup, synchronise_norms
-from setnet.train.faces import FaceSource, FeatureSource
-from setnet.train.loop import TrainReport, deterministic, latest_checkpoint, train_loop
-from setnet.train.losses import membership, set_loss
+from setnet.train.faces import FaceSource
+from setnet.train.loop import (
+    ProcessGroup,
+    TrainReport,
+    latest_checkpoint,
+    make_deterministic,
+    synchronise_norms,
+    train_loop,
+)
 from setnet.train.network import SetNetwork
 from setnet.train.settings import SetSettings, TrainingSettings
-from setnet.train.sources import TrainingSource, stream
+from setnet.train.sources import FeatureSource, TrainingSource, stream
 
 
 class Classifier(nn.Module):
@@ -67,7 +71,7 @@ def pretrain(
             "descriptors already computed have nothing to pre-train: go on with `setnet train sets`"
         )
     group = group or ProcessGroup()
-    deterministic(settings.seed)
+    make_deterministic(settings.seed)
     classes = np.unique(source.labels[source.faces])
     model = Classifier(backbone, len(classes)).to(device)
     model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -75,7 +79,7 @@ def pretrain(
     model.train()
     schedule = settings.pretrain
 
-    def loss_of(step: int) -> Tensor:
+    def step_loss(step: int) -> Tensor:
         picks = batch_of_step(source.faces, settings.seed, step, schedule.batch)
         share = group.share(len(picks))
         streams = [stream(settings.seed, step, i) for i in range(*share.indices(len(picks)))]
@@ -87,7 +91,7 @@ def pretrain(
     report = train_loop(
         "pretrain",
         model,
-        loss_of,
+        step_loss,
         schedule,
         folder=folder,
         settings=stored,
@@ -99,126 +103,70 @@ def pretrain(
     return report
 
 
-def kmeans(points: Tensor, clusters: int, seed: int, iterations: int = 50) -> Tensor:
-    """Return `clusters` centres of `points` by Lloyd's iterations from k-means++ seeds."""
-    if len(points) < clusters:
-        raise TrainingError(
-            f"k-means needs at least {clusters} descriptors, got {len(points)}: add training faces"
-        )
-    # Not scipy's kmeans2: as good on descriptors of LFW and slower (K = 8: 0.5 s for 0.35 s; K = 32: 1.4 for
-    # 0.5), but its other centres would move every SetNet row of the published comparison.
-    rng = np.random.default_rng(seed)
-    chosen = [int(rng.integers(len(points)))]
-    distance = ((points - points[chosen[0]]) ** 2).sum(1)
-    for _ in range(clusters - 1):
-        share = distance.double().numpy()
-        total = share.sum()
-        # Duplicated points leave no distance to draw by.
-        pick = rng.choice(len(points), p=share / total) if total > 0 else rng.integers(len(points))
-        chosen.append(int(pick))
-        distance = torch.minimum(distance, ((points - points[chosen[-1]]) ** 2).sum(1))
-    centres = points[chosen].clone()
-    for _ in range(iterations):
-        nearest = torch.cdist(points, centres).argmin(1)
-        sizes = torch.bincount(nearest, minlength=clusters)
-        sums = torch.zeros_like(centres).index_add(0, nearest, points)
-        moved = torch.where(sizes[:, None] > 0, sums / sizes.clamp_min(1)[:, None], centres)
-        if torch.equal(moved, centres):
-            break
-        centres = moved
-    return centres
+def membership(query_labels: Tensor, set_labels: Tensor, counts: Tensor) -> Tensor:
+    """Return y of eq. 2, (queries, sets): is the query's person among the set's elements?
 
-
-def initialise_netvlad(vlad: NetVLAD, elements: Tensor, seed: int = 0, alpha: float | None = None) -> float:
-    """Set c_k to k-means centres, a_k = 2 alpha c_k and b_k = -alpha |c_k|^2, as NetVLAD does; return alpha.
-
-    With these values the soft assignment is ``softmax(-alpha |x - c_k|^2)``. Without a given alpha it is
-    chosen, as in the NetVLAD code, so that the nearest centre outweighs the second 100 to 1 on average.
+    >>> membership(torch.tensor([7, 8]), torch.tensor([7, 9, 8]), torch.tensor([2, 1])).int().tolist()
+    [[1, 0], [0, 1]]
     """
-    elements = elements.detach().cpu()
-    centres = kmeans(elements, vlad.clusters, seed)
-    if alpha is None:
-        if vlad.clusters == 1:
-            alpha = 1.0
-        else:
-            nearest = (torch.cdist(elements, centres) ** 2).topk(2, dim=1, largest=False).values
-            gap = float((nearest[:, 1] - nearest[:, 0]).mean())
-            alpha = float(np.log(100.0)) / max(gap, 1e-6)
-    with torch.no_grad():
-        vlad.c.copy_(centres)
-        vlad.a.copy_(2 * alpha * centres)
-        vlad.b.copy_(-alpha * (centres**2).sum(1))
-    return alpha
+    same = query_labels[:, None] == set_labels[None, :]
+    found = torch.zeros(len(query_labels), len(counts), device=same.device)
+    found = found.index_add(1, set_numbers(counts), same.to(found.dtype))
+    return found > 0
 
 
-def initialise_reduction(fc: nn.Linear, norm: nn.BatchNorm1d, pooled: Tensor) -> None:
-    """Put the principal components of NetVLAD's output into `fc`, their statistics into `norm`."""
-    if len(pooled) <= fc.out_features:
-        raise TrainingError(
-            f"PCA to {fc.out_features} dimensions needs more than {fc.out_features} sets, got {len(pooled)}"
-        )
-    rows = pooled.detach().double()
-    rows = rows - rows.mean(0)
-    last = rows.shape[1] - 1
-    # Not a full SVD: of 4,096 dimensions only the first are wanted, and this finds no others.
-    first = max(0, last + 1 - fc.out_features)
-    variance, axes = eigh((rows.T @ rows).numpy(), subset_by_index=[first, last])
-    if len(variance) < fc.out_features or variance[0] < 1e-12 * variance[-1]:
-        raise TrainingError(
-            f"NetVLAD's output varies in fewer than {fc.out_features} directions: "
-            "use fewer output dimensions or more training faces"
-        )
-    with torch.no_grad():
-        fc.weight.copy_(torch.from_numpy(axes[:, ::-1].T.copy()))
-        if fc.bias is not None:
-            fc.bias.zero_()
-        reduced = fc(pooled)
-        assert norm.running_mean is not None
-        assert norm.running_var is not None
-        norm.running_mean.copy_(reduced.mean(0))
-        norm.running_var.copy_(reduced.var(0))
-        norm.weight.fill_(1.0)
-        norm.bias.zero_()
+def balanced_logistic(logits: Tensor, members: Tensor) -> Tensor:
+    """Return eq. 2 per set, positives and negatives each divided by their count, averaged over the sets.
+
+    Parameters
+    ----------
+    logits
+        (queries, sets): w <v_f, v_set> + b.
+    members
+        (queries, sets) bool, from `membership`.
+    """
+    y = members.to(logits.dtype)
+    positive = (functional.softplus(-logits) * y).sum(0) / y.sum(0).clamp_min(1)
+    negative = (functional.softplus(logits) * (1 - y)).sum(0) / (1 - y).sum(0).clamp_min(1)
+    return (positive + negative).mean()
 
 
-def random_sets(
-    labels: np.ndarray, sizes: Sequence[int], number: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (indices, counts) of `number` random sets of different people, sizes drawn from `sizes`."""
-    people = np.unique(labels)
-    members = [np.flatnonzero(labels == person) for person in people]
-    counts = rng.choice(np.asarray(sizes), size=number)
-    if counts.max() > len(people):
-        raise TrainingError(f"sets of {counts.max()} people need as many identities, got {len(people)}")
-    indices = [
-        rng.choice(members[person])
-        for size in counts
-        for person in rng.choice(len(people), size, replace=False)
-    ]
-    return np.array(indices, dtype=np.int64), counts.astype(np.int64)
+def hard_logistic(logits: Tensor, members: Tensor, hardest: int = 4) -> Tensor:
+    """Return the balanced loss with only each query's `hardest` negative sets counted.
+
+    A top-10 list is decided by the few wrong sets that score highest, which an average hides.
+    """
+    masked = logits.masked_fill(members, -torch.inf)
+    worst = masked.topk(min(hardest, logits.shape[1]), dim=1).values
+    kept = torch.isfinite(worst)
+    negative = (functional.softplus(worst.masked_fill(~kept, -30.0)) * kept).sum() / kept.sum().clamp_min(1)
+    y = members.to(logits.dtype)
+    return (functional.softplus(-logits) * y).sum() / y.sum().clamp_min(1) + negative
 
 
-def initialise_aggregator(
-    aggregator: NetVLADAggregator,
-    elements: Tensor,
-    labels: np.ndarray,
-    sizes: Sequence[int] = (1, 2, 3),
-    number: int = 4000,
-    seed: int = 0,
-    alpha: float | None = None,
-) -> float:
-    """Initialise a SetNet aggregator from labelled training elements; return the alpha used."""
-    used = initialise_netvlad(aggregator.vlad, elements, seed, alpha)
-    indices, counts = random_sets(labels, sizes, number, np.random.default_rng(seed))
-    with torch.no_grad():
-        # Piece by piece: K x D_e times all elements at once would be gigabytes for large K.
-        pieces, start = [], 0
-        for piece in np.array_split(counts, max(1, number // 500)):
-            stop = start + int(piece.sum())
-            pieces.append(aggregator.vlad(elements[indices[start:stop]], torch.from_numpy(piece)))
-            start = stop
-    initialise_reduction(aggregator.fc, aggregator.norm, torch.cat(pieces))
-    return used
+def contrastive(logits: Tensor, members: Tensor) -> Tensor:
+    """Return the cross-entropy of each true (query, set) pair against wrong sets and wrong queries.
+
+    The softmax puts its weight on the wrong pairs nearest the top; w plays the part of the inverse
+    temperature (b cancels).
+    """
+    wrong = logits.masked_fill(members, -torch.inf)
+    losses = []
+    for axis in (1, 0):
+        rest = torch.logsumexp(wrong, dim=axis, keepdim=True)
+        losses.append(functional.softplus(rest - logits)[members].mean())
+    return (losses[0] + losses[1]) / 2
+
+
+LOSSES = {"logistic": balanced_logistic, "hard": hard_logistic, "contrastive": contrastive}
+
+
+def set_loss(name: str, logits: Tensor, members: Tensor) -> Tensor:
+    """Return the loss called `name`; ranking losses keep half of eq. 2 so that w and b stay fitted."""
+    if name not in LOSSES:
+        raise one_of("loss", name, LOSSES)
+    logistic = balanced_logistic(logits, members)
+    return logistic if name == "logistic" else 0.5 * logistic + LOSSES[name](logits, members)
 
 
 CALIBRATION_SETS = 500
@@ -258,8 +206,12 @@ def set_step_loss(
     step: int,
     group: ProcessGroup | None = None,
     device: str = "cpu",
+    distil: float = 0.0,
 ) -> Tensor:
-    """Return this process's share of the loss of a step, on a batch that seed and step number decide."""
+    """Return this process's share of the loss of a step, on a batch that seed and step number decide.
+
+    `distil` is the share of the loss that keeps elements near the targets of a `FeatureSource`.
+    """
     group = group or ProcessGroup()
     rng = stream(seed, step)
     draw = source.draw(rng, schedule.identities, 2)
@@ -270,7 +222,11 @@ def set_step_loss(
     faces = source.load(draw.picks[share], streams).to(device)
     elements = group.gather(network.elements(faces), total)
     labels = torch.from_numpy(draw.labels).to(device)
-    return batch_loss(network, elements, labels, counts, schedule.loss) / group.number
+    loss = batch_loss(network, elements, labels, counts, schedule.loss)
+    if isinstance(source, FeatureSource):
+        away = 1.0 - (elements * source.targets[draw.picks]).sum(1)
+        loss = distil * away.mean() + (1.0 - distil) * loss
+    return loss / group.number
 
 
 def train_sets(
@@ -284,7 +240,7 @@ def train_sets(
 ) -> TrainReport:
     """Initialise and train `network` in place; resumes from `folder`."""
     group = group or ProcessGroup()
-    deterministic(settings.seed)
+    make_deterministic(settings.seed)
     schedule = settings.sets
     network.to(device)
     if latest_checkpoint(folder / "checkpoints") is None:  # a stored step brings its own weights
@@ -315,7 +271,7 @@ def train_sets(
     return report
 
 
-def elements_of(
+def compute_elements(
     network: SetNetwork, source: TrainingSource, picks: np.ndarray, device: str = "cpu"
 ) -> Tensor:
     """Return the elements of faces, without augmentation and without gradients, in pieces."""
@@ -333,7 +289,7 @@ def initialise_network(
     """Initialise the aggregator from data (k-means, PCA, batch-norm statistics) and calibrate (w, b)."""
     network.eval()
     draw = source.sample(np.random.default_rng(settings.seed), SAMPLE)
-    elements = elements_of(network, source, draw.picks, device)
+    elements = compute_elements(network, source, draw.picks, device)
     aggregator = network.aggregator
     if isinstance(aggregator, NetVLADAggregator):
         aggregator.cpu()
@@ -400,26 +356,26 @@ def adapt(
     """
     if not 0 <= distil <= 1:
         raise InvalidInputError(f"the share of distillation is from 0 to 1, not {distil}")
-    deterministic(settings.seed)
+    make_deterministic(settings.seed)
     schedule = settings.sets
     original = [weights.detach().clone() for weights in network.backbone.parameters()]
     draw = source.sample(np.random.default_rng(settings.seed), CALIBRATED_ON)
     network.eval()
-    elements = elements_of(network, source, draw.picks)
+    elements = compute_elements(network, source, draw.picks)
     calibrate_network(network, elements, draw.labels, schedule.sizes, settings.seed)
     network.train()
     for part in network.backbone.modules():
         if isinstance(part, nn.BatchNorm2d):
             part.eval()
 
-    def loss_of(step: int) -> Tensor:
-        loss = step_loss(network, source, schedule, distil, settings.seed, step)
-        return loss + 0.5 * schedule.weight_decay * _moved(network.backbone, original)
+    def step_loss(step: int) -> Tensor:
+        loss = set_step_loss(network, source, schedule, settings.seed, step, distil=distil)
+        return loss + 0.5 * schedule.weight_decay * _squared_shift(network.backbone, original)
 
     report = train_loop(
         "adapt",
         network,
-        loss_of,
+        step_loss,
         replace(schedule, weight_decay=0.0),
         folder=folder,
         settings={"people": source.people, "distil": distil} | settings.part("backbone", "sets"),
@@ -430,20 +386,7 @@ def adapt(
     return report
 
 
-def step_loss(
-    network: SetNetwork, source: FeatureSource, schedule: SetSettings, distil: float, seed: int, step: int
-) -> Tensor:
-    """Return distillation and set loss of a batch that seed and step number decide."""
-    rng = stream(seed, step)
-    draw = source.draw(rng, schedule.identities, 2)
-    counts = torch.from_numpy(set_sizes(schedule.identities, schedule.sizes, rng))
-    elements = network.elements(source.load(draw.picks, None))
-    away = 1.0 - (elements * source.targets[draw.picks]).sum(1)
-    sets = batch_loss(network, elements, torch.from_numpy(draw.labels), counts, schedule.loss)
-    return distil * away.mean() + (1.0 - distil) * sets
-
-
-def _moved(module: nn.Module, original: list[Tensor]) -> Tensor:
+def _squared_shift(module: nn.Module, original: list[Tensor]) -> Tensor:
     """Return the squared distance of all weights from where they were."""
     pairs = zip(module.parameters(), original, strict=True)
     return torch.stack([((now - before) ** 2).sum() for now, before in pairs]).sum()

@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +24,11 @@ from setnet.faces import (
     model_entry,
     model_paths,
     models,
+    sessions,
     write_model_entry,
 )
+from setnet.faces.onnx_graph import adapt_model
+from setnet.faces.registry import hash_file
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -70,19 +76,71 @@ def test_any_text_survives_being_written_to_an_entry(tmp_path: Path) -> None:
     assert (entry.name, entry.licence, entry.scale) == ("odd.name [1]", licence, 1e-5)
 
 
-def test_hashes_are_remembered_until_the_file_changes(own_cache: Path, tmp_path: Path) -> None:
-    entry = model_entry(str(write_model_entry(sface_copy(tmp_path), name="mine", dim=128)), "descriptor")
-    (path,) = model_paths(entry).values()
-    memory = own_cache / "hashes.json"
-    known = json.loads(memory.read_text())
-    known[str(path)]["sha256"] = "0" * 64  # a remembered verdict is believed: the file is not read again
-    memory.write_text(json.dumps(known))
-    with pytest.raises(ModelError, match="0000"):
-        model_paths(entry)
-    path.touch()
-    assert model_paths(entry) == {"model": path}
-    memory.write_text("no json at all")
-    assert model_paths(entry) == {"model": path}
+@pytest.fixture
+def adapted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The size of each model that is adapted, as it happens."""
+    sizes: list[int] = []
+
+    def adapt(data: bytes, **how: bool) -> bytes:
+        sizes.append(len(data))
+        return adapt_model(data, **how)
+
+    monkeypatch.setattr(sessions, "adapt_model", adapt)
+    return sizes
+
+
+def open_again(path: Path, sha256: str | None = None) -> npt.NDArray[np.float32]:
+    """Open a model as another process would, and run it."""
+    sessions._session.cache_clear()
+    session = sessions.open_session(path, sha256)
+    (answer,) = session.run(None, {session.get_inputs()[0].name: np.ones((2, 3, 112, 112), np.float32)})
+    return np.asarray(answer)
+
+
+def test_a_model_is_adapted_once(own_cache: Path, tmp_path: Path, adapted: list[int]) -> None:
+    path = sface_copy(tmp_path)
+    first = open_again(path)
+    (kept,) = (own_cache / "adapted").iterdir()
+    assert kept.name.startswith(hash_file(path))
+    np.testing.assert_array_equal(open_again(path), first)
+    path.write_bytes(b"")  # with the hash of the entry the file itself is not read again
+    np.testing.assert_array_equal(open_again(path, kept.name[:64]), first)
+    assert len(adapted) == 1
+    with pytest.raises(ModelError, match="no graph"):
+        open_again(path)
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:1000], lambda b: b[:-5000] + b"\x01\x02" + b[-4998:]])
+def test_a_damaged_copy_of_an_adapted_model_is_made_again(
+    own_cache: Path, tmp_path: Path, adapted: list[int], damage: Callable[[bytes], bytes]
+) -> None:
+    path = sface_copy(tmp_path)
+    first = open_again(path)
+    (kept,) = (own_cache / "adapted").iterdir()
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    np.testing.assert_array_equal(open_again(path), first)
+    assert len(adapted) == 2
+    assert kept.read_bytes() == whole
+
+
+def test_where_nothing_can_be_kept_models_run_from_memory(
+    own_cache: Path, tmp_path: Path, adapted: list[int]
+) -> None:
+    own_cache.mkdir(exist_ok=True)
+    (own_cache / "adapted").write_bytes(b"a file where the folder should be")
+    path = sface_copy(tmp_path)
+    np.testing.assert_array_equal(open_again(path), open_again(path))
+    assert len(adapted) == 2
+
+
+def test_several_processes_adapt_a_model_at_once(own_cache: Path, tmp_path: Path) -> None:
+    path = sface_copy(tmp_path)
+    code = "import pathlib, sys; from setnet.faces.sessions import *; open_session(Path(sys.argv[1]))"
+    running = [subprocess.Popen([sys.executable, "-c", code, path]) for _ in range(3)]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    (kept,) = (own_cache / "adapted").iterdir()
+    assert kept.read_bytes() == adapt_model(path.read_bytes())
 
 
 def test_a_users_model_runs_like_a_built_in_one(

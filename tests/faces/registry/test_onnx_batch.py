@@ -9,7 +9,7 @@ import pytest
 
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entries, model_paths, write_model_entry
-from setnet.faces.onnx_graph import ready_to_run
+from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.sessions import open_session
 from small_models import small_descriptor, write_small_model
 
@@ -34,7 +34,7 @@ def test_a_reshape_to_a_batch_of_one_takes_any_batch(tmp_path: Path, constant_no
 
 def test_where_the_file_does_not_record_the_input_nothing_is_changed(tmp_path: Path) -> None:
     path = write_small_model(tmp_path / "s.onnx", fixed_reshape=True, recorded=False)
-    assert b"any_batch" not in ready_to_run(path.read_bytes())
+    assert b"any_batch" not in adapt_model(path.read_bytes())
     entry = write_model_entry(path, name="s", dim=24)
     crops = np.random.default_rng(2).integers(0, 256, (3, 112, 112, 3)).astype(np.uint8)
     expected = small_descriptor(crops.transpose(0, 3, 1, 2).astype(np.float32))

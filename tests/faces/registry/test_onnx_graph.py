@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import ModelError
 from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entry, model_paths, write_model_entry
-from setnet.faces.onnx_graph import ready_to_run
+from setnet.faces.onnx_graph import adapt_model
 
 onnx = pytest.importorskip("onnx", reason="onnx comes with setnet[train]")
 
@@ -39,7 +39,7 @@ def files() -> dict[str, bytes]:
 )
 def test_a_repaired_model_answers_the_same(role: str, shape: tuple[int, ...]) -> None:
     original = files()[role]
-    repaired = ready_to_run(original)
+    repaired = adapt_model(original)
     onnx.checker.check_model(onnx.load_model_from_string(repaired))
     assert not any(
         node.op_type == "PRelu" for node in onnx.load_model_from_string(repaired).graph.node if role == "pnet"
@@ -53,7 +53,7 @@ def test_a_repaired_model_answers_the_same(role: str, shape: tuple[int, ...]) ->
 
 def test_yunet_takes_any_size_and_its_single_scales_lose_their_block_size() -> None:
     path = model_paths(model_entry("yunet", "detector"))["model"]
-    repaired = ready_to_run(path.read_bytes(), any_size=True)
+    repaired = adapt_model(path.read_bytes(), any_size=True)
     (dims,) = [
         value.type.tensor_type.shape.dim for value in onnx.load_model_from_string(repaired).graph.input
     ]
@@ -74,7 +74,7 @@ def test_yunet_takes_any_size_and_its_single_scales_lose_their_block_size() -> N
 
 def test_sface_runs_in_batches_and_equals_opencv() -> None:
     path = model_paths(model_entry("sface", "descriptor"))["model"]
-    repaired = session(ready_to_run(path.read_bytes()))
+    repaired = session(adapt_model(path.read_bytes()))
     assert [value.name for value in repaired.get_inputs()] == ["data"]
     crops = np.random.default_rng(1).integers(0, 256, (3, 112, 112, 3)).astype(np.uint8)
     network = cv2.dnn.readNetFromONNX(str(path))
@@ -171,4 +171,4 @@ def test_a_torch_model_with_the_papers_crop_runs_by_its_entry(
 @given(data=st.binary(max_size=200))
 def test_bytes_that_are_no_model_are_a_model_error(data: bytes) -> None:
     with contextlib.suppress(ModelError):
-        ready_to_run(data)
+        adapt_model(data)

@@ -22,9 +22,9 @@ from setnet.evaluate.report import write_claim
 from setnet.evaluate.stress_trial import FACES
 from setnet.evaluate.tables import is_reproduced, leads, over_seeds, tables_of
 from setnet.train import stages
+from setnet.train.aggregators import random_sets
 from setnet.train.settings import load_settings
 from setnet.train.stages import VARIANTS
-from setnet.train.training import random_sets
 
 FAMILY_OF_ROW = {
     "Baseline-GM-": "gem",

@@ -9,7 +9,7 @@ import torch
 from setnet.evaluate.claim_data import Pooled, SetVectors
 from setnet.evaluate.stress_trial import StressTest, StressWorld
 from setnet.train import NetworkAggregator, SetNetwork
-from setnet.train.aggregators import fit_whitening
+from setnet.train.aggregators import WhiteningLayer
 from setnet.train.backbones import Descriptors
 from setnet.train.network import make_aggregator
 
@@ -22,7 +22,7 @@ def test_vectors_pooled_once_are_those_of_each_whitening(world: StressWorld) -> 
     network = SetNetwork(backbone, make_aggregator("netvlad", backbone, 16, 2)).eval()
     pooled, test = Pooled(network), StressTest(world)
     some = torch.from_numpy(world.descriptors[:200])
-    for whitening in (None, fit_whitening(network.describe(some).detach())):
+    for whitening in (None, WhiteningLayer.fit(network.describe(some).detach())):
         network.after = whitening
         plain = SetVectors(NetworkAggregator(network, "plain"))
         for one, other in zip(pooled.similarities(test), plain.similarities(test), strict=True):

@@ -14,16 +14,16 @@ from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import (
     add_model,
     add_model_file,
+    identify_file,
     load_descriptor,
     model_entries,
     model_entry,
     models,
-    recognised,
     remove_model,
     user_models,
 )
 from setnet.faces.registry import models_folder
-from setnet.faces.user_models import _tables, crop_of_kind, known_files, model_kinds
+from setnet.faces.user_models import _tables, crop_settings, known_files, model_kinds
 from small_models import small_descriptor, write_small_model, write_wheel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -100,7 +100,7 @@ def test_a_model_that_is_there_is_not_fetched_again(offered: Path, monkeypatch: 
 
 
 def test_the_same_file_without_its_wheel_is_the_same_model(offered: Path, small: Path) -> None:
-    found = recognised(small)
+    found = identify_file(small)
     assert found is not None
     assert (found.name, found.kind, found.licence, found.terms) == ("offer", None, "for friends", "Be nice.")
     with pytest.raises(ModelError, match="must be agreed to first"):
@@ -159,9 +159,9 @@ def test_a_file_that_is_no_descriptor_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"gives one vector per crop; it gives \(1, 3\)"):
         add_model_file(few, kind="arcface")
     detector = next(file for file in model_entry("yunet", "detector").files)
-    from setnet.faces.registry import place_of
+    from setnet.faces.registry import place_file
 
-    yunet = place_of(model_entry("yunet", "detector"), detector)
+    yunet = place_file(model_entry("yunet", "detector"), detector)
     assert yunet is not None
     with pytest.raises(ModelError, match="one vector per crop"):
         add_model_file(yunet, kind="arcface")
@@ -197,7 +197,7 @@ def check_kind(tmp_path: Path) -> Callable[[str], None]:
     from setnet.faces.registry import entry_from_table
 
     def check(kind: str) -> None:
-        table = {"kind": "descriptor", "path": "x", "dim": 4} | crop_of_kind(kind)
+        table = {"kind": "descriptor", "path": "x", "dim": 4} | crop_settings(kind)
         assert entry_from_table("x", table, tmp_path / "x.toml").size in (112, 224)
 
     return check

