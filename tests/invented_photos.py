@@ -66,6 +66,17 @@ def store_file(
         PhotoWriter(library._database, index).store([result])
 
 
+def finish_interrupted(library: Library) -> None:
+    """Complete what a killed run left unfinished, as every index run does at its beginning."""
+    with library._writing() as index:
+        PhotoWriter(library._database, index).recover()
+
+
+def content_of(name: str) -> bytes:
+    """Return what stands for the hash of a photo's file."""
+    return zlib.crc32(name.encode()).to_bytes(16, "big")
+
+
 def area_of(person: int) -> tuple[float, float, float, float]:
     """Return centre, width and height of a person's face in fractions of the upright photo."""
     return (100 * person + 40) / 1600, 100 / 1200, 80 / 1600, 100 / 1200
@@ -87,7 +98,7 @@ def _result(name: str, people: Sequence[int], taken: float | None) -> PhotoResul
     return PhotoResult(
         path=f"/invented/{name}".encode(),
         size=1,
-        hash=view.to_bytes(16, "big"),
+        hash=content_of(name),
         taken=taken,
         width=1600,
         height=1200,
