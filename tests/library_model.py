@@ -1,23 +1,39 @@
 """A library in plain Python: what its photos and people are after any changes, and what a search finds.
 
-Photo ``7.jpg`` always shows the same people, so that a library of invented photos needs no more than its name.
-A face is called ``7.jpg 3`` after its photo and the person that it shows, a portrait ``portrait 3 12`` after
-the person and the view.
+Photo ``a/7.jpg`` always shows the same people at the same time: a library of invented photos needs no more
+than its name. A face is called ``a/7.jpg 3`` after its photo and whom it shows, a portrait ``portrait 3 12``
+after whom it shows and the view.
 """
 
 from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from invented_photos import content_of, face_of, store
 from setnet.errors import InvalidInputError
-from setnet.library import Example, Library
+from setnet.library import Conditions, Example, Library, LibraryPhoto
 
-__all__ = ["Change", "Model", "NotPossibleError", "Someone", "apply", "observe", "people_in", "perform", "propose"]
+__all__ = [
+    "Change",
+    "Model",
+    "NotPossibleError",
+    "apply",
+    "compare_search",
+    "observe",
+    "people_in",
+    "perform",
+    "propose",
+    "traces",
+]
 
 Change = tuple[Any, ...]  # what to do, and with what
 NAMES = ("Anna", "Ben", "Carl", "Dora", "Emil", "Fay")
@@ -25,7 +41,9 @@ IDENTITIES = 5
 PHOTOS = 14
 FINAL, UNSURE = "final", "unsure"
 FOLDER = "/invented/"
-_NAME_BY_CONTENT = {content_of(f"{number}.jpg"): f"{number}.jpg" for number in range(PHOTOS)}
+DAY = 86400
+NAMES_OF_PHOTOS = tuple(f"{'ab'[number % 2]}/{number}.jpg" for number in range(PHOTOS))
+_NAME_BY_CONTENT = {content_of(name): name for name in NAMES_OF_PHOTOS}
 
 
 @dataclass
@@ -82,9 +100,14 @@ class NotPossibleError(Exception):
     """A change that the library has to refuse."""
 
 
+def number_of(photo: str) -> int:
+    """Return the number of a photo; it was taken on that day."""
+    return int(Path(photo).stem)
+
+
 def people_in(photo: str) -> list[int]:
     """Return who is in a photo: nobody to three people."""
-    number = int(photo.removesuffix(".jpg"))
+    number = number_of(photo)
     return random.Random(number).sample(range(1, IDENTITIES + 1), number % 4)
 
 
@@ -101,9 +124,13 @@ def observe(library: Library) -> Any:
 
 def _photos_in(library: Library) -> Iterator[str]:
     for photo in library.catalog.all_photos():
-        name, shown = photo.path.name, [round(face.box.x0 / 100) for face in photo.faces]
+        name, shown = _name_of(photo), [round(face.box.x0 / 100) for face in photo.faces]
         assert shown == people_in(name), f"{name} shows {shown}"
         yield name
+
+
+def _name_of(photo: LibraryPhoto) -> str:
+    return str(photo.path).removeprefix(FOLDER)
 
 
 def _called(example: Example) -> str:
@@ -309,7 +336,7 @@ def propose(model: Model, chance: random.Random) -> Change:
     if kind == "forget" and model.photos:
         return kind, chance.choice(sorted(model.photos))
     if kind in ("store", "undo", "redo"):
-        return "store", tuple(f"{number}.jpg" for number in chance.sample(range(PHOTOS), chance.randint(1, 3)))
+        return "store", tuple(chance.sample(NAMES_OF_PHOTOS, chance.randint(1, 3)))
     if kind == "add" or not people:
         return "add", chance.choice(NAMES), f"portrait {chance.randint(1, IDENTITIES)} {chance.randrange(30)}"
     return _propose_edit(model, kind, chance.choice(people), chance)
@@ -343,7 +370,8 @@ def perform(library: Library, change: Change) -> None:
     kind, *more = change
     people = library.people
     if kind == "store":
-        store(library, {photo: people_in(photo) for photo in more[0]})
+        times = {photo: float(DAY * number_of(photo)) for photo in more[0]}
+        store(library, {photo: people_in(photo) for photo in more[0]}, times)
     elif kind == "forget":
         library.forget([f"{FOLDER}{more[0]}"])
     elif kind == "undo":
@@ -385,6 +413,88 @@ def _place_of(library: Library, face: str) -> tuple[str, int]:
     """Return the id of a face's photo and its number there."""
     photo, person = face.split()
     for stored in library.catalog.all_photos():
-        if stored.path.name == photo:
+        if _name_of(stored) == photo:
             return stored.id, people_in(photo).index(int(person))
     raise InvalidInputError(f"no photo {photo}")
+
+
+def traces(root: Path, photo: str) -> list[str]:
+    """Return the files below a folder that hold the path of a photo or a descriptor of a face in it."""
+    marks = [f"{FOLDER}{photo}".encode()]
+    for person in people_in(photo):
+        vector = face_of(person, zlib.crc32(photo.encode()))
+        marks += [vector.tobytes(), vector.astype(np.float16).tobytes()]
+    found = []
+    for file in sorted(path for path in root.rglob("*") if path.is_file()):
+        content = file.read_bytes()
+        found += [str(file.relative_to(root))] if any(mark in content for mark in marks) else []
+    return found
+
+
+# -- searches ----------------------------------------------------------------------------------------
+
+
+def compare_search(library: Library, model: Model, chance: random.Random) -> None:
+    """Compare the answers to a random query, with and without each condition, with the model."""
+    people = [name for name in sorted(model.people) if model.people[name].examples]
+    if not people:
+        return
+    one, other = chance.choice(people), chance.choice(people)
+    found = _found(library, [one])
+    must, may = _expected(model, one)
+    assert must <= found <= may, f"{one}: {sorted(found)}, not {sorted(must)} to {sorted(may)}"
+    number = chance.randrange(PHOTOS)
+    conditions = {
+        "folder": (Conditions(folder=f"{FOLDER}a"), lambda photo: photo.startswith("a/")),
+        "faces": (Conditions(faces=(2, None)), lambda photo: len(people_in(photo)) >= 2),
+        "after": (Conditions(after=_date(number)), lambda photo: number_of(photo) >= number),
+        "before": (Conditions(before=_date(number)), lambda photo: number_of(photo) < number),
+        "photo": (Conditions(kind="photo"), lambda photo: True),
+        "video": (Conditions(kind="video"), lambda photo: False),
+    }
+    name, (condition, is_met) = chance.choice(list(conditions.items()))
+    met = {photo for photo in found if is_met(photo)}
+    assert _found(library, [one], conditions=condition) == met, f"{one}, {name} of {number}"
+    alone = {photo for photo in found if len(people_in(photo)) == 1}
+    found_alone = _found(library, [one], only=True)
+    assert found_alone == alone, f"only {one}: {sorted(found_alone)}, not {sorted(alone)}"
+    if one == other:
+        return
+    either = _found(library, [one, other])
+    assert found <= either <= found | _found(library, [other]), f"{one} or {other}"
+    both = _found(library, [one, other], at_least=2)
+    assert both <= found & _found(library, [other]), f"{one} and {other}"
+    assert _found(library, [one], without=[other]) <= found, f"{one} without {other}"
+
+
+def _date(number: int) -> datetime:
+    return datetime.fromtimestamp(DAY * number, UTC).replace(tzinfo=None)
+
+
+def _found(library: Library, people: Sequence[str], **options: Any) -> set[str]:
+    hits = library.search(people, k=PHOTOS + 1, sure=True, **options)
+    names = [_name_of(hit.photo) for hit in hits]
+    assert len(set(names)) == len(names), f"a photo twice: {names}"
+    return set(names)
+
+
+def _expected(model: Model, name: str) -> tuple[set[str], set[str]]:
+    """Return the photos that a search for a person has to find, and those that it may find.
+
+    Of somebody whose examples show several people a search may find each of them. A face that was rejected
+    makes others doubtful.
+    """
+    person = model.people[name]
+    shown = {int(face.split()[1]) for face in person.examples}
+    is_clear = len(shown) == 1 and "no" not in person.verdicts.values()
+    judged = {face for p in model.people.values() for face in [*p.verdicts, *p.examples]}
+    must, may = set(), set()
+    for photo in model.photos:
+        for identity in people_in(photo):
+            face = f"{photo} {identity}"
+            says = person.verdicts.get(face)
+            if says == "yes" or (is_clear and identity in shown and face not in judged):
+                must.add(photo)
+            if says == "yes" or (says is None and identity in shown):
+                may.add(photo)
+    return must, may
