@@ -28,7 +28,7 @@ def face_of(person: int, view: int = 0) -> NDArray[np.float32]:
 def store(
     library: Library, photos: Mapping[str, Sequence[int]], taken: float | Mapping[str, float] | None = None
 ) -> None:
-    """Store photos of these people by name, taken at one time or each at its own; a known name is replaced."""
+    """Store photos of these people by name, taken at one time or each at its own; replace known names."""
     times = taken if isinstance(taken, Mapping) else dict.fromkeys(photos, taken)
     results = [_result(name, people, times[name]) for name, people in photos.items()]
     with library._writing() as index:

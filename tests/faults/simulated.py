@@ -12,12 +12,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import library_model
-from invented_photos import finish_interrupted
-from library_model import Model, NotPossibleError
 from random_walk import Change, IndexStore, State
 from scenarios import DIM, elements
 
+import library_model
+from invented_photos import finish_interrupted
+from library_model import Model, NotPossibleError
 from setnet import SetIndex
 from setnet.library import Library
 
@@ -51,7 +51,7 @@ class Simulated(Protocol):
         """Return whether an error other than `OutcomeUnknownError` says that a change is not stored."""
 
     def between(self, state: Any, change: Any) -> Sequence[Any]:
-        """Return what a change that was cut short may leave until it is repeated, besides before and after."""
+        """Return what a change that was cut short may leave, besides the states before and after it."""
 
     def perform(self, opened: Any, change: Any, after: Any) -> None:
         """Make a change."""
@@ -142,7 +142,8 @@ class SimulatedLibrary:
     def open(self, root: Path) -> Library:
         return Library.open(root / "library")
 
-    open_reader = open
+    def open_reader(self, root: Path) -> Library:
+        return Library.open(root / "library")
 
     def open_backup(self, folder: Path) -> Library:
         return Library.open(folder)

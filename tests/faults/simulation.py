@@ -136,7 +136,7 @@ class Simulation:
             SHIM.fault_set(0, 0)
 
     def settle(self) -> None:
-        """Open the store again and finish what was cut short, as the documentation says; look what is there."""
+        """Open the store again, finish what was cut short as the documentation says, and look."""
         with suppress(StorageError):
             self.opened().close()
         self.writer = None
