@@ -117,10 +117,12 @@ def try_library(whole: Path, damaged: Path) -> str:
         assert library.check() == []
         photos_left, people_left = held_by_library(library)
     assert photos_left.items() <= photos.items(), f"other photos than before; {problems}"
-    assert people_left.items() <= people.items(), f"other people than before; {problems}"
+    for name, examples in people_left.items():
+        assert set(examples) <= set(people[name]), f"other examples than before; {report}"
     missing = len(photos) - len(photos_left)
     assert missing <= report.to_read or report.lost, f"{missing} photos are gone: {report}"
-    assert people_left == people or any("people" in text for text in report.lost), f"names are gone: {report}"
+    named = any("people" in text or "example" in text for text in report.lost)
+    assert people_left == people or named, f"people or examples are gone: {report}"
     return "names lost" if people_left != people else "photos to read" if missing else "repaired"
 
 

@@ -210,8 +210,11 @@ class Library(LibraryItems):
             )
             report = run.over(roots, [resolve_path(self.path)])
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
-                grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
-                report = replace(report, interrupted=grouped.interrupted)
+                try:
+                    grouped = self._group(index, progress=run.show_grouping, should_stop=should_stop)
+                    report = replace(report, interrupted=grouped.interrupted)
+                except KeyboardInterrupt:  # the photos are stored
+                    report = replace(report, interrupted=True)
         if report.removed or report.changed or report.failed:
             from setnet.library.pictures import delete_stale
 
