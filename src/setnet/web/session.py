@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request, Response
 from pydantic import StringConstraints
 
-from setnet.web.guard import COOKIE, client_address, token_fits
+from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, new_session, token_fits
 from setnet.web.problems import Problem
 from setnet.web.requests import State, Strict, json_body, json_schema
 
@@ -34,8 +34,8 @@ async def begin_session(
         raise Problem(401, "this is not the token that 'setnet serve' printed")
     response.set_cookie(
         COOKIE,
-        wanted,
-        max_age=30 * 24 * 3600,
+        new_session(wanted),
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",
