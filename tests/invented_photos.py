@@ -25,9 +25,12 @@ def face_of(person: int, view: int = 0) -> NDArray[np.float32]:
     return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
-def store(library: Library, photos: Mapping[str, Sequence[int]], taken: float | None = None) -> None:
-    """Store photos of these people by name; one of a known name is replaced."""
-    results = [_result(name, people, taken) for name, people in photos.items()]
+def store(
+    library: Library, photos: Mapping[str, Sequence[int]], taken: float | Mapping[str, float] | None = None
+) -> None:
+    """Store photos of these people by name, taken at one time or each at its own; replace known names."""
+    times = taken if isinstance(taken, Mapping) else dict.fromkeys(photos, taken)
+    results = [_result(name, people, times[name]) for name, people in photos.items()]
     with library._writing() as index:
         PhotoWriter(library.database, index).store(results)
 
@@ -66,6 +69,17 @@ def store_file(
         PhotoWriter(library.database, index).store([result])
 
 
+def finish_interrupted(library: Library) -> None:
+    """Complete what a killed run left unfinished, as every index run does at its beginning."""
+    with library._writing() as index:
+        PhotoWriter(library.database, index).recover()
+
+
+def content_of(name: str) -> bytes:
+    """Return what stands for the hash of a photo's file."""
+    return zlib.crc32(name.encode()).to_bytes(16, "big")
+
+
 def area_of(person: int) -> tuple[float, float, float, float]:
     """Return centre, width and height of a person's face in fractions of the upright photo."""
     return (100 * person + 40) / 1600, 100 / 1200, 80 / 1600, 100 / 1200
@@ -87,7 +101,7 @@ def _result(name: str, people: Sequence[int], taken: float | None) -> PhotoResul
     return PhotoResult(
         path=f"/invented/{name}".encode(),
         size=1,
-        hash=view.to_bytes(16, "big"),
+        hash=content_of(name),
         taken=taken,
         width=1600,
         height=1200,

@@ -49,3 +49,11 @@ def test_a_full_disk_is_not_called_damage(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
         refuse_full_disk(tmp_path / "db", failed)
     refuse_full_disk(tmp_path / "db", sqlite3.DatabaseError("malformed"))  # damage, whatever room there is
+
+
+def test_what_sqlite_calls_full_is_full(db: sqlite3.Connection, tmp_path: Path) -> None:
+    db.execute("PRAGMA max_page_count = 2")
+    with pytest.raises(sqlite3.OperationalError) as failed:
+        db.execute("INSERT INTO t VALUES (zeroblob(100000))")
+    with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
+        refuse_full_disk(tmp_path / "db", failed.value)

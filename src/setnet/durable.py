@@ -79,7 +79,10 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
 def refuse_full_disk(path: Path, error: Exception) -> None:
     """Raise `StorageError` where the disk of a database is full, which SQLite may call an I/O error."""
     with suppress(OSError):  # the folder may be gone
-        if isinstance(error, sqlite3.OperationalError) and shutil.disk_usage(path.parent).free < _NO_ROOM:
+        is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+        if is_full or (
+            isinstance(error, sqlite3.OperationalError) and shutil.disk_usage(path.parent).free < _NO_ROOM
+        ):
             raise StorageError(
                 f"the disk of {path} is full ({error}): make room, then repeat the command. What was stored "
                 "is whole"

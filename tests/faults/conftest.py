@@ -19,7 +19,7 @@ from harness import Trials, build_shim
 from setnet.faces import write_model_entry
 from small_models import write_small_model
 
-collect_ignore = ["fork_server.py", "full_disk.py"]  # programs of their own, not tests
+collect_ignore = ["fork_server.py", "full_disk.py", "simulation.py"]  # programs of their own, not tests
 
 
 @pytest.fixture(scope="session")

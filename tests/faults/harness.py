@@ -12,10 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["KINDS", "Outcome", "Trials", "Walk", "build_shim"]
+__all__ = ["ABANDON", "KINDS", "Outcome", "Trials", "Walk", "build_shim"]
 
 HERE = Path(__file__).parent
 KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4, "kill": 5}
+ABANDON = 6  # from a call on, none reaches the disk: what a kill leaves, in a process that goes on
 
 
 @dataclass(frozen=True)

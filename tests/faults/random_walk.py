@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 from library_scenarios import library_contents, make_library, photos_folder
 from scenarios import elements, make_index
 
@@ -17,7 +18,7 @@ from setnet import SetIndex
 from setnet.errors import InvalidInputError, SetNetError
 from setnet.library import Library
 
-__all__ = ["STORES", "Store", "run_child"]
+__all__ = ["STORES", "Change", "IndexStore", "State", "Store", "run_child"]
 
 State = dict[str, Any]
 Change = list[Any]  # what to do, and with what
@@ -103,7 +104,14 @@ class IndexStore:
     def contents(self, root: Path) -> Any:
         with SetIndex.open(root / "index") as index:
             assert index.check().problems == []
-            return {i.id: (index.elements(i.id).tobytes(), dict(i.attributes)) for i in index.items()}
+            return self.held(index)
+
+    def held(self, index: SetIndex) -> Any:
+        """Return all items with their elements and attributes."""
+        stored = index.contents()
+        rows = np.split(stored.elements, np.cumsum(stored.counts)[:-1]) if len(stored.ids) else []
+        vectors = {i: own.tobytes() for i, own in zip(stored.ids, rows, strict=True)}
+        return {i.id: (vectors.pop(i.id), dict(i.attributes)) for i in index.items()}
 
 
 class LibraryStore:

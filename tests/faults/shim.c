@@ -19,7 +19,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-enum kind { NONE, EIO_ONCE, FULL_FROM, SHORT, INTERRUPT, KILL };
+enum kind { NONE, EIO_ONCE, FULL_FROM, SHORT, INTERRUPT, KILL, ABANDON };
 
 static char root[4096];
 static size_t root_length;
@@ -43,6 +43,16 @@ void fault_arm(const char *folder, long at, int kind, int trace)
     trace_fd = trace;
     memset(tracked, 0, sizeof tracked);
 }
+
+/* Start counting again, with files that are open still known. */
+void fault_set(long at, int kind)
+{
+    calls = 0;
+    fault_at = at;
+    fault_kind = kind;
+}
+
+long fault_calls(void) { return calls; }
 
 long fault_disarm(void)
 {
@@ -68,6 +78,7 @@ static int counted(int writes)
 {
     long now = ++calls;
     if (fault_kind == FULL_FROM) return writes && now >= fault_at ? ENOSPC : 0;
+    if (fault_kind == ABANDON) return now >= fault_at ? EIO : 0; /* as if killed: no call reaches the disk */
     if (now != fault_at) return 0;
     if (fault_kind == EIO_ONCE) return EIO;
     if (fault_kind == SHORT) return writes ? -1 : 0;
@@ -109,11 +120,11 @@ static int64_t inode_of(int fd)
 
 void fault_mark(const char *text) { emit('!', 0, calls, text, strlen(text), NULL); }
 
-static int opened(int fd, const char *path, int flags)
+static int opened(int fd, int tracks, const char *path, int flags)
 {
     if (fd >= 0 && fd < (int)sizeof tracked) {
-        tracked[fd] = (unsigned char)below(path);
-        if (tracked[fd]) emit(flags & O_TRUNC ? 'T' : 'O', inode_of(fd), 0, path, strlen(path), NULL);
+        tracked[fd] = (unsigned char)tracks;
+        if (below(path)) emit(flags & O_TRUNC ? 'T' : 'O', inode_of(fd), 0, path, strlen(path), NULL);
     }
     return fd;
 }
@@ -126,7 +137,7 @@ static int opened(int fd, const char *path, int flags)
         va_list list; va_start(list, flags); mode_t mode = va_arg(list, mode_t); va_end(list); \
         REAL(name); \
         FAIL_IF(below(path), flags & O_CREAT, -1); \
-        return opened(real(path, flags, mode), path, flags); \
+        return opened(real(path, flags, mode), below(path), path, flags); \
     }
 OPEN(open)
 OPEN(open64)
@@ -136,8 +147,9 @@ OPEN(open64)
     { \
         va_list list; va_start(list, flags); mode_t mode = va_arg(list, mode_t); va_end(list); \
         REAL(name); \
-        FAIL_IF(below(path), flags & O_CREAT, -1); \
-        return opened(real(at, path, flags, mode), path, flags); \
+        int tracks = below(path) || (is_tracked(at) && *path != '/'); /* rmtree opens folders in folders */ \
+        FAIL_IF(tracks, flags & O_CREAT, -1); \
+        return opened(real(at, path, flags, mode), tracks, path, flags); \
     }
 OPENAT(openat)
 OPENAT(openat64)

@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from setnet.errors import InvalidInputError
 from setnet.web import WebSettings
-from setnet.web.guard import COOKIE
+from setnet.web.guard import COOKIE, new_session, session_fits
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -75,6 +75,14 @@ def test_a_browser_with_an_outdated_cookie_can_still_sign_in(proxied: TestClient
         assert proxied.get(f"{API}/photos", headers={"Cookie": f"{COOKIE}=of-yesterday"}).status_code == 401
         assert proxied.get(f"{API}/photos").status_code == 401
     assert proxied.post(f"{API}/session", json={"token": TOKEN}).status_code == 204
+
+
+def test_a_session_ends_and_holds_for_its_token_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = new_session(TOKEN)
+    assert session_fits(session, TOKEN)
+    assert not session_fits(session, f"{TOKEN}x")
+    monkeypatch.setattr("setnet.web.guard.time.time", lambda: float(session.partition(".")[0]))
+    assert not session_fits(session, TOKEN)
 
 
 @pytest.mark.parametrize(

@@ -100,10 +100,13 @@ def test_the_right_token_opens_by_header_or_cookie(guarded: TestClient) -> None:
     cookie = answer.headers["set-cookie"]
     assert "HttpOnly" in cookie
     assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie, "a session of its own"
     assert guarded.get(f"{API}/status").status_code == 200  # by the cookie
+    session = guarded.cookies[COOKIE]
     guarded.cookies.clear()
-    among_others = {"Cookie": f"a[b]=1; {COOKIE}={TOKEN}"}
-    assert guarded.get(f"{API}/status", headers=among_others).status_code == 200
+    for value, status in ((session, 200), (TOKEN, 401), (f"9{session}", 401), (f"{session}0", 401)):
+        among_others = {"Cookie": f"a[b]=1; {COOKIE}={value}"}
+        assert guarded.get(f"{API}/status", headers=among_others).status_code == status
     assert guarded.get("/healthz").status_code == 200
     assert guarded.get("/").status_code == 200
 

@@ -58,6 +58,21 @@ def test_slow_clients_do_not_hold_up_others(running: Any) -> None:
             connection.close()
 
 
+def test_half_sent_headers_of_one_address_do_not_fill_the_server(running: Any) -> None:
+    place = urlsplit(running.url)
+    slow = []
+    try:
+        for _ in range(560):  # more than the server serves at once
+            slow.append(socket.create_connection((place.hostname, place.port)))
+            slow[-1].sendall(b"GET / HT")
+        assert httpx.get(f"{running.url}{API}/status", timeout=10).status_code == 200
+        slow[0].settimeout(10)
+        assert slow[0].recv(1) == b"", "the oldest made room"
+    finally:
+        for connection in slow:
+            connection.close()
+
+
 def test_many_clients_at_once_get_right_answers(running: Any) -> None:
     dim = httpx.get(f"{running.url}{API}/status").json()["dim"]
     failures: list[str] = []

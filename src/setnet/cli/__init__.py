@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; the `setnet` script."""
-    from setnet.cli.app import run
+    try:
+        from setnet.cli.app import run
 
-    run()
+        run()
+    except KeyboardInterrupt:  # while modules were being imported, or on the way out
+        sys.exit(130)

@@ -64,11 +64,12 @@ def discover(
     from setnet.library import group_sheet
 
     with open_library(library) as opened:
-        with ProgressBar(silent=json) as bar:
-            report = opened.groups.update(anew=anew, progress=bar.show)
-        if report.interrupted:
+        try:
+            with ProgressBar(silent=json) as bar:
+                opened.groups.update(anew=anew, progress=bar.show)
+        except KeyboardInterrupt:
             say("stopped; the groups are as they were")
-            raise typer.Exit(130)
+            raise typer.Exit(130) from None
         listed = opened.groups.page("all" if every else "unnamed", min_faces)
         if sheet is not None:
             group_sheet(opened, listed, sheet)

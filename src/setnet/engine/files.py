@@ -12,6 +12,7 @@ never given to another file.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import time
 from collections.abc import Collection
@@ -141,8 +142,8 @@ class SegmentFolder:
                 if not home.exists():
                     path.rename(home)
 
-    def empty_quarantine(self, older_than: float = 0.0) -> None:
-        """Delete the files put aside longer than ``older_than`` seconds ago."""
+    def empty_quarantine(self, older_than: float = -math.inf) -> None:
+        """Delete the files put aside longer than ``older_than`` seconds ago; all, whatever the clock says."""
         now = time.time()
         for path in self._quarantined():
             if now - path.stat().st_mtime >= older_than:

@@ -11,6 +11,7 @@ opens the library or deletes something from it removes what a killed attempt lef
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sqlite3
@@ -220,7 +221,7 @@ def _copy(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
             link_segments(to / INDEX, to / NEXT_INDEX)
         counts, done = _copy_both(database, index, to)
         complete_staging(to)
-        expire_quarantine(to, older_than=0.0)
+        expire_quarantine(to, older_than=-math.inf)  # whatever the clock says
         restrict_files(to, group_readable=False)
     copied = done["copied_bytes"] + (to / DATABASE).stat().st_size
     return LibraryBackup(*counts, done["copied_segments"], done["kept_segments"], copied)

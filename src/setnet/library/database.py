@@ -223,7 +223,7 @@ class Database:
         except (UnicodeError, OverflowError) as error:
             raise InvalidInputError(f"{self.path} cannot hold or read a value: {error}") from error
         except sqlite3.Error as error:
-            raise_hidden()
+            raise_hidden(error)
             text = str(error)
             if "locked" in text or "busy" in text:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error

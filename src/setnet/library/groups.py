@@ -176,7 +176,7 @@ class Groups:
         progress
             Called now and then with what is being done, how much of it is done, and of how much.
         should_stop
-            Called again and again; True ends the work as Ctrl-C does: the groups are then as they were.
+            Called again and again; True ends the work. The groups are then as they were, as after Ctrl-C.
         """
         with self._library.locked():
             return self.group_into(
@@ -194,15 +194,18 @@ class Groups:
         """Do what `update` does, inside a run that holds the lock and has this index open."""
         from setnet.library.grouping import GroupingReport, group_library
 
+        class Stopped(Exception):  # noqa: N818 - no error: somebody asked for it
+            pass
+
         def say(stage: str, done: int, total: int) -> None:
             if should_stop is not None and should_stop():
-                raise KeyboardInterrupt
+                raise Stopped
             if progress is not None:
                 progress(stage, done, total)
 
         try:
             return group_library(self._database, index, self._library.matching.model, anew=anew, progress=say)
-        except KeyboardInterrupt:
+        except Stopped:
             return GroupingReport(interrupted=True)
 
     @own_errors

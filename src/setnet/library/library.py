@@ -322,8 +322,13 @@ class Library:
             )
             report = run.over(roots, [resolve_path(self.path)])
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
-                grouped = self.groups.group_into(index, progress=run.show_grouping, should_stop=should_stop)
-                report = replace(report, interrupted=grouped.interrupted)
+                try:
+                    stopped = self.groups.group_into(
+                        index, progress=run.show_grouping, should_stop=should_stop
+                    ).interrupted
+                    report = replace(report, interrupted=stopped)
+                except KeyboardInterrupt:  # the photos are stored
+                    report = replace(report, interrupted=True)
         if report.removed or report.changed or report.failed:
             from setnet.library.pictures import delete_stale
 

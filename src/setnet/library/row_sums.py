@@ -56,12 +56,17 @@ def row_hash(*values: Any) -> int:
         raise
 
 
-def raise_hidden() -> None:
-    """Raise what came up while SQLite had a row hashed, such as Ctrl-C: SQLite tells only that it failed."""
+def raise_hidden(reported: sqlite3.Error) -> None:
+    """Raise what came up while SQLite had a row hashed, such as Ctrl-C: SQLite tells only that it failed.
+
+    What came before the first statement of the function, which alone cannot fail, was Ctrl-C.
+    """
     error: BaseException | None = getattr(_hidden, "error", None)
     _hidden.error = None
+    if error is None and "user-defined function raised" in str(reported):
+        error = KeyboardInterrupt()
     if error is not None:
-        raise error
+        raise error from reported
 
 
 def _listed(columns: str, row: str) -> str:

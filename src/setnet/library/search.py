@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, UnknownAttributeError
 from setnet.library.answer import Answer, GroupTotal, PersonThresholds
 from setnet.library.person_matcher import Matching, Recogniser
 from setnet.library.photo_catalog import PhotoCatalog
@@ -348,7 +348,10 @@ class Ranking:
         left_out = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
         left_out |= conditions.left_out(self._catalog)
         k = options.k
-        found = self._index.ranked(vectors, replace(options, k=k + len(left_out)))
+        try:
+            found = self._index.ranked(vectors, replace(options, k=k + len(left_out)))
+        except UnknownAttributeError:  # conditions are our own: there is no such photo, or none at all
+            return RankedItems.none(len(vectors))
         if left_out:
             ready = [place for place, name in enumerate(found.ids) if name not in left_out]
             found = found.take(np.array(ready[:k], np.int64))

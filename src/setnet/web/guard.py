@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import hmac
 import secrets
+import time
 from collections.abc import Iterable
 from typing import Annotated
 from urllib.parse import SplitResult, urlsplit
@@ -21,7 +23,8 @@ from setnet.web.problems import Problem, problem_response
 from setnet.web.requests import BodyRoute, State, Strict
 from setnet.web.settings import WebSettings, is_loopback
 
-COOKIE = "setnet-token"
+COOKIE = "setnet-session"
+SESSION_SECONDS = 30 * 24 * 3600
 routes = APIRouter(tags=["session"], route_class=BodyRoute)
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # The page itself holds no secret; what it shows comes from the API, which needs the token.
@@ -47,6 +50,27 @@ _HEADERS = {
 def token_fits(given: str | None, wanted: str) -> bool:
     """Compare in constant time."""
     return secrets.compare_digest((given or "").encode("utf-8", "replace"), wanted.encode())
+
+
+def new_session(token: str) -> str:
+    """Return a session for whoever knows the token: when it ends, a number, and a signature by the token.
+
+    It does not tell the token, and holds after a restart with the same one.
+    """
+    facts = f"{int(time.time()) + SESSION_SECONDS}.{secrets.token_urlsafe(12)}"
+    return f"{facts}.{_signature(facts, token)}"
+
+
+def session_fits(session: str, token: str) -> bool:
+    """Whether a session was made with this token and has not ended."""
+    facts, _, signature = session.rpartition(".")
+    if not token_fits(signature, _signature(facts, token)):
+        return False
+    return int(facts.partition(".")[0]) > time.time()
+
+
+def _signature(facts: str, token: str) -> str:
+    return hmac.digest(token.encode(), facts.encode("utf-8", "replace"), "sha256").hex()
 
 
 class Guard:
@@ -105,10 +129,12 @@ class Guard:
             )
         if path == _SESSION:
             return None  # shows its token in the body
+        # Cookies of other servers on this machine come along, in any shape: read as browsers do.
+        session = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         given = [token for token in _tokens(headers) if token]
-        if any(token_fits(token, wanted) for token in given):
+        if session_fits(session, wanted) or any(token_fits(token, wanted) for token in given):
             return None
-        for token in given:
+        for token in [*given, *([session] if session else [])]:
             self._wrong_tokens.add(address, token)
         return problem_response(
             401,
@@ -161,10 +187,6 @@ def _tokens(headers: Headers) -> Iterable[str]:
         yield given.strip()
     if "x-setnet-token" in headers:
         yield headers["x-setnet-token"]
-    # Cookies of other servers on this machine come along, in any shape: read as browsers do.
-    cookies = cookie_parser(headers.get("cookie", ""))
-    if COOKIE in cookies:
-        yield cookies[COOKIE]
 
 
 class SessionQuery(Strict):
@@ -185,8 +207,8 @@ async def begin_session(session: SessionQuery, request: Request, state: State) -
         raise Problem(401, "this is not the token that 'setnet serve' printed")
     response.set_cookie(
         COOKIE,
-        wanted,
-        max_age=30 * 24 * 3600,
+        new_session(wanted),
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",

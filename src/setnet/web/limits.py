@@ -157,7 +157,7 @@ class TokenRateLimit:
 
     def add(self, address: str, token: str) -> None:
         """Count a wrong token; the last one allowed begins the time for which the address is blocked."""
-        now, place = self._clock(), _network(address)
+        now, place = self._clock(), network_of(address)
         guesses = self._by_address.get(place)
         if guesses is None or guesses.until <= now:
             self._by_address.pop(place, None)  # so that the order is that of time
@@ -170,13 +170,13 @@ class TokenRateLimit:
 
     def seconds_blocked(self, address: str) -> int:
         """Return for how many seconds more an address is blocked; 0 when it is not."""
-        guesses = self._by_address.get(_network(address))
+        guesses = self._by_address.get(network_of(address))
         if guesses is None or len(guesses.digests) < self._most:
             return 0
         return max(0, math.ceil(guesses.until - self._clock()))
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """Return the address, or the /64 network of an IPv6 one: a single host owns all of that."""
     try:
         parsed = ipaddress.ip_address(address)

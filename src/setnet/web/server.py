@@ -13,7 +13,7 @@ import webbrowser
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import h11
 import uvicorn
@@ -22,19 +22,23 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from setnet.errors import StorageError
 from setnet.web.app import create_app
+from setnet.web.limits import network_of
 from setnet.web.settings import WebSettings, is_loopback
 
 _HEADER_SECONDS = 20.0
+_MOST_WAITING = 64  # connections of one address that have sent no whole request yet
 _LOG = logging.getLogger("setnet.web")
 
 
 class HeaderTimeoutProtocol(H11Protocol):
     """Closes a connection whose request line and headers do not arrive in time.
 
-    Otherwise a few hundred clients that send a byte a minute would keep everyone else out.
+    Otherwise a few hundred clients that send a byte a minute would keep everyone else out. One address may
+    have some such connections at once; the oldest makes room for the next.
     """
 
     _deadline: asyncio.TimerHandle | None = None
+    _waiting: ClassVar[dict[str, list[HeaderTimeoutProtocol]]] = {}  # by address, oldest first
 
     def connection_made(self, transport: Any) -> None:
         """Start the clock with the connection."""
@@ -54,9 +58,20 @@ class HeaderTimeoutProtocol(H11Protocol):
     def _watch(self, waits_for_headers: bool) -> None:
         if waits_for_headers and self._deadline is None:
             self._deadline = self.loop.call_later(_HEADER_SECONDS, self._too_slow)
+            same = self._waiting.setdefault(self._address, [])
+            same.append(self)
+            if len(same) > _MOST_WAITING:
+                same.pop(0).transport.close()
         elif not waits_for_headers and self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+            same = [other for other in self._waiting.pop(self._address, []) if other is not self]
+            if same:
+                self._waiting[self._address] = same
+
+    @property
+    def _address(self) -> str:
+        return network_of(self.client[0]) if self.client else ""
 
     def _too_slow(self) -> None:
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():

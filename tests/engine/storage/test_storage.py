@@ -346,6 +346,17 @@ def test_leftovers_of_a_killed_writer_are_put_aside(stored: Path) -> None:
     assert not stray.exists()
 
 
+def test_compact_deletes_what_was_put_aside_after_the_clock_went_back(stored: Path) -> None:
+    stray = stored / "quarantine" / "00000099.seg"
+    stray.parent.mkdir()
+    stray.write_bytes(b"half a segment")
+    tomorrow = time.time() + 86400
+    os.utime(stray, (tomorrow, tomorrow))
+    with SetIndex.open(stored) as index:
+        index.compact()
+    assert not stray.exists()
+
+
 def test_a_read_only_folder_can_be_searched(stored: Path) -> None:
     if os.geteuid() == 0:
         pytest.skip("root may write anywhere")

@@ -33,7 +33,7 @@ HEADERS = [
     (b"origin", [b"http://localhost", b"https://example.org", b"null", b"http://[", b""]),
     (b"sec-fetch-site", [b"cross-site", b"same-origin", b"none"]),
     (b"authorization", [b"Bearer " + TOKEN.encode(), b"Bearer", b"Basic eA==", b"bearer \xff"]),
-    (b"cookie", [b"setnet-token=" + TOKEN.encode(), b"a=b; ; =; x", b'setnet-token="\\']),
+    (b"cookie", [b"setnet-session=" + TOKEN.encode(), b"a=b; ; =; x", b'setnet-session="\\']),
     (b"x-forwarded-for", [b"1.2.3.4", b"::1, x", b","]),
     (b"x-forwarded-proto", [b"https", b"http,https", b"x"]),
     (b"range", [b"bytes=0-1", b"bytes=5-1", b"bytes=-1", b"x"]),

@@ -143,6 +143,8 @@ def test_an_empty_library_answers_with_nothing(tmp_path: Path) -> None:
             [np.eye(128, dtype=np.float32)[0]], conditions=Conditions(after=datetime(2000, 1, 1))
         )
         assert any("known time" in warning for warning in late.warnings)
+        for condition in (Conditions(folder="/a"), Conditions(faces=(2, None))):
+            assert empty.search([np.eye(128, dtype=np.float32)[0]], conditions=condition) == []
         with pytest.raises(InvalidInputError, match="nobody to look for"):
             empty.search([])
 
