@@ -1,73 +1,65 @@
-"""Exact and fast search in easy, hard and random worlds, for people who are there and people who are not.
+"""Searches of one index in three worlds, cold: how many times as long as reading a byte per dimension.
 
-    python benchmarks/difficulty.py                              # three worlds of 549,000 items
-    python benchmarks/difficulty.py --write docs/performance.md  # as a section of the page
-    SETNET_KERNELS=portable python benchmarks/difficulty.py      # with other kernels
+    python benchmarks/difficulty.py                               # three worlds of 200,000 items
+    python benchmarks/difficulty.py --worlds real --only exact    # some of it
+    SETNET_KERNELS=avx2 python benchmarks/difficulty.py           # with other kernels
+    python benchmarks/difficulty.py --write docs/performance.md   # as a section of the page
 
-In every world contenders take turns. *read* is the ratio to one pass over a byte per dimension, *recall* the
-share of the ten best of exact search that a contender finds.
+Before every search a large buffer is read, so that nothing of the index is left in the caches, and every
+search has another query. All figures are medians. *read* is the time of one pass over a byte per dimension,
+measured between the searches; *recall* is the share of the ten best of exact search that a search finds.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-import peers
 from performance_page import machine, write_section
-from race import Book, reader
 from setnet import SetIndex
 from setnet.engine import kernel_level
+from setnet.evaluate.people import LFW_LIKE
+from setnet.heads import unit
+from setnet.train import VirtualPeople
 
 DIM = 128
-PEOPLE = 30_000
 BATCH = 50_000
-TURNS = 40  # queries of a kind
+QUERIES = 41
+PARTS = ("exact", "filters", "fast", "threads")
 Floats = NDArray[np.float32]
-
-
-def unit(rows: NDArray[Any]) -> Floats:
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
 class World:
     """Items of 2 to 6 faces, and what a new face of somebody looks like.
 
-    ``easy``: faces of one person are 0.64 alike, of two people 0.00 +- 0.09, as in `world.py`. ``hard``: 0.60
-    alike, and people differ in 24 of 128 dimensions only, so that some of them are as alike as one person's
-    faces are. ``random``: no two faces belong together.
+    ``real``: people drawn from the moments of real descriptors. ``hard``: the same people, whose faces vary
+    1.7 times as much. ``random``: no two faces belong together, all directions are alike.
     """
 
     def __init__(self, kind: str, items: int) -> None:
         rng = np.random.default_rng(11)
         self.kind, self.items = kind, items
-        axes = 24 if kind == "hard" else DIM
-        self.noise = {"easy": 0.75, "hard": 0.816, "random": 0.0}[kind]
-        self.people = np.zeros((PEOPLE, DIM), np.float32)
-        self.people[:, :axes] = unit(rng.normal(size=(PEOPLE, axes)))
-        turn = np.linalg.qr(rng.normal(size=(DIM, DIM)))[0].astype(np.float32)
-        self.people = self.people @ turn
+        self.model = VirtualPeople.load(LFW_LIKE).harder(1.7 if kind == "hard" else 1.0)
+        self.people = self.model.people(rng, max(1000, items // 18))
         self.counts = rng.choice([2, 3, 4, 5, 6], items, p=[0.58, 0.22, 0.10, 0.05, 0.05])
-        self.who = rng.integers(0, PEOPLE, self.counts.sum())
+        self.who = rng.integers(0, len(self.people), self.counts.sum())
 
     def faces(self, rng: np.random.Generator, who: NDArray[np.int64]) -> Floats:
         """Return a new face of each of some people."""
-        scatter = rng.normal(size=(len(who), DIM)).astype(np.float32)
         if self.kind == "random":
-            return unit(scatter)
-        return unit(self.people[who] + scatter * np.float32(self.noise / np.sqrt(DIM)))
+            return np.asarray(unit(rng.standard_normal((len(who), DIM), dtype=np.float32)))
+        return self.model.faces(rng, self.people, who)
 
     def index(self, folder: Path, lists: bool) -> SetIndex:
         """Build the index with or without inverted lists, or open the one that is there."""
@@ -79,9 +71,11 @@ class World:
                 starts = np.concatenate([[0], np.cumsum(self.counts)])
                 for at in range(0, self.items, BATCH):
                     end = min(at + BATCH, self.items)
-                    who = self.who[starts[at] : starts[end]]
-                    names = [str(i) for i in range(at, end)]
-                    index.add(names, self.faces(np.random.default_rng([3, at]), who), self.counts[at:end])
+                    rng = np.random.default_rng([3, at])
+                    rows = self.faces(rng, self.who[starts[at] : starts[end]])
+                    drawn = zip(rng.integers(0, 1000, end - at), rng.integers(0, 30, end - at), strict=True)
+                    details = [{"day": int(day), "place": f"place {place}"} for day, place in drawn]
+                    index.add([str(i) for i in range(at, end)], rows, self.counts[at:end], details)
                 index.compact(lists=lists)
             making.rename(path)
         return SetIndex.open(path, read_only=True)
@@ -89,89 +83,95 @@ class World:
     def queries(self, size: int, present: bool) -> list[Floats]:
         """Return faces of people who are in some item together, or of people in none."""
         rng = np.random.default_rng([size, present])
+        if self.kind == "random":
+            return [self.faces(rng, np.zeros(size, np.int64)) for _ in range(QUERIES)]
         if not present:
-            return [unit(rng.normal(size=(size, DIM))) for _ in range(TURNS)]
+            others = self.model.people(rng, size * QUERIES)
+            drawn = self.model.faces(rng, others, np.arange(size * QUERIES))
+            return list(drawn.reshape(QUERIES, size, DIM))
         starts = np.cumsum(self.counts) - self.counts
-        items = rng.choice(np.flatnonzero(self.counts >= size), TURNS, replace=False)
-        return [self.faces(rng, self.who[starts[i] : starts[i] + size]) for i in items]
+        items = rng.choice(np.flatnonzero(self.counts >= min(size, 6)), QUERIES, replace=False)
+        named = [np.resize(self.who[starts[i] : starts[i] + self.counts[i]], size) for i in items]
+        return [self.faces(rng, who) for who in named]
 
 
-class Peers:
-    """faiss over the same faces: all of 16 bytes each, or some of 32, then greedy matching."""
+@dataclass(frozen=True)
+class Case:
+    """A kind of search: what it is called, and its queries and options, those of each turn."""
 
-    def __init__(self, index: SetIndex, world: World) -> None:
-        elements = np.concatenate([s.elements for s in index._reader.snapshot().segments])
-        offsets = np.concatenate([[0], np.cumsum(world.counts)])
-        owner = np.repeat(np.arange(world.items), world.counts)
-        more = (elements, offsets, owner, index.logistic.w, index.logistic.b)
-        self.all = {}
-        for name, probes in (("PQ32x4fs", None), ("IVF4096,PQ64x4fs", 128)):
-            made = faiss.index_factory(DIM, name, faiss.METRIC_INNER_PRODUCT)
-            made.train(elements[:: max(1, len(elements) // 200_000)])
-            made.add(elements)
-            if probes:
-                made.nprobe = probes
-            self.all[f"faiss {name} + greedy"] = peers.elements_then_greedy(made, *more)
+    work: str
+    index: SetIndex
+    queries: list[Floats]
+    options: Callable[[int], dict[str, Any]]
+    with_recall: bool = False
 
 
-def recall(exact: list[set[int]], found: Callable[[int], set[int]]) -> str:
-    """Return the share of exact search's ten best that another search finds."""
-    return (
-        f"recall@10 {np.mean([len(best & found(t)) / max(1, len(best)) for t, best in enumerate(exact)]):.3f}"
-    )
+def cases(world: World, parts: list[str], folder: Path) -> Iterator[Case]:
+    """Yield all kinds of searches in a world."""
+    plain = world.index(folder, lists=False)
+    for present in (True, False) if world.kind != "random" else (False,):
+        who = "there" if present else "absent"
+        few = {size: world.queries(size, present) for size in (1, 2, 3, 8)}
+        if "exact" in parts:
+            for size in (2, 3):
+                yield Case(f"exact Q={size} k=100, {who}", plain, few[size], lambda _: {"k": 100})
+            yield Case(f"exact Q=8 k=1000, {who}", plain, few[8], lambda _: {"k": 1000})
+        if "filters" in parts:
+            two = few[2]
+            yield Case(f"only Q=2 k=1000, {who}", plain, two, lambda _: {"k": 1000, "only": True})
+            yield Case(f"where 3 %, remembered, {who}", plain, two, lambda _: {"where": {"place": "place 3"}})
+            yield Case(f"where 50 %, new, {who}", plain, two, lambda t: {"where": {"day": {">=": 480 + t}}})
+            yield Case(
+                f"where two conditions, new, {who}", plain, two,
+                lambda t: {"where": {"day": {">=": 480 + t}, "place": {"!=": f"place {t % 30}"}}},
+            )  # fmt: skip
+        if "fast" in parts:
+            listed = world.index(folder, lists=True)
+            for size in (1, 2, 3):
+                fast = {"k": 10, "mode": "fast"}
+                yield Case(f"fast Q={size}, {who}", plain, few[size], lambda _, o=fast: o, True)
+                for probes in (16, 64):
+                    lists = fast | {"probes": probes}
+                    name = f"fast Q={size}, {probes} lists, {who}"
+                    yield Case(name, listed, few[size], lambda _, o=lists: o, True)
+        if "threads" in parts:
+            yield Case(f"exact Q=2, two threads, {who}", plain, few[2], lambda _: {"k": 100, "threads": 2})
 
 
-def race(book: Book, world: World, folder: Path) -> None:
-    """Let all contenders answer all kinds of queries in one world."""
-    plain, listed = world.index(folder, lists=False), world.index(folder, lists=True)
-    others = Peers(plain, world).all
-    read = reader(int(world.counts.sum()) * DIM)
-    for size in (1, 2, 3):
-        for present in (True, False) if world.kind != "random" else (False,):
-            queries = world.queries(size, present)
+class Stopwatch:
+    """Measures searches between passes over memory, all of them cold."""
 
-            def ids(index: SetIndex, turn: int, queries: list[Floats] = queries, **options: Any) -> set[int]:
-                hits = index.search(queries[turn % TURNS], k=10, threads=1, **options)
-                return {int(hit.id) for hit in hits}
+    def __init__(self, size: int, turns: int) -> None:
+        self._bytes = np.ones(size // 8, np.uint64)
+        self._others = np.ones(1 << 25, np.uint64)  # 256 MB
+        self._turns = turns
 
-            ours: dict[str, Callable[[int], Any]] = {
-                "setnet exact": lambda t, ids=ids: ids(plain, t),
-                "setnet fast": lambda t, ids=ids: ids(plain, t, mode="fast"),
-                "setnet fast, 100 candidates": lambda t, ids=ids: ids(plain, t, mode="fast", candidates=100),
-            } | {
-                f"setnet fast, {probes} probes": lambda t, p=probes, ids=ids: ids(
-                    listed, t, mode="fast", probes=p
-                )
-                for probes in (16, 64, 256)
-            }
-            theirs = {
-                name: lambda t, f=found, q=queries: set(f(q[t % TURNS], 10).tolist())
-                for name, found in others.items()
-            }
-            best = [ids(plain, t) for t in range(TURNS)]
-            everyone = ours | theirs
-            quality = {name: recall(best, run) for name, run in everyone.items()}
-            kind = "there" if present else "nobody there"
-            work = f"{world.kind}, Q = {size}, {kind}"
-            book.race("worlds", work, {(name, 1): run for name, run in everyone.items()}, read, quality)
+    def cold(self, run: Callable[[], Any]) -> float:
+        """Return the milliseconds that a call takes when the caches hold something else."""
+        self._others.max()
+        began = time.perf_counter()
+        run()
+        return (time.perf_counter() - began) * 1e3
+
+    def measure(self, case: Case) -> tuple[float, float, str]:
+        """Return the medians of reading and of searching in milliseconds, and the recall if it is asked for."""
+        read, took = [], []
+        for turn in range(-1, self._turns):  # the first one opens files and is not counted
+            query, options = case.queries[turn], {"threads": 1, **case.options(turn)}
+            read.append(self.cold(self._bytes.max))
+            took.append(self.cold(partial(case.index.search, query, **options)))
+        recall = f"recall@10 {recall_of(case):.3f}" if case.with_recall else ""
+        return float(np.median(read[1:])), float(np.median(took[1:])), recall
 
 
-def section(book: Book, command: str) -> str:
-    """Return the rows as a section of the page."""
-    lines = [
-        "## Worlds: easy, hard and random",
-        "",
-        f"Written by `{command}` on {machine('numpy', 'faiss-cpu')}.",
-        "Top 10, one thread; minimum and median over the turns; *read*: against one pass over a byte per dimension.",
-        "",
-        "| world | who | min ms | median ms | read | |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {r.work} | {r.who} | {r.minimum_ms:.2f} | {r.median_ms:.2f} | {r.read_ratio:.2f} x | {r.quality} |"
-        for r in book.rows
-    ]
-    return "\n".join(lines)
+def recall_of(case: Case) -> float:
+    """Return the share of exact search's ten best that a search finds."""
+    shares = []
+    for turn, query in enumerate(case.queries):
+        best = {hit.id for hit in case.index.search(query, k=10)}
+        found = {hit.id for hit in case.index.search(query, **case.options(turn))}
+        shares.append(len(best & found) / len(best))
+    return float(np.mean(shares))
 
 
 def main() -> None:
@@ -179,18 +179,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--items", type=int, default=549_000)
-    parser.add_argument("--repeats", type=int, default=21)
-    parser.add_argument("--worlds", nargs="*", default=["easy", "hard", "random"])
+    parser.add_argument("--items", type=int, default=200_000)
+    parser.add_argument("--repeats", type=int, default=15)
+    parser.add_argument("--worlds", nargs="*", default=["real", "hard", "random"])
+    parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "setnet-worlds")
     parser.add_argument("--write", type=Path, help="write the table to this page, as a section of its own")
     args = parser.parse_args()
     args.folder.mkdir(parents=True, exist_ok=True)
-    book = Book(args.repeats)
+    lines = [
+        "## Worlds: real, hard and random",
+        "",
+        f"Written by `python {' '.join(sys.argv)}` on {machine('numpy')}. One thread unless said, cold caches, "
+        "another query each time, medians; *read*: one pass over a byte per dimension.",
+        "",
+        "| world | search | ms | read ms | ratio | |",
+        "|---|---|---|---|---|---|",
+    ]
     for kind in args.worlds:
-        race(book, World(kind, args.items), args.folder)
+        world = World(kind, args.items)
+        stopwatch = Stopwatch(int(world.counts.sum()) * DIM, args.repeats)
+        for case in cases(world, args.only, args.folder):
+            read, took, recall = stopwatch.measure(case)
+            line = f"| {kind} | {case.work} | {took:.2f} | {read:.2f} | {took / read:.2f} x | {recall} |"
+            print(line, flush=True)
+            lines.append(line)
     if args.write:
-        write_section(args.write, f"worlds {kernel_level()}", section(book, "python " + " ".join(sys.argv)))
+        write_section(args.write, f"worlds {kernel_level()}", "\n".join(lines))
 
 
 if __name__ == "__main__":

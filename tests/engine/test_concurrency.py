@@ -156,7 +156,7 @@ def test_kernels_release_the_gil(
 FORKED = """
 import os, sys, numpy as np
 from setnet import SetIndex
-from setnet.engine.search import scan
+from setnet.engine import scan
 scan.TASK = 1024  # several pieces of work
 query = np.eye(2, 8, dtype=np.float32)
 with SetIndex.open(sys.argv[1], read_only=True) as index:

@@ -20,7 +20,7 @@ def sanitized(folder: Path) -> dict[str, str]:
 
     package = folder / "setnet"
     shutil.copytree(Path(setnet.__file__).parent, package, ignore=shutil.ignore_patterns("*.so"))
-    kernels = package / "index" / "kernels"
+    kernels = package / "engine" / "kernels"
     compiler = os.environ.get("CC", "gcc")
     subprocess.run(
         [compiler, "-shared", "-fPIC", "-g", "-O1", "-fsanitize=address,undefined",

@@ -179,7 +179,7 @@ def run_demo(folder: Path, say: Say) -> DemoReport:
         counts = library.catalog.counts()
         say(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
         people = {name: library.person(str(path)) for name, path in portraits.items()}
-        say(_most_alike(people))
+        say(_most_alike(people, library.matching.threshold))
         answers = tuple(
             _answer_query(library, query, people, photos, folder / f"question-{number}.png")
             for number, query in enumerate(three_queries(photos), 1)
@@ -216,13 +216,14 @@ def _answer_query(
     )
 
 
-def _most_alike(people: dict[str, QueryPerson]) -> str:
+def _most_alike(people: dict[str, QueryPerson], match: float) -> str:
     """Say which two people are hardest to tell apart: most wrong answers come from them."""
     portraits = {name: person.descriptors[0] for name, person in people.items()}
     pairs = [(float(portraits[a] @ portraits[b]), a, b) for a in portraits for b in portraits if a < b]
     similarity, first, second = max(pairs)
     return (
-        f"  the two portraits most alike: {first} and {second}, similarity {similarity:.2f} (a match is 0.40)"
+        f"  the two portraits most alike: {first} and {second}, similarity {similarity:.2f} "
+        f"(a match is {match:.2f})"
     )
 
 

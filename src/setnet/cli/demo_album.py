@@ -328,8 +328,8 @@ def _save(canvas: Pixels, path: Path, number: int, chance: np.random.Generator) 
     image.save(path, "JPEG", quality=int(chance.integers(62, 94)), exif=exif)
 
 
-# Four of the ten synthetic people were drawn alike (similarities of 0.55 to 0.69, where strangers on photos
-# hardly reach 0.45): they are in the album, but not looked for.
+# Four of the ten synthetic people were drawn alike (similarities of up to 0.64, where strangers on photos
+# hardly reach 0.35): they are in the album, but not looked for.
 DISTINCT = tuple(person for person in PEOPLE if person not in ("P002", "P004", "P006", "P010"))
 
 

@@ -162,7 +162,7 @@ def evaluate() -> None:
 
 
 @app.command()
-@_experiment("stress")
+@_experiment("evaluate_stress")
 def stress(
     descriptors: Descriptors = None,
     people: People = None,
@@ -181,7 +181,7 @@ def stress(
 
 
 @app.command()
-@_experiment("retrieval")
+@_experiment("evaluate_retrieval")
 def retrieval(
     descriptors: Descriptors = None,
     people: People = None,
@@ -203,7 +203,7 @@ def retrieval(
 
 
 @app.command()
-@_experiment("tradeoff")
+@_experiment("evaluate_tradeoff")
 def tradeoff(
     descriptors: Descriptors = None,
     people: People = None,
@@ -257,7 +257,7 @@ _on_single_faces(
 
 
 @app.command()
-@_experiment("matching")
+@_experiment("evaluate_matching")
 def matching(
     descriptors: Descriptors = None,
     degraded: Annotated[
@@ -284,7 +284,7 @@ def matching(
 
 
 @app.command()
-@_experiment("grouping")
+@_experiment("evaluate_grouping")
 def grouping(
     descriptors: Annotated[
         Path, typer.Option(metavar="FILE.npz", help="Descriptor file, as `setnet describe` writes it.")
@@ -306,7 +306,7 @@ def grouping(
 
 
 @app.command()
-@_experiment("fit")
+@_experiment("fit_people")
 def fit(
     descriptors: Annotated[Path, typer.Argument(metavar="FILE.npz", help="Descriptor file.")],
     out: Annotated[Path | None, typer.Option(metavar="PEOPLE.npz", help="Write the parameters here.")] = None,
@@ -319,7 +319,7 @@ def fit(
 
 
 @app.command()
-@_experiment("end_to_end")
+@_experiment("evaluate_end_to_end")
 def photos(
     lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
     lists: Annotated[Path, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json.")],
@@ -349,7 +349,7 @@ def video(
 
 
 @app.command()
-@_experiment("collecting")
+@_experiment("evaluate_collecting")
 def collect(
     lfw: Annotated[Path, typer.Argument(metavar="LFW", help="LFW's folder of identities.")],
     lists: Annotated[Path, typer.Option(metavar="FILE.json", help="LFW's multi_person_photos.json.")],

@@ -18,10 +18,10 @@ from setnet.library import read_arrays
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-# Of SFace on LFW's training half (800 people of two to five photos): sharpness, and the similarity at which a
+# Of SFace on LFW's training half (686 people of two to five photos): sharpness, and the similarity at which a
 # face is as likely the person's as nobody's of the list. Few portraits are told apart without any error, so
 # that their own optimum lies at infinity: these values keep it near, with the weight of a few portraits.
-SHARPNESS, MIDDLE = 54.0, 0.45
+SHARPNESS, MIDDLE = 47.0, 0.38
 _SPREAD = 0.3, 0.05  # of log sharpness and of the similarity, from one descriptor or archive to another
 _MAX_TRIALS, _MIN_TRIALS = 4000, 50
 _TINY = 1e-12

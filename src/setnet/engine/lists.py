@@ -37,9 +37,14 @@ def nearest_centres(points: NDArray[Any], centres: Floats) -> NDArray[np.int64]:
     >>> nearest_centres(np.array([[0.9], [0.1]], np.float32), np.array([[0.0], [1.0]], np.float32)).tolist()
     [1, 0]
     """
-    half = np.float32(0.5) * np.einsum("cd,cd->c", centres, centres)
+    half = half_squares(centres)
     parts = (points[at : at + CHUNK].astype(np.float32) for at in range(0, len(points), CHUNK))
     return np.concatenate([(part @ centres.T - half).argmax(axis=1) for part in parts])
+
+
+def half_squares(centres: Floats) -> Floats:
+    """Return half the squared length of each centre: the nearest to x has the largest x.c - |c|^2 / 2."""
+    return np.asarray(np.float32(0.5) * np.einsum("cd,cd->c", centres, centres))
 
 
 SMALLEST_LISTED = 2_000_000  # items: below, reading all codes takes a few milliseconds

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.lanes import LANES
+from setnet.engine.lists import half_squares
 from setnet.engine.query import Query, QueryLike, aggregated, query_elements
 from setnet.engine.rank import RankedItems, Rows, Scored, Top, ranked_items, score_sets
 from setnet.engine.scan import (
@@ -98,7 +99,9 @@ def _from_all(scope: Scope, segment: Segment, query: Query, wanted: int) -> Foun
 
 def _from_lists(scope: Scope, segment: Segment, query: Query, wanted: int) -> Found:
     """Return the rows of the most similar elements in the lists near each query row."""
-    likeness = query.wanted.astype(np.float32) @ segment.array("list_centres").T
+    centres = segment.array("list_centres")
+    # elements lie in the list of the nearest centre, so the nearest are probed: centres differ in length
+    likeness = query.wanted.astype(np.float32) @ centres.T - half_squares(centres)
     probes = min(scope.options.probes or PROBES, likeness.shape[1])
     near = np.unique(np.argpartition(-likeness, probes - 1, axis=1)[:, :probes])
     starts = segment.array("list_start")

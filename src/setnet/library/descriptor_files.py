@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.paths import display_path
-from setnet.library.recognition.face_identity import NamedPeople
+from setnet.library.person_matcher import NamedPeople
 
 if TYPE_CHECKING:
     from setnet.library.library import Library

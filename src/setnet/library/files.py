@@ -23,8 +23,8 @@ from setnet.library.creation import (
 from setnet.library.database import Database
 from setnet.library.paths import DATABASE, INDEX, as_path, display_path
 from setnet.library.people import People
+from setnet.library.person_matcher import Matching
 from setnet.library.photo_catalog import PhotoCatalog
-from setnet.library.recognition.matching import Matching
 from setnet.system import FileLock
 
 if TYPE_CHECKING:

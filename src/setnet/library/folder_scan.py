@@ -45,7 +45,7 @@ class Exclusion:
 def check_patterns(patterns: Sequence[str]) -> list[str]:
     """Return patterns without a slash at the end; empty ones are dropped, what cannot be one is an error.
 
-    >>> checked_patterns(["private/", ""])
+    >>> check_patterns(["private/", ""])
     ['private']
     """
     found = []

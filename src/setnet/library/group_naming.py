@@ -31,9 +31,9 @@ from setnet.library.people_edits import (
     take_from_others,
 )
 from setnet.library.person import Example, Person, find_person, person_name, require_person
-from setnet.library.recognition.face_identity import NamedPeople
+from setnet.library.person_matcher import NamedPeople
+from setnet.library.query import QueryPerson
 from setnet.library.schema import FACES, face_number, refresh_groups
-from setnet.library.search.query_person import QueryPerson
 from setnet.library.undo import Recorder
 
 if TYPE_CHECKING:

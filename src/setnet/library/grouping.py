@@ -31,8 +31,8 @@ from setnet.library.database import Database
 from setnet.library.face_references import FaceReference, resolve_all_references
 from setnet.library.groups import LastGrouping
 from setnet.library.person import descriptor_from
-from setnet.library.recognition.probability import MatchModel
 from setnet.library.schema import FACES, face_number, next_group, refresh_groups
+from setnet.library.score_calibration import MatchModel
 
 _LEAST_WEIGHT = 0.05
 _CHUNK = 20_000  # rows read at once
@@ -426,7 +426,7 @@ class _Assignment:
 def _overlaps(one: Ints, other: Ints) -> list[tuple[int, int, int]]:
     """Return the different pairs of two arrays and how often each comes, the most frequent first.
 
-    >>> _counted(np.array([4, 5, 5]), np.array([1, 7, 7]))
+    >>> _overlaps(np.array([4, 5, 5]), np.array([1, 7, 7]))
     [(5, 7, 2), (4, 1, 1)]
     """
     scale = int(other.max(initial=0)) + 1

@@ -10,8 +10,8 @@ import numpy as np
 
 from setnet.errors import StorageError
 from setnet.library.paths import default_library, display_path
+from setnet.library.person_matcher import Identity, NamedPeople
 from setnet.library.pictures import Mark, draw_marks
-from setnet.library.recognition.face_identity import Identity, NamedPeople
 
 if TYPE_CHECKING:
     from setnet.faces import Face, FaceSettings, Photo

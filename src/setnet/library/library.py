@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, SetNetError
+from setnet.library.answer import Answer, VideoHit, video_hits
 from setnet.library.backup import finish_interrupted
-from setnet.library.calibration.stored import own_calibration, store_calibration
 from setnet.library.creation import (
     LibraryStatus,
     bytes_in,
@@ -29,23 +29,20 @@ from setnet.library.library_items import LibraryItems
 from setnet.library.paths import DATABASE, INDEX, THUMBNAILS, display_path, library_place, resolve_path
 from setnet.library.person import PersonDetails
 from setnet.library.photos import LibraryPhoto, PhotoHit
-from setnet.library.search.answer import Answer
-from setnet.library.search.conditions import Conditions
-from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_person import QueryPerson, person_from
-from setnet.library.search.ranked_pages import Ranking
-from setnet.library.search.video_hits import VideoHit, video_hits
+from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_from
+from setnet.library.score_calibration import own_calibration, store_calibration
+from setnet.library.search import Ranking
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
     from setnet.library.backup import LibraryBackup
-    from setnet.library.calibration.library_calibration import CalibrationReport, Groups
+    from setnet.library.calibration import CalibrationReport, Groups
     from setnet.library.descriptor_files import ExportReport
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
-    from setnet.library.recognition.probability import MatchModel
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
+    from setnet.library.score_calibration import MatchModel
     from setnet.sandbox import Limits
 
 
@@ -297,7 +294,7 @@ class Library(LibraryItems):
 
         `groups` are faces by group, each a photo's id and the number of the face in it from 0.
         """
-        from setnet.library.calibration.library_calibration import calibrate_library
+        from setnet.library.calibration import calibrate_library
 
         return calibrate_library(self, groups)
 

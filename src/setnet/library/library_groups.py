@@ -28,16 +28,15 @@ from setnet.library.groups import Group, Groups
 from setnet.library.library_people import LibraryPeople
 from setnet.library.people import check_name_free
 from setnet.library.person import Example, Person, person_at
+from setnet.library.query import QueryPerson, judged_faces, picture_of
 from setnet.library.same_person import mixed_warning
-from setnet.library.search.photo_faces import picture_of
-from setnet.library.search.query_person import QueryPerson, judged_faces
 
 if TYPE_CHECKING:
     from setnet.library.clustering import OnProgress
     from setnet.library.group_naming import GroupMeans, Suggestion
     from setnet.library.grouping import GroupingReport
     from setnet.library.library import Library
-    from setnet.library.search.person_photos import PersonPhotos
+    from setnet.library.search import PersonPhotos
 
 # Faces so little above what is sure are kept as confirmed too: the more photos come, the more it takes to be.
 _MARGIN = 0.05
@@ -182,7 +181,7 @@ class LibraryGroups(LibraryPeople):
 
         Those with a face that is surely theirs, was confirmed, or is in a group of theirs.
         """
-        from setnet.library.search.person_photos import photos_of_person
+        from setnet.library.search import photos_of_person
 
         person = self.people.get(name)
         members = (

@@ -13,8 +13,7 @@ from setnet.durable import own_errors, transaction
 from setnet.library.files import LibraryFiles
 from setnet.library.people import Descriptors, save_person
 from setnet.library.person import Example, Person
-from setnet.library.search.photo_faces import face_at, picture_of
-from setnet.library.search.query_person import examples_from
+from setnet.library.query import examples_from, face_at, picture_of
 
 if TYPE_CHECKING:
     from setnet.library.people_edits import FaceName, FacesNamed

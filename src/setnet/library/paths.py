@@ -80,7 +80,7 @@ def existing_paths(paths: Iterable[str | bytes | os.PathLike[str] | os.PathLike[
 def display_path(path: bytes | str | os.PathLike[str]) -> str:
     r"""Return a path that can be printed anywhere; of an address, both slashes, of which a `Path` keeps one.
 
-    >>> shown(b"/photos/caf\xe9.jpg")
+    >>> display_path(b"/photos/caf\xe9.jpg")
     '/photos/caf\\xe9.jpg'
     """
     text = os.fsencode(path).decode("utf-8", "backslashreplace")

@@ -64,6 +64,20 @@ def test_a_few_lists_hold_the_items_that_matter(index: SetIndex, world: Any) -> 
     assert np.mean(found) > 0.95
 
 
+def test_an_element_is_found_in_the_list_that_holds_it(tmp_path: Path) -> None:
+    """Lists near the origin have short centres: similarity to a centre alone would prefer the long ones."""
+    rng = np.random.default_rng(5)
+    middle = rng.normal(size=(40, 1, 16)) * np.linspace(0.2, 1.5, 40)[:, None, None]
+    rows = (middle + 0.15 * rng.normal(size=(40, 100, 16))).reshape(-1, 16).astype(np.float32)
+    names = [str(i) for i in range(len(rows))]
+    with SetIndex.create(tmp_path / "i", dim=16, head="none") as index:
+        index.add(names, rows, np.ones(len(rows), np.int64))
+        index.compact(lists=True)
+        some = range(0, len(rows), 50)
+        found = [index.search(rows[i : i + 1], k=4000, mode="fast", probes=1) for i in some]
+    assert all(str(i) in {hit.id for hit in hits} for i, hits in zip(some, found, strict=True))
+
+
 def test_few_lists_are_few_elements(index: SetIndex, world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
 

@@ -112,7 +112,7 @@ def test_an_index_can_be_destroyed_and_nothing_else(tmp_path: Path) -> None:
 WRITER = """
 import sys, numpy as np
 from setnet import SetIndex
-from setnet.engine.storage import writer
+from setnet.engine import writer
 writer.MERGE = 3
 index = SetIndex.open(sys.argv[1])
 start = len(index)

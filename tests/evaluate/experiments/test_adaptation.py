@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from setnet.cli.train import app
 from setnet.errors import InvalidInputError
-from setnet.evaluate import evaluate_adaptation as experiment
+from setnet.evaluate import adaptation as experiment
 from setnet.evaluate.adaptation import evaluate_adaptation
 from setnet.evaluate.people import read_split
 from setnet.evaluate.photos import photos_of_half

@@ -59,7 +59,9 @@ def test_what_is_stored_for_another_model_or_by_a_later_setnet_does_not_count(li
     with library._database.writing() as db:
         (text,) = db.execute("SELECT value FROM meta WHERE key = 'calibration'").fetchone()
         stored = json.loads(text)
-        changes = (stored | {"descriptor": "other"}, stored | {"model": {"new": 1}}, [1, 2])
+        assert stored["descriptor"].startswith("sface+")
+        older = stored | {"descriptor": "sface"}  # before the metric
+        changes = (stored | {"descriptor": "other"}, older, stored | {"model": {"new": 1}}, [1, 2])
     for change in changes:
         with library._database.writing() as db:
             db.execute("UPDATE meta SET value = ? WHERE key = 'calibration'", (json.dumps(change),))

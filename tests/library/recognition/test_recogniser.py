@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +42,7 @@ def test_thresholds_rise_with_examples_and_with_faces(n: int, faces: int) -> Non
 
 
 def test_three_examples_have_a_higher_threshold_than_one() -> None:
-    assert made(3).sure - made(1).sure == pytest.approx(0.015, abs=0.01)
+    assert made(1).sure < made(3).sure < made(1).sure + 0.02
 
 
 @given(st.integers(1, 10), st.integers(1, 100_000), refusals, st.floats(0.2, 0.8))
@@ -66,5 +65,5 @@ def test_the_quality_of_a_face_matters_to_the_probability_alone() -> None:
     person = made(3, 20_000)
     good = {"size": 200.0, "sharpness": 0.3, "score": 1.0, "yaw": 0.0, "pitch": 0.0}
     poor = good | {"size": 25.0, "sharpness": 0.05, "score": 0.9}
-    assert person.probability(0.5, poor) > 2 * person.probability(0.5, good)
+    assert person.probability(0.45, poor) > 2 * person.probability(0.45, good)
     assert person.probability(0.75, good) > 0.999

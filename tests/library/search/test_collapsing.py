@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from invented_photos import store
 from setnet.faces import Box
 from setnet.library import Library, LibraryPhoto, PersonMatch, PhotoHit
-from setnet.library.search.collapsing import collapsed
+from setnet.library.answer import collapsed
 
 NOON = datetime(2019, 7, 4, 12)
 

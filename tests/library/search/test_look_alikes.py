@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from setnet.library.search.look_alikes import look_alikes
+from setnet.library.search import look_alikes
 
 
 def _warnings(**angles: float) -> list[str]:

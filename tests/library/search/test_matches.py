@@ -110,11 +110,11 @@ def test_every_match_has_a_probability_and_says_whether_it_is_sure(library: Libr
     shares = [match["probability"] for match in by_photo.values()]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] > 0.999
-    assert 0.05 < shares[-1] < 0.97
+    assert 0.05 < shares[-1] < 0.995
     assert answer["faces_searched"] == 208
     (threshold,) = answer["thresholds"]
     assert threshold["person"] == "Anna"
-    assert 0.38 < threshold["maybe"] < 0.42 < 0.48 < threshold["sure"] < 0.55
+    assert 0.3 < threshold["maybe"] < 0.38 < 0.42 < threshold["sure"] < 0.5
     assert answer["totals"] == [{"matched": 1, "photos": 4, "sure": 2}]
     assert (answer["unsure"], answer["warnings"]) == ([], [])
 
@@ -236,7 +236,7 @@ def test_faces_are_named_by_the_same_thresholds(library: Library) -> None:
     people = NamedPeople.of(library)
     named = [people.identify(near(ANNA, s, 5)) for s in (0.7, 0.45, 0.3)]
     assert [(one.label, one.sure) for one in named] == [("Anna", True), ("Anna?", False), ("", False)]
-    assert named[0].probability > 0.99 > named[1].probability > 0.01
+    assert named[0].probability > 0.9999 > named[1].probability > 0.01
     assert named[1].to_dict()["sure"] is False
     assert named[2].to_dict() == {"person": None, "similarity": None, "probability": None, "sure": None}
     anna = replace(people.people[0], refused=frozenset({("5", 1)}), confirmed=frozenset({("6", 0)}))

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from setnet.engine import RankedItems, SetIndex
 from setnet.faces import calibration_of
 from setnet.library import MatchModel, Recogniser
-from setnet.library.search.query import PhotoQuery
-from setnet.library.search.query_matching import QueryMatching
-from setnet.library.search.query_person import QueryPerson
+from setnet.library.query import PhotoQuery, QueryPerson
+from setnet.library.search import QueryMatching
 
 MODEL = MatchModel.of(calibration_of("sface", "match"))
 PEOPLE, PHOTOS = 3, 6

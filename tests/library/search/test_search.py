@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError, PhotoError
 from setnet.library import Conditions, Library
-from setnet.library.search.conditions import date_from, face_range_from
-from setnet.library.search.query_person import QueryPerson, with_unique_names
+from setnet.library.query import QueryPerson, date_from, face_range_from, with_unique_names
 
 Portrait = Callable[[str], str]
 

@@ -6,8 +6,8 @@ import pytest
 
 from setnet.faces import Box
 from setnet.library import LibraryPhoto, PhotoHit
+from setnet.library.answer import video_hits
 from setnet.library.photos import PersonMatch, StoredFace
-from setnet.library.search.video_hits import video_hits
 
 
 def shot(video: str, start: float, *seen: float) -> PhotoHit:

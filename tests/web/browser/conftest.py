@@ -68,14 +68,16 @@ class Page:
         self.page.set_default_timeout(PATIENCE)
         self.faults: list[str] = []
         self.url = url
-        self.page.on(
-            "console", lambda m: self.faults.append(m.text) if m.type in ("error", "warning") else None
-        )
+        self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.faults.append(str(error)))
         self.page.on(
             "request",
             lambda r: self.faults.append(r.url) if not r.url.startswith((url, "data:", "blob:")) else None,
         )
+
+    def _note(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.faults.append(f"{message.text} {message.location.get('url', '')}")
 
     def open(self, view: str = "search") -> Any:
         self.page.goto(f"{self.url}/#{view}")

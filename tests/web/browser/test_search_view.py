@@ -207,6 +207,9 @@ def _a_person_is_saved_and_found_again(surface: Page) -> None:
     page.reload()
     expect(page.locator("#people-title")).to_be_visible()
     expect(page.locator(".named-person")).to_have_count(0)
+    # What the person's page still asked for when the person was removed is not there any more.
+    late = ("/people/", "person=")
+    surface.faults = [f for f in surface.faults if "404" not in f or not any(part in f for part in late)]
 
 
 def test_a_taken_name_asks_and_mixed_examples_warn(people: Page, portraits: dict[str, Path]) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from learn_people import pattern
 from setnet.errors import InvalidInputError
-from setnet.evaluate import evaluate_claim as comparison
+from setnet.evaluate import claim as comparison
 from setnet.evaluate import measures as bootstrap
 from setnet.evaluate.claim import RATES, evaluate_claim
 from setnet.evaluate.claim_data import faces_domain

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from setnet.errors import ModelError
-from setnet.faces import add_model as wheel_file
+from setnet.faces import user_models as wheel_file
 from setnet.faces.user_models import fetched_wheel, store_checked, take_from_wheel
 from small_models import write_wheel
 

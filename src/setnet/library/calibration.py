@@ -1,20 +1,101 @@
-"""Fitting the constants of a `MatchModel` to labelled faces."""
+"""Fit the meaning of similarities to labelled faces: of a library's people and groups, or of a data set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
-from setnet.library.calibration.match_trials import LabelledFaces, Trial, trials
-from setnet.library.recognition.cohort import evenly, measured
-from setnet.library.recognition.probability import MatchModel, Strangers
+from setnet.library.person_matcher import Cohort, Recogniser, evenly, measured, person_vector
+from setnet.library.score_calibration import MatchModel, Strangers, match_model_of, model_calibration
+
+if TYPE_CHECKING:
+    from setnet.library.library import Library
+
+Descriptors = NDArray[np.float32]
+_MOST_GENUINE = 20  # faces of one person that a trial looks for
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFaces:
+    """Descriptors of length 1 and whose each is.
+
+    Attributes
+    ----------
+    quality
+        (n, 6) numbers of `setnet.faces.Quality`, NaN where they are not known.
+    shown
+        (n, dim) descriptors of other pictures of the same faces, from which examples are taken.
+    """
+
+    descriptors: Descriptors
+    owner: NDArray[np.int64]
+    quality: Descriptors | None = None
+    shown: Descriptors | None = None
+
+    def people(self, least: int = 1) -> list[NDArray[np.int64]]:
+        """Return the rows of each person with `least` faces or more."""
+        order = np.argsort(self.owner, kind="stable")
+        cuts = np.flatnonzero(np.diff(self.owner[order])) + 1
+        return [rows for rows in np.split(order, cuts) if len(rows) >= least]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One person, known by some examples, compared with faces.
+
+    Attributes
+    ----------
+    person
+        The owner's number.
+    vector
+        What faces were compared with.
+    genuine, genuine_rows
+        Similarities of the person's other faces, and their rows.
+    strangers
+        Similarities of everybody else's faces.
+    """
+
+    person: int
+    examples: int
+    vector: Descriptors
+    genuine: Descriptors
+    genuine_rows: NDArray[np.int64]
+    strangers: Descriptors
+
+
+def trials(
+    faces: LabelledFaces,
+    examples: int,
+    most: int,
+    rng: np.random.Generator,
+    left: int = 1,
+) -> Iterator[Trial]:
+    """Yield about `most` trials, each person once in turn and again while there is room.
+
+    Taken are people with so many faces as examples and `left` more to look for.
+    """
+    people = faces.people(examples + left)
+    if not people:
+        return
+    shown = faces.descriptors if faces.shown is None else faces.shown
+    for _ in range(max(1, most // len(people))):
+        for rows in people:
+            mixed = rng.permutation(rows)
+            vector = person_vector(shown[mixed[:examples]])
+            similarity = faces.descriptors @ vector
+            person = int(faces.owner[rows[0]])
+            wanted = mixed[examples : examples + _MOST_GENUINE]
+            others = similarity[faces.owner != person]
+            yield Trial(person, examples, vector, similarity[wanted], wanted, others)
+
 
 EXAMPLES = (1, 2, 3, 5, 10)
-LEAST_PEOPLE = 10  # with two faces or more
+MIN_PEOPLE = 10  # with two faces or more
 _TRIALS = 1000  # for each number of examples
 _BOOTSTRAPS = 400
 _SURE = 0.95
@@ -70,9 +151,9 @@ def fit_match_model(
         Faces among which people are searched; an even choice of `faces` by default. What strangers are like
         is then not fitted but taken from the prior, as every search measures it on such a sample.
     """
-    if prior is None and (several := len(faces.people(2))) < LEAST_PEOPLE:
+    if prior is None and (several := len(faces.people(2))) < MIN_PEOPLE:
         raise InvalidInputError(
-            f"{several} people have two labelled faces or more: {LEAST_PEOPLE} are needed to fit what "
+            f"{several} people have two labelled faces or more: {MIN_PEOPLE} are needed to fit what "
             "similarities mean"
         )
     found = [_measure(faces, n, start, seed, sample) for n in EXAMPLES if faces.people(n + 1)]
@@ -214,3 +295,104 @@ def _quantile(values: Floats, weights: Floats, share: float) -> float:
     order = np.argsort(values)
     place = np.searchsorted(np.cumsum(weights[order]), share * weights.sum())
     return float(values[order[min(int(place), len(values) - 1)]])
+
+
+MIN_OWN_PEOPLE = 5  # with two faces or more: fewer say nothing about a library
+_EFFECT_TRIALS = 500
+Groups = Mapping[str, Sequence[tuple[str, int]]]  # faces of photos, by group
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """What a calibration makes of the faces of known people.
+
+    `sure` and `maybe` are mean thresholds for a person of one example; `recall` is the percentage of their
+    other faces that are recognised surely, and `false` how many other people's faces are, of a million.
+    """
+
+    sure: float
+    maybe: float
+    recall: float
+    false: float
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the numbers as values that JSON can hold."""
+        return {
+            "sure": round(self.sure, 4),
+            "maybe": round(self.maybe, 4),
+            "recall": round(self.recall, 2),
+            "false_per_million": round(self.false, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationReport:
+    """A library's calibration before and after, and how many people and faces it was fitted to."""
+
+    people: int
+    faces: int
+    before: Effect
+    after: Effect
+    model: MatchModel
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as values that JSON can hold."""
+        return {
+            "people": self.people,
+            "faces": self.faces,
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "model": self.model.to_dict(),
+        }
+
+
+def calibrate_library(library: Library, groups: Groups | None = None) -> CalibrationReport:
+    """Fit the library's own calibration to its people and to groups of faces, and store it."""
+    known = labelled_faces(library, groups or {})
+    several = len(known.people(2))
+    if several < MIN_OWN_PEOPLE:
+        raise InvalidInputError(
+            f"{several} people of this library have two example faces or more: {MIN_OWN_PEOPLE} are needed "
+            "to calibrate it. `setnet people add NAME PHOTO...` adds examples; until then the constants of "
+            "the descriptor model are used, which fit most photos"
+        )
+    before = match_model_of(library.catalog, library.settings)
+    prior = model_calibration(library.settings)
+    cohort = library.matching.cohort
+    after = fit_match_model(known, prior, prior=prior, sample=cohort.sample)
+    effects = [effect(known, cohort, model) for model in (before, after)]
+    library.store_calibration(after)
+    return CalibrationReport(several, len(known.descriptors), effects[0], effects[1], after)
+
+
+def labelled_faces(library: Library, groups: Groups) -> LabelledFaces:
+    """Return the example faces of saved people and the faces of groups, each group a person."""
+    rows: list[NDArray[np.float32]] = []
+    for person in library.people:
+        if person.examples:
+            rows.append(library.people.descriptors(person.name))
+    for faces in groups.values():
+        found = [library.descriptors(photo)[face] for photo, face in faces]
+        if found:
+            rows.append(np.stack(found))
+    if not rows:
+        return LabelledFaces(np.zeros((0, library.dim), np.float32), np.zeros(0, np.int64))
+    everything = np.concatenate(rows)
+    everything = everything / np.maximum(np.linalg.norm(everything, axis=1, keepdims=True), 1e-12)
+    return LabelledFaces(everything, np.repeat(np.arange(len(rows)), [len(part) for part in rows]))
+
+
+def effect(known: LabelledFaces, cohort: Cohort, model: MatchModel) -> Effect:
+    """Return what a model makes of known faces, searched among all faces of a library."""
+    rng = np.random.default_rng(0)
+    thresholds, found = [], []
+    wrong = compared = 0
+    for trial in trials(known, 1, _EFFECT_TRIALS, rng):
+        strangers = cohort.strangers(trial.vector, 1, model)
+        recogniser = Recogniser.of(model, trial.vector, 1, strangers, cohort.faces)
+        thresholds.append((recogniser.sure, recogniser.maybe))
+        found.append(float(np.mean(trial.genuine >= recogniser.sure)))
+        wrong += int((trial.strangers >= recogniser.sure).sum())
+        compared += len(trial.strangers)
+    sure, maybe = np.mean(thresholds, axis=0).tolist()
+    return Effect(sure, maybe, 100.0 * float(np.mean(found)), 1e6 * wrong / max(compared, 1))

@@ -1,21 +1,20 @@
-"""What a similarity means: how often a stranger reaches it, and how probably it is the person.
-
-For one descriptor model, the similarities of strangers to a person are normally distributed up to about four
-standard deviations, and fall off exponentially from there on (the generalised Pareto distribution of
-exceedances, with shape 0). In units of the standard deviation that tail is the same for one example and for
-the mean of ten: mean and spread of the strangers' similarities carry the difference. The constants of a model
-are fitted by `setnet evaluate matching`.
-"""
+"""What a similarity means: how often a stranger reaches it, and how probable it is that it is the person."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from setnet.errors import InvalidInputError
+from setnet.library.database import Database
+from setnet.library.photo_catalog import PhotoCatalog
+
+if TYPE_CHECKING:
+    from setnet.faces import FaceSettings
 
 _NORMAL = NormalDist()
 _EXPECTED = 10.0  # faces of the person asked for, among all that are searched
@@ -208,3 +207,47 @@ def _rising(similarity: float, mean: float, spread: float) -> float:
     """Return a normal density that does not fall above its mean: no own face is too similar."""
     z = min(0.0, (similarity - mean) / spread)
     return math.exp(-0.5 * z * z) / (spread * math.sqrt(2 * math.pi))
+
+
+_KEY = "calibration"
+
+
+def match_model_of(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel:
+    """Return the library's own calibration if it has one for its descriptor model, else the model's."""
+    return own_calibration(catalog, settings) or model_calibration(settings)
+
+
+def model_calibration(settings: FaceSettings) -> MatchModel:
+    """Return the constants of the library's descriptor model."""
+    from setnet.faces import calibration_of
+
+    return MatchModel.of(calibration_of(settings.descriptor, "match"))
+
+
+def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel | None:
+    """Return what `setnet calibrate` fitted to the library; None without, or for another model or metric."""
+    text = catalog.meta(_KEY)
+    if text is None:
+        return None
+    try:
+        stored = json.loads(text)
+        return MatchModel.of(stored["model"]) if stored["descriptor"] == _fitted_to(settings) else None
+    except (ValueError, TypeError, KeyError, InvalidInputError):
+        return None  # of a later setnet: the model's own constants are always right enough
+
+
+def store_calibration(database: Database, settings: FaceSettings, model: MatchModel | None) -> None:
+    """Store a library's own calibration; None removes it."""
+    with database.writing() as db:
+        if model is None:
+            db.execute("DELETE FROM meta WHERE key = ?", (_KEY,))
+            return
+        text = json.dumps({"descriptor": _fitted_to(settings), "model": model.to_dict()})
+        db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_KEY, text))
+
+
+def _fitted_to(settings: FaceSettings) -> str:
+    """Return which descriptors similarities are of: under a new metric, they have another meaning."""
+    from setnet.faces import model_entry
+
+    return model_entry(settings.descriptor, "descriptor").identity

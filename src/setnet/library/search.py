@@ -2,27 +2,194 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import combinations
 from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setnet.engine import RankedItems, SearchOptions, SetIndex
+from setnet.engine import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
 from setnet.errors import InvalidInputError
+from setnet.library.answer import Answer, GroupTotal, PersonThresholds
+from setnet.library.person_matcher import Matching, Recogniser
 from setnet.library.photo_catalog import PhotoCatalog
-from setnet.library.photos import LibraryPhoto, PhotoHit
-from setnet.library.recognition.matching import Matching
-from setnet.library.search.answer import Answer, GroupTotal
-from setnet.library.search.conditions import Conditions
-from setnet.library.search.look_alikes import look_alikes
-from setnet.library.search.query import PersonLike, PhotoQuery
-from setnet.library.search.query_matching import Floats, QueryMatching
-from setnet.library.search.query_person import QueryPerson, with_unique_names
+from setnet.library.photos import LibraryPhoto, PathText, PersonMatch, PhotoHit
+from setnet.library.query import (
+    Conditions,
+    PersonLike,
+    PhotoQuery,
+    QueryPerson,
+    judged_faces,
+    with_unique_names,
+)
 from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from setnet.library.library import Library
+
+
+def look_alikes(people: Sequence[QueryPerson], recognisers: Sequence[Recogniser]) -> list[str]:
+    """Return one warning of all query people who are very probably one person, if there are any."""
+    groups: list[set[int]] = []
+    for a, b in combinations(range(len(people)), 2):
+        similarity = float(recognisers[a].vector @ recognisers[b].vector)
+        if similarity >= max(recognisers[a].sure, recognisers[b].sure):
+            joined = [group for group in groups if group & {a, b}]
+            groups = [group for group in groups if group not in joined] + [{a, b}.union(*joined)]
+    if not groups:
+        return []
+    alike = [_listed([people[number].name for number in sorted(group)]) for group in sorted(groups, key=min)]
+    also = "".join(f", and so do {names}" for names in alike[1:])
+    return [f"{alike[0]} look like one and the same person{also}: one face can only count for one of them"]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+Floats = NDArray[np.float32]
+
+
+class QueryMatching:
+    """Recognises the people of one query: which similarities are matches, how sure and how probable.
+
+    A photo's score is the expected number of the people who are in it: each adds the probability that they
+    are, as a logistic that is one half where they are there as probably as not. It does not depend on which
+    matches are sure. What the user confirmed or refused comes before any similarity.
+    """
+
+    def __init__(
+        self,
+        matching: Matching,
+        query: PhotoQuery,
+        people: Sequence[QueryPerson],
+        without: Sequence[QueryPerson],
+    ) -> None:
+        self._query = query
+        self._people = list(people)
+        self.recognisers = [matching.recogniser(person) for person in people]
+        self._unwanted = [matching.recogniser(person) for person in without]
+        self.vectors = np.stack([r.vector for r in self.recognisers])
+        self._least = np.array([self._least_of(r) for r in self.recognisers])
+        self._sure = np.array([r.sure for r in self.recognisers])
+        self._known = _known_pairs([*people, *without])
+        self._scoring = Scoring(
+            min(r.steepness for r in self.recognisers),
+            tuple(r.even for r in self.recognisers),
+            tuple(self._least.tolist()),
+            tuple(r.maybe for r in self._unwanted),
+        )
+
+    def _least_of(self, recogniser: Recogniser) -> float:
+        given = self._query.min_similarity
+        if self._query.sure:
+            return recogniser.sure if given is None else max(recogniser.sure, given)
+        return recogniser.maybe if given is None else given
+
+    @property
+    def thresholds(self) -> tuple[PersonThresholds, ...]:
+        """From which similarity on each person is surely and maybe recognised."""
+        pairs = zip(self._people, self.recognisers, strict=True)
+        return tuple(PersonThresholds(person.name, r.sure, r.maybe) for person, r in pairs)
+
+    def options(
+        self, k: int, where: Mapping[str, Any] | None, at_least: int, threads: int | None
+    ) -> SearchOptions:
+        """Return the options of the engine's search for the query's people."""
+        return SearchOptions(
+            k,
+            self._query.mode,
+            where=where,
+            at_least=at_least,
+            only=self._query.only,
+            without=np.stack([r.vector for r in self._unwanted]) if self._unwanted else None,
+            scoring=self._scoring,
+            known=self._known,
+            threads=threads,
+        )
+
+    def of_one(self, number: int, k: int, where: Mapping[str, Any] | None) -> tuple[Floats, SearchOptions]:
+        """Return query and options of a search for the k best sure matches of one person."""
+        sure = (float(self._sure[number]),)
+        known = {
+            photo: [pair._replace(query_element=0) for pair in pairs if pair.query_element == number]
+            for photo, pairs in self._known.items()
+        }
+        mode = "exact" if self._query.mode == "set" else self._query.mode
+        scoring = Scoring(self._scoring.w, sure, sure)
+        options = SearchOptions(k, mode, where=where, at_least=1, scoring=scoring, known=known)
+        return self.vectors[number : number + 1], options
+
+    def paired(self, index: SetIndex, photos: Sequence[str]) -> list[Hit]:
+        """Return photos with the pairs of people and faces that they have now."""
+        scoring = replace(self._scoring, without=())
+        return index.rerank(self.vectors, photos, len(photos), scoring=scoring, known=self._known)
+
+    def matched(self, items: RankedItems) -> NDArray[np.bool_]:
+        """Return (items, people): who is in which item, surely or maybe."""
+        found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._least)
+        return found | self.sure(items)
+
+    def sure(self, items: RankedItems) -> NDArray[np.bool_]:
+        """Return (items, people): who is surely in which item."""
+        found: NDArray[np.bool_] = (items.elements >= 0) & (items.similarities >= self._sure)
+        for place, person, element, is_match in self._judged(items):
+            if is_match and items.elements[place, person] == element:
+                found[place, person] = True
+        return found
+
+    def totals(self, items: RankedItems) -> tuple[GroupTotal, ...]:
+        """Return how many items have how many of the people, most first, of all that have a match."""
+        people = len(self._people)
+        all_sure = self.sure(items).sum(axis=1) >= items.matched
+        photos = np.bincount(items.matched, minlength=people + 1).tolist()
+        sure = np.bincount(items.matched[all_sure], minlength=people + 1).tolist()
+        least = max(1, self._query.at_least)
+        return tuple(GroupTotal(m, photos[m], sure[m]) for m in range(people, least - 1, -1))
+
+    def matches(
+        self, photo: LibraryPhoto, elements: Sequence[int], similarities: Sequence[float]
+    ) -> Iterator[PersonMatch]:
+        """Yield the people who are in a photo, by the pairs that the engine formed."""
+        judged = {(pair.query_element, pair.element): pair for pair in self._known.get(photo.id, ())}
+        for number, (face, similarity) in enumerate(zip(elements, similarities, strict=True)):
+            if not 0 <= face < len(photo.faces):
+                continue
+            confirmed = (number, face) in judged  # a refused pair is never formed
+            if confirmed or similarity >= self._least[number]:
+                stored, recogniser = photo.faces[face], self.recognisers[number]
+                probability = 1.0 if confirmed else recogniser.probability(similarity, stored.quality)
+                sure = confirmed or similarity >= recogniser.sure
+                name = self._people[number].name
+                yield PersonMatch(name, similarity, face, stored.box, probability, sure)
+
+    def _judged(self, items: RankedItems) -> Iterator[tuple[int, int, int, bool]]:
+        if not self._known:
+            return
+        for place, name in enumerate(items.ids):
+            for person, element, is_match in self._known.get(name, ()):
+                if person < len(self._people):
+                    yield place, person, element, is_match
+
+
+def _known_pairs(people: Sequence[QueryPerson]) -> dict[str, list[KnownPair]]:
+    """Return what is known of faces, by photo; people are numbered as the engine's query has them."""
+    known: dict[str, list[KnownPair]] = defaultdict(list)
+    for number, person in enumerate(people):
+        for photo, face in sorted(person.refused):
+            known[photo].append(KnownPair(number, face, False))
+        for photo, face in sorted(person.confirmed - person.refused):
+            known[photo].append(KnownPair(number, face, True))
+    return dict(known)
+
 
 _GROWTH = 2  # times what is ranked so far, where a page waits for more: a few searches serve all pages
 _AHEAD = 4  # times the place of a reader that `prepare` ranks, so that no page has to wait
@@ -238,3 +405,52 @@ class Ranking:
 def _everything(mode: str, photos: int) -> int:
     """Return how many hits to ask for to get all with a match; `fast` finds no more than its candidates."""
     return photos if mode == "exact" else SearchOptions().candidates
+
+
+class PersonPhoto(NamedTuple):
+    """A photo with a person in it; `sure` says that the face is surely theirs or was confirmed."""
+
+    photo: LibraryPhoto
+    face: int
+    sure: bool
+
+    def to_dict(self, path_text: PathText = os.fsdecode) -> dict[str, Any]:
+        """Return the photo as values that JSON can hold."""
+        return self.photo.to_dict(path_text) | {"face": self.face, "sure": self.sure}
+
+
+@dataclass(frozen=True, slots=True)
+class PersonPhotos:
+    """Some of the photos of a person, the latest taken first, and how many there are in all."""
+
+    photos: tuple[PersonPhoto, ...]
+    total: int
+
+
+def photos_of_person(
+    library: Library, name: str, in_groups: Iterable[tuple[str, int]], offset: int, limit: int | None
+) -> PersonPhotos:
+    """Return photos with a face that is surely the person's, was confirmed, or is in a group of theirs.
+
+    Faces that were refused are left out. Photos of no known time come last.
+    """
+    confirmed, refused = judged_faces(library.people, name)
+    found = {photo: (face, True) for photo, face in sorted(confirmed, reverse=True)}
+    if library.people.get(name).examples:
+        found.update(_sure(library, library.person(name)))
+    for photo, face in in_groups:
+        if (photo, face) not in refused:
+            found.setdefault(photo, (face, False))
+    order = library.catalog.newest_first(found)
+    page = order[offset : None if limit is None else offset + limit]
+    photos = library.catalog.photos(page)
+    return PersonPhotos(tuple(PersonPhoto(photos[i], *found[i]) for i in page if i in photos), len(order))
+
+
+def _sure(library: Library, person: QueryPerson) -> Iterator[tuple[str, tuple[int, bool]]]:
+    query = PhotoQuery([person], at_least=1, sure=True)
+    matching = QueryMatching(library.matching, query, [person], [])
+    everything = max(1, len(library.set_index))
+    items = library.set_index.ranked(matching.vectors, matching.options(everything, None, 1, None))
+    for photo, face in zip(items.ids, items.elements[:, 0].tolist(), strict=True):
+        yield photo, (face, True)

@@ -1,0 +1,433 @@
+"""A query for photos: who to look for (a name, a photo, a folder), conditions, and how many to return."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.errors import InvalidInputError, PhotoError, one_of
+from setnet.library.folder_scan import FolderScan
+from setnet.library.paths import display_path, folder_text, path_bytes, resolve_path
+from setnet.library.people import People
+from setnet.library.person import Example
+from setnet.library.photo_catalog import PhotoCatalog, taken_number
+from setnet.library.photo_result import content_hash
+from setnet.library.photos import LibraryPhoto
+from setnet.library.pictures import face_picture, open_picture
+from setnet.wording import counted
+
+if TYPE_CHECKING:
+    from setnet.faces import Face, FaceSettings
+
+
+def face_at(text: str, catalog: PhotoCatalog) -> tuple[str, int]:
+    """Return the photo's id and the number of the face, from 0; faces are kept from left to right.
+
+    A photo with one face needs no number.
+    """
+    path, number = split_number(text)
+    photo = catalog.photo_at(resolve_path(path))
+    faces = len(photo.faces)
+    if number is None and faces > 1:
+        raise InvalidInputError(
+            f"{display_path(photo.path)} has {faces} faces: say which, as in "
+            f"{display_path(photo.path.name)}#1 for the first from the left "
+            "(`setnet faces PHOTO --out drawn.png` shows the numbers)"
+        )
+    if not 1 <= (number or 1) <= faces:
+        raise InvalidInputError(
+            f"{display_path(photo.path)} has {faces} face(s): the number after # is 1..{faces}, from the left"
+        )
+    return photo.id, (number or 1) - 1
+
+
+def picture_of(photo: LibraryPhoto, face: int) -> bytes | None:
+    """Return a small JPEG of a face; None where the photo's file cannot be read."""
+    if not 0 <= face < len(photo.faces):
+        return None
+    try:
+        opened = open_picture(photo, face)
+        return face_picture(opened.pixels, opened.in_pixels(photo.faces[face].box))
+    except PhotoError:  # gone, or on a disk that is away; what was said holds all the same
+        return None
+
+
+_MOST_EXAMPLES = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryPerson:
+    """A person of a query: a name and the (n, dim) descriptors of their examples.
+
+    `confirmed` and `refused` are faces of photos, each a photo's id and the number of the face in it from 0:
+    the user said that they are this person's, or that they are not.
+    """
+
+    name: str
+    descriptors: NDArray[np.float32]
+    picture: bytes | None = None
+    notes: tuple[str, ...] = ()
+    confirmed: frozenset[tuple[str, int]] = frozenset()
+    refused: frozenset[tuple[str, int]] = frozenset()
+
+
+def person_from(text: str, people: People, settings: Callable[[], FaceSettings]) -> QueryPerson:
+    """Return the person meant by `text`; `settings` is called only if faces must be detected.
+
+    A saved name comes first (write `./anna` for a file of that name); then a photo, whose largest face
+    is taken, or with `group.jpg#3` the third from the left; then a folder of photos of one person.
+    """
+    if text in people:
+        return _saved(text, people)
+    path, number = split_number(text)
+    if not path.exists():
+        names = ", ".join(p.name for p in list(people)[:20])
+        saved = f"saved people are {names}" if names else "nobody is saved yet"
+        raise InvalidInputError(f"{text!r} is neither a saved person nor a file or folder: {saved}")
+    found, notes = examples_from([text], settings())
+    name = display_path(path.resolve().name if path.is_dir() else path.stem) + (
+        f"#{number}" if number else ""
+    )
+    return QueryPerson(name, np.stack([e.descriptor for e in found]), found[0].picture, tuple(notes))
+
+
+def _saved(name: str, people: People) -> QueryPerson:
+    """Return a saved person with the faces that the user confirmed and refused, wherever they are now."""
+    confirmed, refused = judged_faces(people, name)
+    return QueryPerson(
+        people.get(name).name,
+        people.descriptors(name),
+        people.picture(name),
+        confirmed=confirmed,
+        refused=refused,
+    )
+
+
+def judged_faces(people: People, name: str) -> tuple[frozenset[tuple[str, int]], frozenset[tuple[str, int]]]:
+    """Return the faces of photos that were confirmed as a person's, and those that were refused."""
+    judged: dict[str, set[tuple[str, int]]] = {"yes": set(), "no": set()}
+    for verdict in people.verdicts(name):
+        if verdict.photo_id is not None and verdict.face is not None:
+            judged[verdict.says].add((verdict.photo_id, verdict.face))
+    return frozenset(judged["yes"]), frozenset(judged["no"])
+
+
+def with_unique_names(people: Sequence[QueryPerson]) -> list[QueryPerson]:
+    """Return the people under unique names: a second `anna` becomes `anna (2)`, if that is free."""
+    taken = {person.name for person in people}
+    seen: set[str] = set()
+    different = []
+    for person in people:
+        name = person.name
+        if name in seen:
+            name = next(n for i in count(2) if (n := f"{person.name} ({i})") not in taken)
+        seen.add(name)
+        taken.add(name)
+        different.append(replace(person, name=name))
+    return different
+
+
+def examples_from(texts: Sequence[str], settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    """Return one example face per photo named in `texts`, and remarks for the user.
+
+    In a folder, photos without a face are skipped; a photo named directly must have one.
+    """
+    examples: list[Example] = []
+    notes: list[str] = []
+    for text in texts:
+        path, number = split_number(text)
+        if path.is_dir():
+            found, passed = _examples_in(path, settings)
+            examples += found
+            notes += passed
+        elif path.exists():
+            example, note = _example_in(path, number, settings)
+            examples.append(example)
+            notes += note
+        else:
+            raise InvalidInputError(f"no photo {display_path(text)!r}")
+    return examples, notes
+
+
+def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], list[str]]:
+    examples: list[Example] = []
+    notes: list[str] = []
+    for file in FolderScan([path_bytes(folder.absolute())]).files():
+        if len(examples) == _MOST_EXAMPLES:
+            notes.append(f"{display_path(folder)}: took the first {_MOST_EXAMPLES} photos")
+            break
+        try:
+            example, note = _example_in(Path(file.path.decode("utf-8", "surrogateescape")), None, settings)
+        except PhotoError as error:
+            notes.append(f"skipped: {error}")
+            continue
+        examples.append(example)
+        notes += note
+    if not examples:
+        raise PhotoError(
+            f"no face in any photo of {display_path(folder)}: give a folder with photos of one person"
+        )
+    return examples, notes
+
+
+def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple[Example, list[str]]:
+    from setnet.faces import faces_of, open_photo
+
+    photo = open_photo(path)
+    faces = sorted(faces_of(photo, settings), key=lambda f: f.box.x0 + f.box.x1)
+    if not faces:
+        raise PhotoError(
+            f"no face found in {display_path(path)}: use a photo where the face is larger, sharper or more "
+            "frontal (`setnet faces PHOTO --out drawn.png` shows what is seen)"
+        )
+    if number is not None and not 1 <= number <= len(faces):
+        raise InvalidInputError(
+            f"{display_path(path)} has {len(faces)} face(s): the number after # is 1..{len(faces)}, "
+            "from the left"
+        )
+    face = faces[number - 1] if number is not None else max(faces, key=_area)
+    notes = []
+    if number is None and len(faces) > 1:
+        position = faces.index(face) + 1
+        notes.append(
+            f"{display_path(path)} has {len(faces)} faces: took the largest, number {position} from the left "
+            f"(choose another with {display_path(path.name)}#N)"
+        )
+    picture, content = face_picture(photo.pixels, photo.in_pixels(face.box)), content_hash(path.read_bytes())
+    example = Example(face.descriptor, display_path(resolve_path(path)), face.box, picture, content=content)
+    return example, notes
+
+
+def _area(face: Face) -> float:
+    return float((face.box.x1 - face.box.x0) * (face.box.y1 - face.box.y0))
+
+
+def split_number(text: str) -> tuple[Path, int | None]:
+    """Return the path and the face number of `group.jpg#3`; a file really called that has no number."""
+    path = Path(text).expanduser()
+    numbered = re.fullmatch(r"(.+)#(\d{1,5})", text)
+    if path.exists() or numbered is None:
+        return path, None
+    return Path(numbered[1]).expanduser(), int(numbered[2])
+
+
+KINDS = ("photo", "video")
+
+FaceRange = tuple[int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Which photos a query may return.
+
+    Attributes
+    ----------
+    after, before
+        Taken at `after` or later, and earlier than `before`, by the camera's clock, or by the file's name or
+        time where EXIF has none; photos without a known time meet neither.
+    folder
+        In this folder or below it.
+    faces
+        Smallest and largest number of faces, either may be None.
+    kind
+        `photo`, or `video` for shots of videos; None for both.
+    """
+
+    after: datetime | None = None
+    before: datetime | None = None
+    folder: str | None = None
+    faces: FaceRange | None = None
+    kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in (None, *KINDS):
+            raise one_of("kind", self.kind, KINDS)
+
+    @classmethod
+    def parse(
+        cls,
+        after: str | None = None,
+        before: str | None = None,
+        folder: str | None = None,
+        faces: str | FaceRange | None = None,
+        kind: str | None = None,
+    ) -> Conditions:
+        """Return conditions from text, as `date_from` and `face_range_from` read it; empty means none.
+
+        >>> Conditions.parse(after="2019-07", faces="4+")
+        Conditions(after=datetime.datetime(2019, 7, 1, 0, 0), before=None, folder=None, faces=(4, None),
+         kind=None)
+        """
+        return cls(
+            after=date_from(after) if after else None,
+            before=date_from(before) if before else None,
+            folder=folder or None,
+            faces=face_range_from(faces) if isinstance(faces, str) else faces,
+            kind=kind or None,
+        )
+
+    def where(self) -> dict[str, Any] | None:
+        """Return the conditions as the index takes them, or None if there are none."""
+        where: dict[str, Any] = {}
+        taken = _range(taken_number(self.after), "<", taken_number(self.before))
+        if taken:
+            where["taken"] = taken
+        if self.faces is not None and (count := _range(self.faces[0], "<=", self.faces[1])):
+            where["faces"] = count
+        if self.folder is not None:
+            where["folder"] = {"prefix": folder_text(resolve_path(self.folder))}
+        if self.kind == "video":
+            where["kind"] = self.kind
+        return where or None
+
+    def left_out(self, catalog: PhotoCatalog) -> set[str]:
+        """Return the photos that conditions exclude and `where` cannot: items without an attribute meet none.
+
+        Only shots have an attribute that says what they are.
+        """
+        return catalog.shot_ids() if self.kind == "photo" else set()
+
+    def __str__(self) -> str:
+        """Return the conditions in words; empty if there are none.
+
+        >>> str(Conditions.parse(after="2019-07", faces="4+", kind="photo"))
+        'taken from 2019-07-01 on, with 4 faces or more, photos only'
+        """
+        least, most = self.faces or (None, None)
+        said = {
+            f"taken from {_day(self.after)} on": self.after,
+            f"taken before {_day(self.before)}": self.before,
+            f"in {self.folder}": self.folder,
+            f"with {counted(least or 0, 'face')} or more": least,
+            f"with {counted(most or 0, 'face')} at most": most,
+            f"{self.kind}s only": self.kind,
+        }
+        return ", ".join(text for text, value in said.items() if value is not None)
+
+    def unmet_by(self, catalog: PhotoCatalog) -> list[str]:
+        """Return why no photo of the library can meet the conditions; empty if one may."""
+        counts, why = catalog.counts(), []
+        if (self.after or self.before) and not counts.timed:
+            why.append("no photo in this library has a known time: a condition on the time finds nothing")
+        if self.kind == "video" and not counts.shots:
+            why.append("no video is in this library: looking in videos only finds nothing")
+        return why
+
+
+def _day(time: datetime | None) -> str:
+    return "" if time is None else time.isoformat(" ", "minutes").removesuffix(" 00:00")
+
+
+def _range(low: float | None, below: str, high: float | None) -> dict[str, float]:
+    limits = {">=": low, below: high}
+    return {sign: value for sign, value in limits.items() if value is not None}
+
+
+_DATE = re.compile(r"(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+
+
+def date_from(text: str) -> datetime:
+    """Return the beginning of a year, month or day, or an exact time.
+
+    >>> date_from("2019"), date_from("2019-07"), date_from("2019-07-14 18:30")
+    (datetime.datetime(2019, 1, 1, 0, 0), datetime.datetime(2019, 7, 1, 0, 0),
+     datetime.datetime(2019, 7, 14, 18, 30))
+    """
+    try:
+        if parts := _DATE.fullmatch(text.strip()):
+            year, month, day = (int(p or 1) for p in parts.groups())
+            return datetime(year, month, day)
+        return datetime.fromisoformat(text.strip()).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidInputError(
+            f"{text!r} is not a date: write 2019, 2019-07, 2019-07-14 or 2019-07-14T18:30"
+        ) from None
+
+
+_FACES = re.compile(r"(\d{1,6})(?:(\+)|-(\d{1,6}))?")
+
+
+def face_range_from(text: str) -> FaceRange:
+    """Return the limits of a number of faces: `3` exactly, `2-5` a range, `4+` that many or more.
+
+    >>> face_range_from("3"), face_range_from("2-5"), face_range_from("4+")
+    ((3, 3), (2, 5), (4, None))
+    """
+    parts = _FACES.fullmatch(text.strip())
+    if parts is None:
+        raise InvalidInputError(f"{text!r} is not a number of faces: write 3, 2-5 or 4+")
+    low = int(parts[1])
+    high = None if parts[2] else int(parts[3] or low)
+    if high is not None and high < low:
+        raise InvalidInputError(f"{text!r} faces: the first number is the smaller one")
+    return low, high
+
+
+MODES = ("exact", "fast", "set")  # the engine's others are not for photos
+
+PersonLike = str | QueryPerson | NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PhotoQuery:
+    """A query for photos that contain a set of people.
+
+    Attributes
+    ----------
+    people, without
+        The people to look for, and people who must not be in the photo: saved names, paths of photos or
+        of folders of photos, descriptors ((dim,) or (n, dim) for n examples), or `QueryPerson`.
+    k, offset
+        How many photos to return, and how many of the best to skip before them.
+    mode
+        `exact` compares every face; `fast` ranks by one bit per dimension of each face, then re-ranks
+        the best exactly; `set` uses set vectors alone.
+    at_least
+        How many of the people must be matched in a photo; with 0, photos with nobody of them follow.
+    only
+        Whether photos with anybody else in them are left out.
+    sure
+        Whether only sure matches count, for `at_least` and `only` too.
+    min_similarity
+        The similarity from which a face matches a person, in place of the one that follows from the number of
+        examples and of faces searched. Which matches are sure does not change.
+    totals
+        Whether to count the photos with all of the people, all but one and so on down to one.
+    conditions
+        Conditions on time, folder, number of faces, and whether it is a photo or a shot of a video.
+    threads
+        Threads of the search; one per core by default.
+    """
+
+    people: Sequence[PersonLike]
+    without: Sequence[PersonLike] = ()
+    k: int = 20
+    offset: int = 0
+    mode: str = "exact"
+    at_least: int = 1
+    only: bool = False
+    sure: bool = False
+    min_similarity: float | None = None
+    totals: bool = False
+    conditions: Conditions | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if not len(self.people):
+            raise InvalidInputError("nobody to look for: name a person or give a photo of one")
+        if self.at_least > len(self.people):
+            raise InvalidInputError(f"at least {self.at_least} of {len(self.people)} people cannot be met")
+        if self.min_similarity is not None and not -1 <= self.min_similarity <= 1:
+            raise InvalidInputError(
+                f"min_similarity {self.min_similarity}: a number from -1 to 1 is expected"
+            )
+        if self.mode not in MODES:
+            raise one_of("mode", self.mode, MODES)

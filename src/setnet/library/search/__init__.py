@@ -1,1 +1,0 @@
-"""A query over photos: people, conditions, and the answer in the user's terms."""
