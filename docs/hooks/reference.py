@@ -172,7 +172,8 @@ _ENVIRONMENT = [
     "| `SETNET_TOKEN` | the token that clients of `setnet serve` must show |",
     "| `SETNET_MODELS` | a TOML file with models of your own, or its folder |",
     "| `SETNET_CACHE` | where downloaded models and the checksums of model files are kept |",
-    "| `SETNET_KERNELS` | the instruction set of the kernels, such as `avx2` or `reference` |",
+    "| `SETNET_KERNELS` | the kernels, by default the fastest that the processor can run: `avx512` or `avx2` on "
+    "x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy) |",
     "| `SETNET_VIDEO_HARDWARE` | `off` decodes videos without graphics hardware |",
 ]
 
@@ -181,7 +182,9 @@ def exit_codes() -> str:
     """Return what the exit status of a command means, and every exception there is."""
     from setnet import errors
 
-    kinds = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__]
+    kinds = [
+        kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__
+    ]
     rows = [f"| `{kind.__name__}` | {(inspect.getdoc(kind) or '').splitlines()[0]} |" for kind in kinds]
     return "\n".join(
         [

@@ -65,7 +65,9 @@ def load(name: str) -> dict[str, Any]:
 
 def with_results(markdown: str) -> str:
     """Return a page with its tables and charts in place of the links to them."""
-    return _LINK.sub(lambda link: _table(link[3], link[2]) if link[1] == "table" else chart(link[2]), markdown)
+    return _LINK.sub(
+        lambda link: _table(link[3], link[2]) if link[1] == "table" else chart(link[2]), markdown
+    )
 
 
 def page_of(name: str) -> str:
@@ -200,7 +202,9 @@ def _lines(name: str, spec: Lines, table: dict[str, Any]) -> str:
 
 
 def _series(spec: Lines, table: dict[str, Any]) -> dict[str, list[tuple[float, float]]]:
-    columns = [(place, _number(head)) for place, head in enumerate(table["columns"]) if head.endswith("faces")]
+    columns = [
+        (place, _number(head)) for place, head in enumerate(table["columns"]) if head.endswith("faces")
+    ]
     if columns:
         rows = {row[0]: row for row in table["rows"]}
         return {method: [(x, _number(rows[method][c])) for c, x in columns] for method in spec.methods}
