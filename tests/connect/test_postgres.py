@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -169,17 +168,6 @@ def test_what_does_not_fit_is_named(filled: str) -> None:
         sets.search(np.eye(64)[:1])
     with pytest.raises(InvalidInputError, match="unknown mode 'scan': valid are 'fast', 'exact'"):
         sets.search(QUERY, mode="scan")
-
-
-def test_the_docs_way_from_an_export_to_a_table(uri: str, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "postgres.md").read_text(encoding="utf-8")
-    (snippet,) = (part for part in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "np.load" in part)
-    export = tmp_path / "faces.npz"
-    np.savez(export, ids=WORLD.ids, descriptors=WORLD.elements, counts=WORLD.counts)
-    snippet = snippet.replace('"faces.npz"', repr(str(export)))
-    exec(snippet.replace("postgresql://me@localhost/photos", uri), {})
-    found = PostgresSets(uri).search(QUERY, k=1, at_least=2)
-    assert [len(hit.matches) for hit in found] == [2]
 
 
 NUMBERS: list[Any] = [0, 1, -1, 2, 2.0, 2.5, -0.5, 1e300, 2**53, None]

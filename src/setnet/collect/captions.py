@@ -123,7 +123,9 @@ class CaptionFiles:
                 else:
                     entries = list(json.loads(text).items())
             except (ValueError, KeyError, AttributeError, csv.Error) as error:
-                self._problems.append(f"{file}: cannot be read ({error!r}); see docs/collect.md for the form")
+                self._problems.append(
+                    f"{file}: cannot be read ({error!r}); see docs/research/collecting.md for the form"
+                )
                 continue
             for name, caption in entries:
                 if name in self._captions:

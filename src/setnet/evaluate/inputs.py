@@ -63,7 +63,8 @@ def running(
 
 
 WORLDS = ("simulated", "composed", "press")
-# Descriptor-per-element then reaches the paper's nDCG@10 of about 85 on the full world (docs/results.md).
+# Descriptor-per-element then reaches the paper's nDCG@10 of about 85
+# on the full world (docs/research/claims.md).
 PAPER_DIFFICULTY = 1.7
 
 

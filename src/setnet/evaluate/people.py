@@ -102,7 +102,8 @@ def make_split(photos: Mapping[str, int], seed: int = SEED) -> Split:
 
 LEAST_PEOPLE = 6
 # Parameters of virtual people, fitted on LFW's test half for simulated worlds and on its training half for
-# whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test` made the first (docs/evaluate.md).
+# whatever is fitted or trained: `setnet evaluate fit LFW.npz --half test`
+# made the first (docs/research/evaluating.md).
 LFW_LIKE = Path(__file__).parent / "data" / "sface_people_test.npz"
 LFW_LIKE_TRAIN = Path(__file__).parent / "data" / "sface_people_train.npz"
 

@@ -102,7 +102,7 @@ Floats = NDArray[np.float32]
 CHUNK = 8192
 FRIENDS = 24
 # Share of the variance within a person that examples given together have in common. With independent noise
-# three examples gained twice what they do on real degraded photos (docs/evaluate.md).
+# three examples gained twice what they do on real degraded photos (docs/research/evaluating.md).
 TOGETHER = 0.7
 # Independent streams of random numbers of one seed.
 PLAN, FACE, QUERY, EXAMPLE, GALLERY = range(5)
