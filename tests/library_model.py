@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -449,7 +449,7 @@ def compare_search(library: Library, model: Model, chance: random.Random) -> Non
     must, may = _expected(model, one)
     assert must <= found <= may, f"{one}: {sorted(found)}, not {sorted(must)} to {sorted(may)}"
     number = chance.randrange(PHOTOS)
-    conditions = {
+    conditions: dict[str, tuple[Conditions, Callable[[str], bool]]] = {
         "folder": (Conditions(folder=f"{FOLDER}a"), lambda photo: photo.startswith("a/")),
         "faces": (Conditions(faces=(2, None)), lambda photo: len(people_in(photo)) >= 2),
         "after": (Conditions(after=_date(number)), lambda photo: number_of(photo) >= number),

@@ -20,7 +20,7 @@ PARTS, EVENTS = 50, 10_000  # of the long form, of each kind of store
 @pytest.fixture(scope="session")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library that makes calls fail."""
-    built = build_shim(tmp_path_factory.mktemp("shim"))
+    built: Path | None = build_shim(tmp_path_factory.mktemp("shim"))
     if built is None:
         pytest.skip("faults are injected by a preloaded C library: Linux and a compiler are needed")
     return built

@@ -182,4 +182,4 @@ def network_of(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    return address if parsed.version == 4 else str(ipaddress.ipnetwork_of((int(parsed), 64), strict=False))
+    return address if parsed.version == 4 else str(ipaddress.ip_network((int(parsed), 64), strict=False))
