@@ -20,6 +20,7 @@ GREEN = (34, 197, 94)
 def test_a_sheet_shows_matched_faces_in_green(shared: Library, portrait: Portrait, tmp_path: Path) -> None:
     answer = shared.find([portrait("P001"), portrait("P003")], k=3)
     contact_sheet(answer, tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").stat().st_mode & 0o777 == 0o600
     sheet = np.asarray(Image.open(tmp_path / "sheet.png"))
     assert sheet.shape[1] > 1000
     assert (np.abs(sheet.astype(int) - GREEN).max(axis=2) < 12).sum() > 1000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import stat
 import warnings
 from collections.abc import Callable, Iterator
@@ -92,6 +93,9 @@ LONGEST_SEARCHED = 3  # times the shorter side; what is longer is a panorama, of
 _BYTES_PER_PIXEL = 16  # of the most wasteful file: uncompressed, four channels of 32 bits
 _ALWAYS_READ = 1 << 28  # small enough to look inside and say how many pixels there are
 # Only photo formats: the fewer decoders an untrusted file can reach, the better.
+_MOST_SCANS = 100  # of a progressive JPEG; encoders make about ten
+_MARKER = re.compile(rb"\xff[^\x00\x01\xd0-\xd8\xff]")  # with a length, but for the end
+_SCAN, _PICTURE_END = 0xDA, 0xD9
 _FORMATS = ["BMP", "GIF", "JPEG", "PNG", "TIFF", "WEBP"]
 _FIRST_ON_ITS_SIDE = 5  # EXIF orientations from here on swap width and height
 _FORMATS_IN_BOXES = ["AVIF", "HEIF"]  # their files begin with a length and "ftyp"
@@ -208,6 +212,8 @@ def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _De
             f"{' (twice as many in a JPEG)' if kind == 'JPEG' else ''}; "
             "raise max_pixels if the file can be trusted"
         )
+    if image.info.get("progressive") and _scans(data) > _MOST_SCANS:
+        raise PhotoError(f"{name}: a JPEG of more than {_MOST_SCANS} scans, which takes minutes to decode")
     reduction, note = 1, None
     try:
         if kind == "JPEG":
@@ -218,6 +224,15 @@ def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _De
             raise _damaged(name, kind, error) from error
         image, note = _cut_short(data, name, max_pixels, enough, error)
     return _Decoded(image, kind, size, reduction, note)
+
+
+def _scans(data: bytes) -> int:
+    """Return how many scans a JPEG has; each goes over the whole picture again."""
+    at, scans = 2, 0
+    while (marker := _MARKER.search(data, at)) is not None and (kind := marker[0][1]) != _PICTURE_END:
+        scans += kind == _SCAN
+        at = marker.end() + int.from_bytes(data[marker.end() : marker.end() + 2], "big")
+    return scans
 
 
 def _cut_short(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from setnet.durable import replace_file
 from setnet.errors import StorageError
 from setnet.library.paths import default_library, display_path
 from setnet.library.person_matcher import Identity, NamedPeople
@@ -86,8 +88,9 @@ def draw_faces(seen: SeenPhoto, path: Path) -> None:
     ]
     draw_marks(image, marks, image.width / seen.photo.width)
     try:
-        image.save(path)
-    except (OSError, ValueError) as error:
+        image.save(drawn := io.BytesIO(), Image.registered_extensions()[path.suffix.lower()])
+        replace_file(path, drawn.getvalue())  # for the owner's eyes, as the library is
+    except (OSError, ValueError, KeyError) as error:
         raise StorageError(
             f"cannot write {display_path(path)}: {error}; a drawing is a .png or .jpg file"
         ) from error

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import replace_file
 from setnet.errors import InvalidInputError, PhotoError, StorageError
 from setnet.faces import Box
 from setnet.library.answer import Answer
@@ -38,7 +39,7 @@ _PAGES = (".html", ".htm")
 def check_sheet_path(path: Path) -> None:
     """Raise for a file that no sheet can be written to because of its suffix."""
     if path.suffix.lower() not in (".png", ".jpg", ".jpeg", *_PAGES):
-        raise InvalidInputError(f"a contact sheet is a .png, .jpg or .html file, not {display_path(path)!r}")
+        raise InvalidInputError(f"a sheet is a .png, .jpg or .html file, not {display_path(path)!r}")
 
 
 def write_sheet(path: Path, page: Callable[[], str], picture: Callable[[], Image]) -> None:
@@ -46,9 +47,11 @@ def write_sheet(path: Path, page: Callable[[], str], picture: Callable[[], Image
     check_sheet_path(path)
     try:
         if path.suffix.lower() in _PAGES:
-            path.write_text(page(), encoding="utf-8")
+            content = page().encode()
         else:
-            picture().save(path)
+            picture().save(drawn := io.BytesIO(), "PNG" if path.suffix.lower() == ".png" else "JPEG")
+            content = drawn.getvalue()
+        replace_file(path, content)  # faces and names are for the owner's eyes
     except OSError as error:
         raise StorageError(f"cannot write {display_path(path)}: {error.strerror or error}") from error
 
@@ -349,17 +352,9 @@ _GROUP_STYLE = (
 
 def group_sheet(library: Library, groups: Sequence[Group], path: Path) -> None:
     """Draw some faces of each group; the suffix decides: `.png`, `.jpg` or `.html`."""
-    suffix = path.suffix.lower()
-    if suffix not in (".png", ".jpg", ".jpeg", ".html", ".htm"):
-        raise InvalidInputError(f"a sheet is a .png, .jpg or .html file, not {display_path(path)!r}")
+    check_sheet_path(path)
     rows = [(group, _face_pictures(library, group)) for group in groups[:_MOST_SHEET_GROUPS]]
-    try:
-        if suffix in (".html", ".htm"):
-            path.write_text(_group_page(rows), encoding="utf-8")
-        else:
-            _group_picture(rows).save(path)
-    except OSError as error:
-        raise StorageError(f"cannot write {display_path(path)}: {error.strerror or error}") from error
+    write_sheet(path, lambda: _group_page(rows), lambda: _group_picture(rows))
 
 
 def _face_pictures(library: Library, group: Group) -> list[bytes]:

@@ -334,3 +334,13 @@ def test_damage_gives_a_photo_or_a_photo_error_and_nothing_else(
     except PhotoError:
         return
     assert photo.reduction > 1 or photo.pixels.shape == (photo.height, photo.width, 3)
+
+
+def test_a_jpeg_of_very_many_scans_is_refused(tmp_path: Path) -> None:
+    progressive = encoded(scene(), "JPEG", progressive=True)
+    assert open_photo(progressive).width == 90
+    last = progressive.rindex(b"\xff\xda")  # a scan that refines what is there: it may come again
+    crafted = progressive[:-2] + progressive[last:-2] * 2000 + progressive[-2:]
+    with pytest.raises(PhotoError, match="more than 100 scans"):
+        open_photo(crafted)
+    assert open_photo(progressive + crafted).width == 90, "what follows the end of the picture is not decoded"
