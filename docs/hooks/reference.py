@@ -20,7 +20,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src")]
-import results
+import results  # noqa: E402 - it lies beside this file, which is no package
 
 PACKAGES = [
     "setnet",
@@ -48,7 +48,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Show the results that a page links to."""
-    return results.with_results(markdown)
+    shown: str = results.with_results(markdown)
+    return shown
 
 
 class Doctests(griffe.Extension):
@@ -95,9 +96,9 @@ def rest() -> str:
         document = create_app(Path(folder) / "library").openapi()
     parts = [
         "# REST API",
-        "A running server has this as `/api/v1/openapi.json`, and as a page at `/docs`. In the examples every "
-        "string, number and list stands for its type. An error has the type `application/problem+json` and "
-        "says in `detail` what was wrong.",
+        "A running server has this as `/api/v1/openapi.json`, and as a page at `/docs`. In the examples "
+        "every string, number and list stands for its type. An error has the type "
+        "`application/problem+json` and says in `detail` what was wrong.",
     ]
     for path, operations in document["paths"].items():
         for verb, operation in operations.items():
@@ -112,7 +113,9 @@ def _operation(operation: dict[str, Any], document: dict[str, Any]) -> list[str]
             f"| `{given['name']}` | {given['in']} | {given.get('description', '')} |" for given in parameters
         ]
         parts.append("\n".join(["| parameter | in | meaning |", "|---|---|---|", *rows]))
-    answer = next((found for code, found in operation["responses"].items() if code.startswith("2")), {})
+    answer: dict[str, Any] = next(
+        (found for code, found in operation["responses"].items() if code.startswith("2")), {}
+    )
     for title, found in (("Body", operation.get("requestBody", {})), ("Answer", answer)):
         for kind, content in found.get("content", {}).items():
             if kind == "application/json" and content.get("schema"):

@@ -5,8 +5,8 @@ page over into docs/results, one file each:
 
     python docs/hooks/results.py PAGE.md
 
-A page of the docs shows a result by a link on a line of its own: ``[table: TITLE](results/NAME.json)`` becomes
-the table of that title, and ``[chart: TITLE](results/NAME.json)`` a chart of `CHARTS`.
+A page of the docs shows a result by a link on a line of its own: ``[table: TITLE](results/NAME.json)``
+becomes the table of that title, and ``[chart: TITLE](results/NAME.json)`` a chart of `CHARTS`.
 """
 
 from __future__ import annotations
