@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine import SetIndex
-from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library import Library, StoredFace
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 
 Vectors = NDArray[np.float32]
 

@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library import Library, StoredFace
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 
 DIM = 128
 _QUALITY = json.dumps({"size": 90.0, "score": 0.9})

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from setnet.engine import SetIndex
-from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library import Library, StoredFace
 from setnet.library.creation import remember_folders
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 
 PHOTOS = 20_000
 _LATEST = datetime(2023, 12, 31, 12, tzinfo=UTC)

@@ -73,7 +73,7 @@ def api(name: str) -> str:
     for public_name in public:
         value = getattr(package, public_name)
         home, own_name = getattr(value, "__module__", ""), getattr(value, "__qualname__", "")
-        if home.startswith("setnet.") and own_name and not home.startswith("setnet.lazy"):
+        if home.startswith("setnet.") and own_name:
             heading = f"    options:\n      heading: {public_name}"
             parts.append(f"::: {home}.{own_name}\n{heading}")
         else:

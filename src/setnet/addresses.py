@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from setnet.errors import InvalidInputError, SetNetError, StorageError
+from setnet.errors import InvalidInputError, MissingExtraError, SetNetError, StorageError
 
 # `Path` makes one slash of two, and none of those at the end
 _PART = re.compile(r"([a-z][a-z0-9+.-]+):(?:/+|$)(.*)", re.DOTALL)
@@ -190,9 +190,7 @@ def _opened(address: str) -> tuple[Any, str]:
         from fsspec.core import url_to_fs
         from fsspec.registry import available_protocols, get_filesystem_class
     except ModuleNotFoundError:
-        raise InvalidInputError(
-            f"{address} needs fsspec: install it with `pip install 'setnet[collection]'`"
-        ) from None
+        raise MissingExtraError(address, "fsspec", "collection") from None
     where, _, inner = address.partition("::")
     for scheme in filter(None, (_scheme(where), _scheme(inner))):
         if scheme not in available_protocols():

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
 
-from setnet.errors import ModelError, SetNetError
+from setnet.errors import MissingExtraError, SetNetError
 from setnet.library import (
     Change,
     Group,
@@ -32,9 +32,7 @@ try:
     import httpx
     from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 except ModuleNotFoundError as error:
-    raise ModelError(
-        f"setnet.client needs {error.name}: install it with `pip install 'setnet[client]'`"
-    ) from error
+    raise MissingExtraError(__name__, error.name, "client") from error
 
 __all__ = ["Client", "ServerError"]
 

@@ -50,6 +50,15 @@ class ModelError(SetNetError):
     """A model file is missing, damaged, or does not fit the data."""
 
 
+class MissingExtraError(SetNetError, ImportError):
+    """A library that an optional part of setnet needs is not installed; the message names the extra."""
+
+    def __init__(self, part: str, library: str | None, extra: str) -> None:
+        super().__init__(
+            f"{part} needs {library}: install it with `pip install 'setnet[{extra}]'`", name=library
+        )
+
+
 class PhotoError(SetNetError):
     """A photo cannot be read."""
 

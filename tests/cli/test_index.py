@@ -15,7 +15,7 @@ from PIL import Image
 
 from command_line import answered, called, setnet
 from setnet.errors import LockedError
-from setnet.faces import write_model_entry
+from setnet.faces.registry import write_model_entry
 from setnet.library import Library, folder_watch
 from small_models import write_small_model
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from invented_photos import face_of
-from setnet.collect import AnnotationRules, FaceClassifier, calibrate_rules
-from setnet.collect.classifier import SHARPNESS, fit_softmax, portrait_trials
+from setnet.collect import AnnotationRules, calibrate_rules
+from setnet.collect.classifier import SHARPNESS, FaceClassifier, fit_softmax, portrait_trials
 from setnet.errors import InvalidInputError
 
 

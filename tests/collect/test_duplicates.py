@@ -9,7 +9,8 @@ import pytest
 
 from invented_collect import invented_run, name_of, write
 from setnet.collect import CollectRun, duplicates
-from setnet.library import DescribedPhoto, DuplicateGroup
+from setnet.library import DuplicateGroup
+from setnet.library.duplicates import DescribedPhoto
 
 
 class Copies:

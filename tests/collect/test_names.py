@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.collect import CollectRun, NameMatcher, run_step
-from setnet.collect.names import read_names
+from setnet.collect import CollectRun, run_step
+from setnet.collect.names import NameMatcher, read_names
 from setnet.errors import InvalidInputError
 
 

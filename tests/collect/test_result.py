@@ -12,18 +12,9 @@ from hypothesis import strategies as st
 
 from invented_collect import invented_run, name_of, photo_row, write
 from invented_photos import face_of
-from setnet.collect import (
-    AnnotationQueue,
-    Answer,
-    CollectedSet,
-    CollectRun,
-    final_rows,
-    is_collected,
-    run_step,
-    write_result,
-)
-from setnet.collect.dataset import SPLITS
-from setnet.collect.result import split_people
+from setnet.collect import AnnotationQueue, Answer, CollectedSet, CollectRun, run_step, write_result
+from setnet.collect.dataset import SPLITS, is_collected
+from setnet.collect.result import final_rows, split_people
 from setnet.errors import InvalidInputError, NotAnIndexError
 
 # Four couples; who is together with whom makes two circles of four people.

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.collect import AnnotationRules, Outcome
-from setnet.collect.rules import NamedScore, without_repeats
+from setnet.collect import AnnotationRules
+from setnet.collect.rules import NamedScore, Outcome, without_repeats
 from setnet.errors import InvalidInputError
 
 RULES = AnnotationRules()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invented_collect import invented_run
-from setnet.collect import CollectRun, Manifest, run_step, status_of
-from setnet.collect.run import ManifestWriter
+from setnet.collect import CollectRun, run_step, status_of
+from setnet.collect.run import Manifest, ManifestWriter
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 
 

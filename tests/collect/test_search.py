@@ -8,8 +8,9 @@ import pytest
 
 from invented_collect import write
 from invented_photos import face_of
-from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, pairs_of, run_step
+from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, run_step
 from setnet.collect.run import Row, pack
+from setnet.collect.search import pairs_of
 
 TEXTS = {
     "one.jpg": "Ann Cole and Ben Dole",

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 
 from postgres_server import CAREFUL, PostgresServer
-from setnet.connect import PostgresSets, display_uri
+from setnet.connect import PostgresSets
+from setnet.connect.database import display_uri
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from sets_world import fill_table, sets_world
 

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the
 from bench import Bench
 from harness import Trials, build_shim
 
-from setnet.faces import write_model_entry
+from setnet.faces.registry import write_model_entry
 from small_models import write_small_model
 
 collect_ignore = ["fork_server.py", "full_disk.py", "simulation.py"]  # programs of their own, not tests

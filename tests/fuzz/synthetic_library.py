@@ -8,8 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from setnet.library import Example, Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library import Example, Library, StoredFace
 from setnet.library.creation import remember_folders
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 
 __all__ = ["fill_library"]
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.heads import BitCodec, code_bits, unit
+from setnet.heads import unit
+from setnet.heads.bit_codes import BitCodec, code_bits
 
 
 @pytest.mark.parametrize("dim", [1, 4, 64, 100, 128, 200, 512, 1500])

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from setnet.library import DuplicateGroup, Library, find_duplicates, merge_groups
-from setnet.library.duplicates import PhotoPairs
+from setnet.library import DuplicateGroup, Library, find_duplicates
+from setnet.library.duplicates import PhotoPairs, merge_groups
 from setnet.library.paths import VLADS
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError
-from setnet.library import changed_folders
+from setnet.library.folder_watch import changed_folders
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import invented_photos
-from setnet.faces import write_model_entry
-from setnet.library import Library, PhotoWriter
+from setnet.faces.registry import write_model_entry
+from setnet.library import Library
+from setnet.library.photo_writer import PhotoWriter
 from small_models import write_small_model
 from stored_rows import alter
 

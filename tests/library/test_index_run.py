@@ -14,7 +14,8 @@ import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import PRESETS, FaceSettings, faces_of
-from setnet.library import IndexProgress, IndexReport, Library, index_run, is_few
+from setnet.library import IndexProgress, IndexReport, Library, index_run
+from setnet.library.folder_scan import is_few
 from setnet.library.paths import INDEX
 
 

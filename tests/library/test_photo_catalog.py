@@ -11,7 +11,8 @@ import pytest
 
 from invented_photos import face_of, store
 from setnet.errors import InvalidInputError
-from setnet.library import Example, Library, PhotoWriter
+from setnet.library import Example, Library
+from setnet.library.photo_writer import PhotoWriter
 
 
 class Follower:

@@ -18,9 +18,9 @@ import pytest
 
 from setnet.errors import ModelError, WorkerError
 from setnet.faces import Box, Face, FaceSettings, Quality
-from setnet.library import Library, faces_from_arrays, faces_to_arrays
+from setnet.library import Library
 from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.library.photo_result import PhotoResult, PhotoTask, faces_from_arrays, faces_to_arrays
 from setnet.sandbox import Limits, Message
 
 SETTINGS = FaceSettings()

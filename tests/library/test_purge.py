@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, NotAnIndexError
-from setnet.library import Example, Library, LibraryPhoto, NamedPeople, purge
+from setnet.library import Example, Library, LibraryPhoto, purge
+from setnet.library.person_matcher import NamedPeople
 from setnet.library.photo_writer import mark_removed
 
 

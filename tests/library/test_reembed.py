@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
-from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths, write_model_entry
-from setnet.library import Example, IndexProgress, Library, LibraryPhoto, is_few, reembed
+from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths
+from setnet.faces.registry import write_model_entry
+from setnet.library import Example, IndexProgress, Library, LibraryPhoto, reembed
+from setnet.library.folder_scan import is_few
 from small_models import write_small_model
 
 

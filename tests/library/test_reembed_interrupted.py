@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.faces import write_model_entry
+from setnet.faces.registry import write_model_entry
 from setnet.library import Library
 from small_models import write_small_model
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from setnet.faces import FaceSettings, write_model_entry
+from setnet.faces import FaceSettings
+from setnet.faces.registry import write_model_entry
 from setnet.library import Library
 from setnet.library.photos import LibraryPhoto
 from setnet.library.reembed import reembed

@@ -11,8 +11,10 @@ import pytest
 
 from invented_photos import face_of
 from invented_photos import store as store_photos
-from setnet.library import Library, PhotoResult, PhotoWriter, StoredFace
+from setnet.library import Library, StoredFace
 from setnet.library.paths import shot_path
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 from setnet.library.row_sums import register_row_hash
 
 VIDEO = b"/invented/party.mp4"

@@ -14,7 +14,8 @@ from clips import CODECS, Scene, write_clip
 from setnet import video
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
-from setnet.library import PhotoReader, PhotoTask
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoTask
 from setnet.sandbox import Limits, Message, WorkerPool
 
 SETTINGS = FaceSettings(detector="yunet")

@@ -15,7 +15,7 @@ from clips import Scene, write_clip
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery
 from setnet.library.reembed_state import FaceDescriber
-from setnet.video import LARGEST_SPRITE
+from setnet.video.sprite import LARGEST_SPRITE
 
 SCENES = (Scene(("P001", "P003")), Scene(("P005",), 2.0, (140, 60, 40)))
 

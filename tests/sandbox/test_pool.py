@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import ModelError, PhotoError, WorkerError
-from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes
-from setnet.sandbox.messages import send
+from setnet.sandbox import Limits, Message, Service, WorkerPool
+from setnet.sandbox.messages import as_bytes, send
 from setnet.sandbox.process import WorkerProcess
 
 OpenPool = Callable[..., WorkerPool]

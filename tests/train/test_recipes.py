@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from setnet.errors import TrainingError
-from setnet.heads import Blocks, Product, SetNet, unit
+from setnet.heads import SetNet, unit
+from setnet.heads.layers import Blocks, Product
 from setnet.train.recipes import RECIPES, fit_head
 from setnet.train.simulated import VirtualPeople
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.faces import write_model_entry
+from setnet.faces.registry import write_model_entry
 from setnet.library import Library
 from small_models import write_small_model
 

@@ -256,7 +256,8 @@ def calibrate(
 
     Each portrait is tried with its person in the list, and as a stranger with that name taken out.
     """
-    from setnet.collect import CollectRun, calibrate_rules, gallery
+    from setnet.collect import CollectRun, calibrate_rules
+    from setnet.collect.faces import gallery
 
     opened = CollectRun.open(run)
     found = calibrate_rules(gallery(opened), opened.settings.rules, opened.settings.strangers, precision)

@@ -118,7 +118,8 @@ def _show_experiment(call: Callable[..., Record], options: dict[str, Any]) -> No
 
 def _show_record(record: Record, plots: Path | None) -> None:
     """Print the tables of a record and draw its plots."""
-    from setnet.evaluate import conditions, tables_of
+    from setnet.evaluate import tables_of
+    from setnet.evaluate.tables import conditions
 
     for table in tables_of(record):
         _print_result(table)

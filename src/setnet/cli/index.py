@@ -91,7 +91,9 @@ def index(
     not looked for again. Searches use the old descriptors until all is done.
     """
     from setnet.faces import PRESETS
-    from setnet.library import default_library, existing_paths, library_exists
+    from setnet.library import default_library
+    from setnet.library.creation import library_exists
+    from setnet.library.paths import existing_paths
 
     place = (library or default_library()).expanduser()
     if not library_exists(place):
@@ -165,7 +167,7 @@ class _IndexCalls:
         """Return what decides whether photos are removed: a question that takes the bar away first."""
 
         def may_remove(gone: int, known: int) -> bool:
-            from setnet.library import is_few
+            from setnet.library.folder_scan import is_few
 
             if self.yes or is_few(gone, known):
                 return True
@@ -181,7 +183,8 @@ class _IndexCalls:
 
     def changes(self, photos: Sequence[Path] | None) -> Iterator[list[Path]]:
         """Return what yields the folders in which something changed, when it is iterated."""
-        from setnet.library import Library, changed_folders
+        from setnet.library import Library
+        from setnet.library.folder_watch import changed_folders
 
         def roots() -> Sequence[Path]:
             if photos:

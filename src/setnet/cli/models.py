@@ -77,7 +77,8 @@ def add(
 
     Then `setnet index --redescribe --descriptor NAME` describes the faces of a library with it.
     """
-    from setnet.faces import add_model, add_model_file, addable_model, identify_file
+    from setnet.faces import add_model, add_model_file, identify_file
+    from setnet.faces.user_models import addable_model
 
     is_file = model.endswith(".onnx")
     _check_unused_options(
@@ -134,7 +135,8 @@ def calibrate(
     --redescribe`).
     """
     from setnet.evaluate import divided, read_people
-    from setnet.faces import Metric, model_entry, store_calibration
+    from setnet.faces import Metric, model_entry
+    from setnet.faces.settings import store_calibration
     from setnet.library.descriptor_files import model_of
     from setnet.train import fit_model_calibration, match_rates
 
@@ -187,7 +189,7 @@ def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:
 
 def _ask_kind(file: Path) -> str | None:
     """Ask which kind of model a file is; without a terminal nobody is asked."""
-    from setnet.faces import kind_in_name, model_kinds
+    from setnet.faces.user_models import kind_in_name, model_kinds
 
     if not sys.stdin.isatty():
         return None

@@ -239,7 +239,7 @@ def examples(
 
     An origin is portrait (a photo you gave), confirmed (a match), group (a group you named) or import.
     """
-    from setnet.library import write_pictures
+    from setnet.library.pictures import write_pictures
 
     if for_good and not remove:
         raise InvalidInputError("--for-good goes with --remove")

@@ -104,7 +104,7 @@ def search(
 
 def _vectors(file: Path) -> NDArray[Any]:
     """Return the rows of the array ``query`` of an ``.npz`` file."""
-    from setnet.library import read_arrays
+    from setnet.library.descriptor_files import read_arrays
 
     if not file.is_file():
         raise InvalidInputError(f"{file}: no such file; expected an .npz with an array 'query'")

@@ -43,7 +43,7 @@ def faces(
 
     The exit status is 1 when there is none.
     """
-    from setnet.library import draw_faces, inspect_photo
+    from setnet.library.inspection import draw_faces, inspect_photo
 
     chosen = {"detector": detector, "min_face": min_face}
     seen = inspect_photo(photo, library, **{k: v for k, v in chosen.items() if v is not None})
@@ -94,7 +94,9 @@ def duplicates(
     those of the library, what was computed is kept. The exit status is 1 when there are no copies, or some
     photos could not be read.
     """
-    from setnet.library import check_sheet_path, duplicate_sheet, existing_paths, find_duplicates
+    from setnet.library import duplicate_sheet, find_duplicates
+    from setnet.library.paths import existing_paths
+    from setnet.library.sheets import check_sheet_path
 
     existing_paths(photos or ())
     if sheet is not None:

@@ -113,7 +113,8 @@ def search(
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery, check_sheet_path, contact_sheet
+    from setnet.library import Conditions, PhotoQuery, contact_sheet
+    from setnet.library.sheets import check_sheet_path
 
     if sum((paths or null, csv, json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
@@ -187,7 +188,7 @@ def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
 
 
 def _times(shot: PhotoHit) -> str:
-    from setnet.library import clock
+    from setnet.library.photos import clock
 
     return f"{clock(shot.photo.start or 0.0)}-{clock(shot.photo.stop or 0.0)}"
 

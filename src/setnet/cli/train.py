@@ -144,7 +144,7 @@ def glyphs(
 
     apt-get install $(setnet train glyphs --packages) installs the typefaces.
     """
-    from setnet.train import font_packages, load_glyphs
+    from setnet.train.glyphs import font_packages, load_glyphs
 
     if packages:
         typer.echo(" ".join(font_packages()))
@@ -324,7 +324,8 @@ def _echo_once(text: str) -> None:
 
 
 def _prepare_settings(preset: str, changes: list[str] | None, device: str, threads: int) -> TrainingSettings:
-    from setnet.train import load_settings, use_device
+    from setnet.train import load_settings
+    from setnet.train.loop import use_device
 
     settings = load_settings(preset, changes or [])
     use_device(device, threads)

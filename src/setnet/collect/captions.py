@@ -17,8 +17,9 @@ from xml.etree import ElementTree
 
 from setnet.collect.run import CollectRun, Row
 from setnet.errors import SetNetError
-from setnet.library import FolderScan
-from setnet.sandbox import Message, Service, Tasks, WorkerPool, as_bytes, unordered_map
+from setnet.library.folder_scan import FolderScan
+from setnet.sandbox import Message, Service, Tasks, WorkerPool, unordered_map
+from setnet.sandbox.messages import as_bytes
 from setnet.system import usable_cores
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from setnet.collect.faces import gallery
 from setnet.collect.rules import AnnotationRules, NamedScore, Outcome, without_repeats
 from setnet.collect.run import CollectRun, Row, descriptors_in
 from setnet.errors import InvalidInputError
-from setnet.library import read_arrays
+from setnet.library.descriptor_files import read_arrays
 
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]

@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 
 from setnet.collect.run import CollectRun, Row
-from setnet.library import DescribedPhoto, DuplicateGroup, FolderScan, PhotoPairs, duplicates_of, merge_groups
+from setnet.library import DuplicateGroup
+from setnet.library.duplicates import DescribedPhoto, PhotoPairs, duplicates_of, merge_groups
+from setnet.library.folder_scan import FolderScan
 from setnet.system import usable_cores
 
 

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from setnet.collect.run import CollectRun, CollectSettings, Row, pack, unpack
 from setnet.faces import FaceSettings
-from setnet.library import FolderScan, PhotoReader, PhotoResult, PhotoTask, main_face
+from setnet.library.describe import main_face
+from setnet.library.folder_scan import FolderScan
+from setnet.library.photo_reader import PhotoReader
+from setnet.library.photo_result import PhotoResult, PhotoTask
 from setnet.system import usable_cores
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from setnet.collect.run import CollectRun, Row
 from setnet.errors import InvalidInputError
-from setnet.library import FolderScan
+from setnet.library.folder_scan import FolderScan
 
 Form = tuple[str, ...]
 COMMA = ","

@@ -1,5 +1,53 @@
 """What others keep: a user's own PostgreSQL, the faces of an Immich server, face tags of other programs."""
 
-from setnet.lazy import lazy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__getattr__, __dir__, __all__ = lazy(__name__, extra="postgres")
+from setnet.errors import MissingExtraError
+
+__all__ = [
+    "ImmichHit",
+    "ImmichIndex",
+    "ImmichPerson",
+    "PostgresSets",
+    "SyncReport",
+    "TagConflict",
+    "TagImport",
+    "TagsWritten",
+    "import_tags",
+    "write_tags",
+]
+
+if TYPE_CHECKING:
+    from setnet.connect.face_tags import TagConflict, TagImport, import_tags
+    from setnet.connect.immich import ImmichHit, ImmichIndex
+    from setnet.connect.immich_sync import ImmichPerson, SyncReport
+    from setnet.connect.postgres import PostgresSets
+    from setnet.connect.tag_writing import TagsWritten, write_tags
+else:
+    # name: the module that defines it, imported on first use
+    _MODULES = {
+        "ImmichHit": "immich",
+        "ImmichIndex": "immich",
+        "ImmichPerson": "immich_sync",
+        "PostgresSets": "postgres",
+        "SyncReport": "immich_sync",
+        "TagConflict": "face_tags",
+        "TagImport": "face_tags",
+        "TagsWritten": "tag_writing",
+        "import_tags": "face_tags",
+        "write_tags": "tag_writing",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{__name__}.{_MODULES[name]}")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(__name__, error.name, "postgres") from error
+        value = globals()[name] = getattr(module, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return __all__

@@ -18,17 +18,11 @@ from setnet.connect.face_regions import FaceRegion, Frame, RegionList, possible_
 from setnet.connect.picasa import FILE_NAMES, LARGEST, picasa_regions
 from setnet.connect.xmp import LARGEST_XMP, regions_in_xmp
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.faces import Box, PhotoHeader, read_header
-from setnet.library import (
-    FaceConflict,
-    FaceName,
-    FacesNamed,
-    Library,
-    LibraryPhoto,
-    checked_name,
-    existing_paths,
-    is_below,
-)
+from setnet.faces import Box
+from setnet.faces.photo import PhotoHeader, read_header
+from setnet.library import FaceConflict, FaceName, FacesNamed, Library, LibraryPhoto
+from setnet.library.paths import existing_paths, is_below
+from setnet.library.person import checked_name
 
 _KEPT_FOLDERS = 64
 _SUFFIXES = (".xmp", ".XMP")

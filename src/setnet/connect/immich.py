@@ -28,10 +28,12 @@ from setnet.connect.immich_sync import (
     update_index,
 )
 from setnet.durable import replace_file, storage_errors
-from setnet.engine import Hit, KnownPair, SetIndex
+from setnet.engine import Hit, SetIndex
+from setnet.engine.query import KnownPair
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.heads import Logistic
-from setnet.library import Conditions, taken_time
+from setnet.library import Conditions
+from setnet.library.photo_catalog import taken_time
 
 
 @dataclass(frozen=True, slots=True)

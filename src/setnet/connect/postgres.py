@@ -10,17 +10,11 @@ from numpy.typing import NDArray
 from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from setnet.connect.database import Connection, Database, unit_vectors
-from setnet.engine import (
-    Hit,
-    QueryLike,
-    RankedItems,
-    SearchOptions,
-    VectorsLike,
-    conditions_of,
-    merged_examples,
-    query_elements,
-    rank_given,
-)
+from setnet.engine import Hit, QueryLike, SearchOptions, VectorsLike
+from setnet.engine.conditions import conditions_of
+from setnet.engine.query import merged as merged_examples
+from setnet.engine.query import query_elements
+from setnet.engine.rank import RankedItems, rank_given
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
 from setnet.heads import ELEMENT_LOGISTIC, Logistic
 

@@ -34,7 +34,9 @@ from setnet.connect.xmp import LARGEST_XMP, MWG, add_regions, new_sidecar
 from setnet.durable import replace_file
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from setnet.library import SAME_FACE, Library, LibraryPhoto, NamedPeople
+from setnet.library import Library, LibraryPhoto
+from setnet.library.face_references import SAME_FACE
+from setnet.library.person_matcher import NamedPeople
 
 _FaceNames = dict[int, str]
 

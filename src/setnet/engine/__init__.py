@@ -1,5 +1,27 @@
 """Vectors on disk become ranked hits: store, kernels, exact, fast and set search."""
 
-from setnet.lazy import lazy
+from setnet.engine.kernels.backend import level as kernel_level
+from setnet.engine.kernels.greedy import greedy_matches
+from setnet.engine.query import QueryLike, SearchOptions, VectorsLike
+from setnet.engine.recovery import BackupReport, RepairReport
+from setnet.engine.results import Contents, Hit, Item, Match, Report, Stats
+from setnet.engine.setindex import SetIndex
+from setnet.engine.settings import Shape
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = [
+    "BackupReport",
+    "Contents",
+    "Hit",
+    "Item",
+    "Match",
+    "QueryLike",
+    "RepairReport",
+    "Report",
+    "SearchOptions",
+    "SetIndex",
+    "Shape",
+    "Stats",
+    "VectorsLike",
+    "greedy_matches",
+    "kernel_level",
+]

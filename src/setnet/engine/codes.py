@@ -13,7 +13,8 @@ from setnet.engine.kernels import backend, lanes
 from setnet.engine.query import Query
 from setnet.engine.segment_file import Ahead, SegmentFileWriter
 from setnet.engine.settings import SetSpec
-from setnet.heads import ROTATION, BitCodec, code_bits, codec
+from setnet.heads import codec
+from setnet.heads.bit_codes import ROTATION, BitCodec, code_bits
 
 CODE_ROWS = 2048  # code rows (of 16 elements) quantised at once
 CENTRE_ROWS = 4096  # elements whose mean stands for that of all: a hundredth off it costs nothing

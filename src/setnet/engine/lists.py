@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from setnet.engine.codes import packed_bits
 from setnet.engine.kernels.lanes import LANES, Layout
 from setnet.engine.segment_file import SegmentFileWriter
-from setnet.heads import code_bits
+from setnet.heads.bit_codes import code_bits
 
 ROUNDS = 6
 CHUNK = 8192  # vectors handled at once

@@ -19,7 +19,7 @@ from setnet.engine.query import KnownPair, Query, SearchOptions
 from setnet.engine.rank import Rows, Scored, score_elements, score_known
 from setnet.engine.segment import Segment
 from setnet.engine.snapshot import Field, Snapshot
-from setnet.heads import BitCodec
+from setnet.heads.bit_codes import BitCodec
 from setnet.system import usable_cores
 
 Allowed = list[NDArray[np.bool_]] | None

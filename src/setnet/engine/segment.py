@@ -26,7 +26,8 @@ from setnet.engine.segment_file import (
 )
 from setnet.engine.settings import SetSpec, Shape
 from setnet.errors import StorageError
-from setnet.heads import ROTATION, codec
+from setnet.heads import codec
+from setnet.heads.bit_codes import ROTATION
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from setnet.engine.kernels.backend import threads
 from setnet.engine.kernels.lanes import LANES
 from setnet.engine.settings import Shape
 from setnet.errors import StorageError, VersionError
-from setnet.heads import code_bits
+from setnet.heads.bit_codes import code_bits
 from setnet.system import total_memory
 
 ALIGN = 64

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, StorageError, one_of
-from setnet.heads import SET_LOGISTIC, Aggregator, Logistic, Mean, codec
+from setnet.heads import Aggregator, Logistic, Mean, codec
+from setnet.heads.logistic import SET_LOGISTIC
 
 NORM_LIMIT = 1e18  # dot products of longer vectors would leave float32
 

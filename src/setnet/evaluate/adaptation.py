@@ -29,9 +29,7 @@ from setnet.evaluate.tables import measure
 from setnet.heads import Aggregator, Mean, SetNet
 from setnet.train import (
     RECIPES,
-    FeatureSource,
     SetNetwork,
-    SFace,
     TrainingSettings,
     adapt,
     fit_head,
@@ -40,6 +38,8 @@ from setnet.train import (
     new_network,
     save_network,
 )
+from setnet.train.sface import SFace
+from setnet.train.sources import FeatureSource
 
 ORIGINAL, ADAPTED = "original", "adapted"
 ELEMENTS, VERIFICATION = "descriptor per element", "verification"

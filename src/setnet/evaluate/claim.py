@@ -33,21 +33,18 @@ from setnet.evaluate.stress_trial import FACES, StressTest
 from setnet.evaluate.tables import measure
 from setnet.heads import SetNet
 from setnet.train import (
-    VARIANTS,
-    WITHOUT,
     NetworkAggregator,
     Recipe,
     SetNetwork,
     TrainingSettings,
-    Variant,
     fit_head,
-    learned_exponents,
     load_backbone,
     new_backbone,
     pretrain,
     save_backbone,
-    train_variant,
 )
+from setnet.train.network import learned_exponents
+from setnet.train.stages import VARIANTS, WITHOUT, Variant, train_variant
 
 ALPHAS = (1.0, 3.0, 10.0, 30.0)  # softness of NetVLAD's start
 RATES = (0.25, 0.5, 1.0)  # of set training, times that of the settings

@@ -28,21 +28,11 @@ from setnet.evaluate.stress_trial import (
     vector_similarities,
 )
 from setnet.heads import Aggregator, unit
-from setnet.train import (
-    FaceArray,
-    FaceSource,
-    Glyphs,
-    GlyphSource,
-    NetworkAggregator,
-    SetNetwork,
-    TrainingSettings,
-    Variant,
-    align_crops,
-    compute_elements,
-    load_glyphs,
-    new_backbone,
-    whiten,
-)
+from setnet.train import FaceArray, NetworkAggregator, SetNetwork, TrainingSettings, new_backbone
+from setnet.train.faces import FaceSource, align_crops
+from setnet.train.glyphs import Glyphs, GlyphSource, load_glyphs
+from setnet.train.stages import Variant, whiten
+from setnet.train.training import compute_elements
 
 TRAINED, VALIDATED = 3000, 500  # characters; the others are tested
 HELD_OUT = 100  # people of LFW's training half that scores are calibrated on

@@ -20,12 +20,12 @@ from setnet.collect import (
     Question,
     calibrate_rules,
     cohens_kappa,
-    final_rows,
-    gallery,
-    pairs_of,
     run_all,
     run_step,
 )
+from setnet.collect.faces import gallery
+from setnet.collect.result import final_rows
+from setnet.collect.search import pairs_of
 from setnet.durable import storage_errors
 from setnet.evaluate.inputs import OnProgress, running
 from setnet.evaluate.photos import ALTERATIONS, Album, Placed, altered, compose_album

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.collect import CollectedSet, is_collected
+from setnet.collect import CollectedSet
+from setnet.collect.dataset import is_collected
 from setnet.engine import Hit, SetIndex
 from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.measures import Measured, ranking_measures

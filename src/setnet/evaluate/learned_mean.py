@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from setnet.evaluate.people import LabelledPeople
-from setnet.train import (
-    Descriptors,
-    DescriptorSource,
-    GeneralisedMean,
-    NetworkAggregator,
-    SetNetwork,
-    SetSettings,
-    set_step_loss,
-    train_loop,
-)
+from setnet.train import DescriptorSource, NetworkAggregator, SetNetwork, SetSettings, train_loop
+from setnet.train.aggregators import GeneralisedMean
+from setnet.train.backbones import Descriptors
+from setnet.train.training import set_step_loss
 
 STEPS, PEOPLE = 1000, 84
 RATE = 1.0  # of fixed descriptors p moves slowly: at the rates of a network it would stay at 3

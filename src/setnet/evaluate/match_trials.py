@@ -15,8 +15,10 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate.measures import ndcg
 from setnet.evaluate.people import LabelledPeople, corrected, divided, photo_key, read_people
 from setnet.heads import Logistic
-from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, Trial, person_vector, trials
+from setnet.library.calibration import LabelledFaces, Trial, trials
 from setnet.library.descriptor_files import refuse_two_models
+from setnet.library.person_matcher import Cohort, Recogniser, person_vector
+from setnet.library.score_calibration import MatchModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,8 +32,9 @@ from setnet.evaluate.match_trials import (
 from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
 from setnet.evaluate.record import Record, Row, Run, fingerprinted
 from setnet.evaluate.retrieval import RATES, WAYS, recalls
-from setnet.faces import calibration_of
-from setnet.library import LabelledFaces, MatchModel, fit_match_model
+from setnet.faces.settings import calibration_of
+from setnet.library.calibration import LabelledFaces, fit_match_model
+from setnet.library.score_calibration import MatchModel
 from setnet.train import VirtualPeople
 
 EXAMPLES = (1, 2, 3, 5, 10)

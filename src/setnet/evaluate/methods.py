@@ -17,19 +17,10 @@ from setnet.evaluate.people import LabelledPeople
 from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements, with_distractors
 from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
-from setnet.heads import (
-    Aggregator,
-    BitCodec,
-    Logistic,
-    Mean,
-    SetNet,
-    Whitening,
-    codec,
-    fit_whitening,
-    path_of,
-    shipped_names,
-    unit,
-)
+from setnet.heads import Aggregator, Logistic, Mean, SetNet, codec, unit
+from setnet.heads.bit_codes import BitCodec
+from setnet.heads.shipped import path_of, shipped_names
+from setnet.heads.whitening import Whitening, fit_whitening
 
 
 @cache
@@ -281,14 +272,18 @@ class Methods:
 
 
 def _untrained(name: str, dim: int) -> Aggregator:
-    from setnet.train import Descriptors, NetworkAggregator, SetNetwork, make_aggregator
+    from setnet.train import NetworkAggregator, SetNetwork
+    from setnet.train.backbones import Descriptors
+    from setnet.train.network import make_aggregator
 
     backbone = Descriptors(dim)
     return NetworkAggregator(SetNetwork(backbone, make_aggregator(name, backbone)), name)
 
 
 def _generalised_mean(dim: int, signed: bool) -> Aggregator:
-    from setnet.train import Descriptors, GeneralisedMean, NetworkAggregator, SetNetwork
+    from setnet.train import NetworkAggregator, SetNetwork
+    from setnet.train.aggregators import GeneralisedMean
+    from setnet.train.backbones import Descriptors
 
     mean = GeneralisedMean(dim, p=PAPER_P, signed=signed)
     return NetworkAggregator(SetNetwork(Descriptors(dim), mean), f"gm-{PAPER_P:g}")

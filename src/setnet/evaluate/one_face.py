@@ -14,7 +14,8 @@ from setnet.evaluate.measures import DRAWS, match_rate_draws, people_draws
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LabelledPeople, similarities
 from setnet.evaluate.record import Record, Row, Run
-from setnet.heads import Whitening, fit_whitening, unit
+from setnet.heads import unit
+from setnet.heads.whitening import Whitening, fit_whitening
 
 
 def on_single_faces(

@@ -20,7 +20,10 @@ from setnet.errors import InvalidInputError, one_of
 from setnet.evaluate.people import half_of, read_press_photos, read_split
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
-from setnet.train import FacePhotos, SFace, TrainingSettings, cache_features, identity_photos
+from setnet.train import TrainingSettings
+from setnet.train.faces import FacePhotos, identity_photos
+from setnet.train.sface import SFace
+from setnet.train.sources import cache_features
 
 Pixels = NDArray[np.uint8]
 

@@ -14,7 +14,7 @@ from setnet.errors import ModelError
 from setnet.evaluate.record import Record, Row, mean_and_error
 from setnet.evaluate.stress_trial import FACES
 from setnet.evaluate.tables import over_seeds
-from setnet.library import MatchModel, Strangers
+from setnet.library.score_calibration import MatchModel, Strangers
 
 # Distinguished by colour (after Okabe and Ito 2008), marker and dashes alike.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.engine import Hit, Match, merged_examples
+from setnet.engine import Hit, Match
+from setnet.engine.query import merged as merged_examples
 from setnet.errors import InvalidInputError, one_of
 from setnet.heads import Logistic
 

@@ -29,7 +29,7 @@ from setnet.evaluate.tables import (
     tables_of,
     verdict,
 )
-from setnet.train import WITHOUT
+from setnet.train.stages import WITHOUT
 
 TITLES = {  # in the order of the page
     "fit": "Virtual people against real ones",

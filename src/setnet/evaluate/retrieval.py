@@ -36,7 +36,8 @@ from setnet.evaluate.methods import (
 from setnet.evaluate.record import Record, Row, Run
 from setnet.evaluate.worlds import StoredWorld, World
 from setnet.heads import unit
-from setnet.library import LabelledFaces, person_vector
+from setnet.library.calibration import LabelledFaces
+from setnet.library.person_matcher import person_vector
 
 Floats = NDArray[np.float32]
 Way = Callable[[Floats, Floats], Floats]  # examples and faces -> the faces' similarities

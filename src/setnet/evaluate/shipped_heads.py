@@ -29,7 +29,9 @@ from setnet.evaluate.stress_trial import (
 )
 from setnet.evaluate.tables import Table
 from setnet.faces import FaceSettings
-from setnet.heads import Aggregator, Head, Logistic, Mean, Product, SetNet, path_of, unit
+from setnet.heads import Aggregator, Head, Logistic, Mean, SetNet, unit
+from setnet.heads.layers import Product
+from setnet.heads.shipped import path_of
 from setnet.library import read_descriptors
 from setnet.library.descriptor_files import refuse_two_models
 from setnet.train import RECIPES, fit_head

@@ -10,11 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.collect import CollectedSet, together_queries
+from setnet.collect import CollectedSet
+from setnet.collect.dataset import together_queries
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LEAST_PEOPLE, Halves, LabelledPeople, read_press_photos
 from setnet.heads import unit
-from setnet.train import SimulatedIdentities, VirtualPeople
+from setnet.train import VirtualPeople
+from setnet.train.simulated import SimulatedIdentities
 
 Ints = NDArray[np.int64]
 

@@ -1,5 +1,59 @@
 """Photos to faces to descriptors: open, detect, align, describe; and the registry of models."""
 
-from setnet.lazy import lazy
+from setnet.faces.descriptor import Descriptor
+from setnet.faces.detector import Detections, Detector
+from setnet.faces.face import Box, Face, Quality
+from setnet.faces.metric import Metric
+from setnet.faces.photo import Photo, open_photo
+from setnet.faces.pipeline import StageTimes, describe_faces, faces_of
+from setnet.faces.registry import (
+    ModelEntry,
+    ModelFile,
+    ModelStatus,
+    model_entries,
+    model_entry,
+    model_paths,
+    models,
+)
+from setnet.faces.sessions import load_descriptor, load_detector
+from setnet.faces.settings import PRESETS, FaceSettings
+from setnet.faces.user_models import (
+    KnownFile,
+    add_model,
+    add_model_file,
+    download_model,
+    identify_file,
+    remove_model,
+)
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = [
+    "PRESETS",
+    "Box",
+    "Descriptor",
+    "Detections",
+    "Detector",
+    "Face",
+    "FaceSettings",
+    "KnownFile",
+    "Metric",
+    "ModelEntry",
+    "ModelFile",
+    "ModelStatus",
+    "Photo",
+    "Quality",
+    "StageTimes",
+    "add_model",
+    "add_model_file",
+    "describe_faces",
+    "download_model",
+    "faces_of",
+    "identify_file",
+    "load_descriptor",
+    "load_detector",
+    "model_entries",
+    "model_entry",
+    "model_paths",
+    "models",
+    "open_photo",
+    "remove_model",
+]

@@ -1,5 +1,19 @@
 """Sets of descriptors become one set vector each: SetNet heads, the mean and other aggregators."""
 
-from setnet.lazy import lazy
+from setnet.heads.aggregator import Aggregator, Mean, unit
+from setnet.heads.head import Head
+from setnet.heads.logistic import ELEMENT_LOGISTIC, Logistic
+from setnet.heads.net import SetNet
+from setnet.heads.shipped import ShippedHead, shipped_heads
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = [
+    "ELEMENT_LOGISTIC",
+    "Aggregator",
+    "Head",
+    "Logistic",
+    "Mean",
+    "SetNet",
+    "ShippedHead",
+    "shipped_heads",
+    "unit",
+]

@@ -1,5 +1,151 @@
 """A photo library over the engine: scanning, incremental update, people, queries with conditions."""
 
-from setnet.lazy import lazy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = [
+    "Answer",
+    "CalibrationReport",
+    "Change",
+    "Conditions",
+    "DuplicateGroup",
+    "Example",
+    "FaceConflict",
+    "FaceName",
+    "FacesNamed",
+    "FailedPhoto",
+    "Group",
+    "GroupFace",
+    "GroupTotal",
+    "GroupTotals",
+    "GroupingReport",
+    "Groups",
+    "IndexProgress",
+    "IndexReport",
+    "ItemChange",
+    "ItemChanges",
+    "Library",
+    "LibraryBackup",
+    "LibraryPhoto",
+    "LibraryRepair",
+    "LibraryStatus",
+    "People",
+    "PeopleExport",
+    "PeopleImport",
+    "Person",
+    "PersonMatch",
+    "PersonPhotos",
+    "PersonThresholds",
+    "PhotoHit",
+    "PhotoQuery",
+    "QueryPerson",
+    "Ranking",
+    "ReembedReport",
+    "StoredFace",
+    "Suggestion",
+    "Verdict",
+    "VideoHit",
+    "contact_sheet",
+    "default_library",
+    "describe_frames",
+    "describe_photos",
+    "duplicate_sheet",
+    "find_duplicates",
+    "group_descriptors",
+    "group_sheet",
+    "read_descriptors",
+    "write_descriptor_file",
+]
+
+if TYPE_CHECKING:
+    from setnet.library.answer import Answer, GroupTotal, PersonThresholds, VideoHit
+    from setnet.library.backup import LibraryBackup
+    from setnet.library.calibration import CalibrationReport
+    from setnet.library.clustering import group_descriptors
+    from setnet.library.creation import LibraryStatus
+    from setnet.library.describe import describe_frames, describe_photos
+    from setnet.library.descriptor_files import read_descriptors, write_descriptor_file
+    from setnet.library.duplicates import DuplicateGroup, find_duplicates
+    from setnet.library.group import Group, GroupFace, GroupTotals
+    from setnet.library.grouping import GroupingReport
+    from setnet.library.groups import Groups
+    from setnet.library.index_run import IndexProgress, IndexReport
+    from setnet.library.library import Library
+    from setnet.library.paths import default_library
+    from setnet.library.people import People
+    from setnet.library.people_edits import FaceConflict, FaceName, FacesNamed
+    from setnet.library.people_exchange import PeopleExport, PeopleImport
+    from setnet.library.person import Example, Person, Verdict
+    from setnet.library.photo_catalog import ItemChange, ItemChanges
+    from setnet.library.photos import FailedPhoto, LibraryPhoto, PersonMatch, PhotoHit, StoredFace
+    from setnet.library.query import Conditions, PhotoQuery, QueryPerson
+    from setnet.library.reembed import ReembedReport
+    from setnet.library.repair import LibraryRepair
+    from setnet.library.search import PersonPhotos, Ranking
+    from setnet.library.sheets import contact_sheet, duplicate_sheet, group_sheet
+    from setnet.library.suggestions import Suggestion
+    from setnet.library.undo import Change
+else:
+    # name: the module that defines it, imported on first use
+    _MODULES = {
+        "Answer": "answer",
+        "CalibrationReport": "calibration",
+        "Change": "undo",
+        "Conditions": "query",
+        "DuplicateGroup": "duplicates",
+        "Example": "person",
+        "FaceConflict": "people_edits",
+        "FaceName": "people_edits",
+        "FacesNamed": "people_edits",
+        "FailedPhoto": "photos",
+        "Group": "group",
+        "GroupFace": "group",
+        "GroupTotal": "answer",
+        "GroupTotals": "group",
+        "GroupingReport": "grouping",
+        "Groups": "groups",
+        "IndexProgress": "index_run",
+        "IndexReport": "index_run",
+        "ItemChange": "photo_catalog",
+        "ItemChanges": "photo_catalog",
+        "Library": "library",
+        "LibraryBackup": "backup",
+        "LibraryPhoto": "photos",
+        "LibraryRepair": "repair",
+        "LibraryStatus": "creation",
+        "People": "people",
+        "PeopleExport": "people_exchange",
+        "PeopleImport": "people_exchange",
+        "Person": "person",
+        "PersonMatch": "photos",
+        "PersonPhotos": "search",
+        "PersonThresholds": "answer",
+        "PhotoHit": "photos",
+        "PhotoQuery": "query",
+        "QueryPerson": "query",
+        "Ranking": "search",
+        "ReembedReport": "reembed",
+        "StoredFace": "photos",
+        "Suggestion": "suggestions",
+        "Verdict": "person",
+        "VideoHit": "answer",
+        "contact_sheet": "sheets",
+        "default_library": "paths",
+        "describe_frames": "describe",
+        "describe_photos": "describe",
+        "duplicate_sheet": "sheets",
+        "find_duplicates": "duplicates",
+        "group_descriptors": "clustering",
+        "group_sheet": "sheets",
+        "read_descriptors": "descriptor_files",
+        "write_descriptor_file": "descriptor_files",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+        return value
+
+    def __dir__() -> list[str]:
+        return __all__

@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine import Apart, Clusters, LinkageRule, Neighbours, cells_of, link, nearest_neighbours
+from setnet.engine.linkage import Apart, Clusters, LinkageRule, link
+from setnet.engine.neighbours import Neighbours, cells_of, nearest_neighbours
 from setnet.heads import ELEMENT_LOGISTIC
 
 OnProgress = Callable[[str, int, int], None]  # what is being done, how much of it is, of how much

@@ -249,7 +249,7 @@ def _short(fingerprint: str) -> str:
 
 def _logistic(settings: FaceSettings) -> Logistic:
     """Return the score of a single face by the descriptor's calibration."""
-    from setnet.faces import calibration_of
+    from setnet.faces.settings import calibration_of
     from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
     numbers = calibration_of(settings.descriptor)

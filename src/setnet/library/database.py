@@ -18,7 +18,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from setnet.durable import append_durably, refuse_full_disk, replace_file, transaction
-from setnet.engine import ReadAccess
+from setnet.engine.catalog import ReadAccess
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.library.paths import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
 from setnet.library.row_sums import raise_hidden, register_row_hash

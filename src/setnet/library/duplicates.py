@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import numpy as np
 
 from setnet.durable import transaction
-from setnet.engine import nearest_neighbours
+from setnet.engine.neighbours import nearest_neighbours
 from setnet.errors import SetNetError, StorageError, WorkerError
 from setnet.heads import unit
 from setnet.library.clustering import OnProgress
@@ -31,7 +31,8 @@ from setnet.library.paths import VLADS, as_path, display_path, resolve_path
 from setnet.library.photo_catalog import KnownFile
 from setnet.library.photo_result import HASH_BYTES
 from setnet.library.vlad import SHIPPED, VLAD_DIM, Floats
-from setnet.sandbox import Limits, Message, Service, WorkerPool, invalid_reply, unordered_map
+from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
+from setnet.sandbox.messages import invalid_reply
 from setnet.system import usable_cores
 
 if TYPE_CHECKING:

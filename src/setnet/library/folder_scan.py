@@ -16,7 +16,7 @@ from fnmatch import translate
 
 from setnet.addresses import file_at, files_below, is_address
 from setnet.errors import InvalidInputError, SetNetError
-from setnet.faces import RAW_FORMATS
+from setnet.faces.raw import RAW_FORMATS
 from setnet.library.paths import is_below
 
 _LONGEST_PATTERN = 1000
@@ -185,7 +185,7 @@ class FolderScan:
             pending.extend(reversed(inner))
 
     def _is_live(self, entry: os.DirEntry[bytes], stems: Collection[bytes]) -> bool:
-        from setnet.video import is_live_video
+        from setnet.video.boxes import is_live_video
 
         stem, suffix = os.path.splitext(entry.name)
         return self.videos and suffix.lower() == b".mov" and stem in stems and is_live_video(entry.path)

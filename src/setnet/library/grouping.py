@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import transaction
-from setnet.engine import Apart, SetIndex
+from setnet.engine import SetIndex
+from setnet.engine.linkage import Apart
 from setnet.faces import Box
 from setnet.library.clustering import (
     FacesToGroup,

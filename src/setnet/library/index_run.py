@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
-from setnet.faces import RAW_NEEDS, can_read_raw
+from setnet.faces.raw import RAW_NEEDS, can_read_raw
 from setnet.library.database import Database
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import as_path, is_below

@@ -27,7 +27,8 @@ from setnet.library.photo_result import (
 )
 from setnet.library.photos import stored_face
 from setnet.library.video_reader import VideoReader, describe_shot, identify, watch_part
-from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool, ran_out_of_memory, unordered_map
+from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool, unordered_map
+from setnet.sandbox.service import ran_out_of_memory
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -39,7 +39,8 @@ from setnet.library.photo_writer import attributes_of, mark_unread
 from setnet.library.photos import LibraryPhoto
 from setnet.library.row_sums import register_row_hash
 from setnet.library.schema import refresh_groups
-from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes, unordered_map
+from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
+from setnet.sandbox.messages import as_bytes
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings

@@ -219,7 +219,7 @@ def match_model_of(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel:
 
 def model_calibration(settings: FaceSettings) -> MatchModel:
     """Return the constants of the library's descriptor model."""
-    from setnet.faces import calibration_of
+    from setnet.faces.settings import calibration_of
 
     return MatchModel.of(calibration_of(settings.descriptor, "match"))
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine import Hit, KnownPair, RankedItems, Scoring, SearchOptions, SetIndex
+from setnet.engine import Hit, SearchOptions, SetIndex
+from setnet.engine.query import KnownPair, Scoring
+from setnet.engine.rank import RankedItems
 from setnet.errors import InvalidInputError, UnknownAttributeError
 from setnet.library.answer import Answer, GroupTotal, PersonThresholds
 from setnet.library.person_matcher import Matching, Recogniser

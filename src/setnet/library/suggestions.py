@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import transaction
-from setnet.engine import Clusters
+from setnet.engine.linkage import Clusters
 from setnet.library.group import STATES, Group, group_at
 from setnet.library.grouping import LibraryFaces
 from setnet.library.person import Person

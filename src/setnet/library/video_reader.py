@@ -29,8 +29,10 @@ from setnet.library.photo_result import (
     video_hash,
 )
 from setnet.library.photos import stored_face
-from setnet.sandbox import Limits, Message, WorkerPool, invalid_reply, ran_out_of_memory
-from setnet.video import LARGEST_SPRITE
+from setnet.sandbox import Limits, Message, WorkerPool
+from setnet.sandbox.messages import invalid_reply
+from setnet.sandbox.service import ran_out_of_memory
+from setnet.video.sprite import LARGEST_SPRITE
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 def identify(task: Message) -> Message:
     """Return size, times and hash of a video file."""
     from setnet.library.photo_catalog import taken_number
-    from setnet.video import taken_at
+    from setnet.video.boxes import taken_at
 
     path = task.fields["path"]
     fields: dict[str, Any] = {"size": 0, "mtime_ns": 0, "taken": None, "reason": None}
@@ -59,7 +61,8 @@ def identify(task: Message) -> Message:
 def watch_part(settings: FaceSettings, task: Message) -> Message:
     """Watch a part of a video; why it cannot be is the reason in the reply."""
     from setnet.faces import load_descriptor
-    from setnet.video import allow_hardware, watch
+    from setnet.video import watch
+    from setnet.video.capture import allow_hardware
 
     fields: dict[str, Any] = {"reason": None}
     allow_hardware(task.fields["hardware"])
@@ -127,7 +130,7 @@ class VideoReader:
     """Reads videos on a pool of processes that others use too; `seconds` of video were watched so far."""
 
     def __init__(self, pool: WorkerPool, dim: int, limits: Limits) -> None:
-        from setnet.video import may_have_hardware
+        from setnet.video.capture import may_have_hardware
 
         self._pool, self._dim, self._limits = pool, dim, limits
         self._hardware = may_have_hardware()

@@ -4,6 +4,15 @@ A task and its reply are a `Message`: JSON fields, raw arrays and open files; no
 The functions a process may run are listed by the module of its `Service`. This room knows nothing of photos.
 """
 
-from setnet.lazy import lazy
+from setnet.sandbox.messages import Message
+from setnet.sandbox.pool import WorkerPool, unordered_map
+from setnet.sandbox.service import Limits, Service, Tasks
 
-__getattr__, __dir__, __all__ = lazy(__name__)
+__all__ = [
+    "Limits",
+    "Message",
+    "Service",
+    "Tasks",
+    "WorkerPool",
+    "unordered_map",
+]

@@ -9,6 +9,135 @@ one like a head. Data: `DescriptorSource`, `FaceFolder`, `FaceArray`, `VirtualSo
 and of a whole descriptor model `fit_model_calibration`.
 """
 
-from setnet.lazy import lazy
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__getattr__, __dir__, __all__ = lazy(__name__, extra="train")
+from setnet.errors import MissingExtraError
+
+__all__ = [
+    "RECIPES",
+    "Calibration",
+    "DescriptorSource",
+    "FaceArray",
+    "FaceFolder",
+    "MatchRates",
+    "NetworkAggregator",
+    "Recipe",
+    "Schedule",
+    "SetNetwork",
+    "SetSettings",
+    "TrainReport",
+    "TrainingSettings",
+    "VirtualPeople",
+    "VirtualSource",
+    "WhitenReport",
+    "adapt",
+    "calibrate_elements",
+    "export_network",
+    "fit_head",
+    "fit_logistic",
+    "fit_model_calibration",
+    "load_backbone",
+    "load_network",
+    "load_settings",
+    "load_sface",
+    "match_rates",
+    "new_backbone",
+    "new_network",
+    "presets",
+    "pretrain",
+    "run_export",
+    "run_pretrain",
+    "run_sets",
+    "run_whiten",
+    "save_backbone",
+    "save_network",
+    "train_loop",
+    "train_sets",
+]
+
+if TYPE_CHECKING:
+    from setnet.train.calibration import (
+        Calibration,
+        MatchRates,
+        calibrate_elements,
+        fit_logistic,
+        fit_model_calibration,
+        match_rates,
+    )
+    from setnet.train.faces import FaceArray, FaceFolder
+    from setnet.train.loop import TrainReport, train_loop
+    from setnet.train.network import (
+        NetworkAggregator,
+        SetNetwork,
+        export_network,
+        load_backbone,
+        load_network,
+        new_backbone,
+        new_network,
+        save_backbone,
+        save_network,
+    )
+    from setnet.train.recipes import RECIPES, Recipe, fit_head
+    from setnet.train.settings import Schedule, SetSettings, TrainingSettings, load_settings, presets
+    from setnet.train.sface import load_sface
+    from setnet.train.simulated import VirtualPeople
+    from setnet.train.sources import DescriptorSource, VirtualSource
+    from setnet.train.stages import WhitenReport, run_export, run_pretrain, run_sets, run_whiten
+    from setnet.train.training import adapt, pretrain, train_sets
+else:
+    # name: the module that defines it, imported on first use
+    _MODULES = {
+        "RECIPES": "recipes",
+        "Calibration": "calibration",
+        "DescriptorSource": "sources",
+        "FaceArray": "faces",
+        "FaceFolder": "faces",
+        "MatchRates": "calibration",
+        "NetworkAggregator": "network",
+        "Recipe": "recipes",
+        "Schedule": "settings",
+        "SetNetwork": "network",
+        "SetSettings": "settings",
+        "TrainReport": "loop",
+        "TrainingSettings": "settings",
+        "VirtualPeople": "simulated",
+        "VirtualSource": "sources",
+        "WhitenReport": "stages",
+        "adapt": "training",
+        "calibrate_elements": "calibration",
+        "export_network": "network",
+        "fit_head": "recipes",
+        "fit_logistic": "calibration",
+        "fit_model_calibration": "calibration",
+        "load_backbone": "network",
+        "load_network": "network",
+        "load_settings": "settings",
+        "load_sface": "sface",
+        "match_rates": "calibration",
+        "new_backbone": "network",
+        "new_network": "network",
+        "presets": "settings",
+        "pretrain": "training",
+        "run_export": "stages",
+        "run_pretrain": "stages",
+        "run_sets": "stages",
+        "run_whiten": "stages",
+        "save_backbone": "network",
+        "save_network": "network",
+        "train_loop": "loop",
+        "train_sets": "training",
+    }
+
+    def __getattr__(name: str) -> Any:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        try:
+            module = import_module(f"{__name__}.{_MODULES[name]}")
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(__name__, error.name, "train") from error
+        value = globals()[name] = getattr(module, name)
+        return value
+
+    def __dir__() -> list[str]:
+        return __all__

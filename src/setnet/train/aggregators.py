@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from torch import Tensor, nn
 
 from setnet.errors import InvalidInputError, TrainingError
-from setnet.heads import fit_whitening
+from setnet.heads.whitening import fit_whitening
 
 
 def check_counts(elements: Tensor, counts: Tensor) -> None:

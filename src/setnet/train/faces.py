@@ -18,7 +18,8 @@ from torch import Tensor
 
 from setnet.collect import CollectedSet
 from setnet.errors import PhotoError, TrainingError
-from setnet.faces import Detector, FaceSettings, box_crop, five_point_crop, load_detector
+from setnet.faces import Detector, FaceSettings, load_detector
+from setnet.faces.align import box_crop, five_point_crop
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
 from setnet.train.backbones import InputSpec

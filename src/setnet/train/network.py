@@ -23,8 +23,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from setnet.errors import ModelError, VersionError, one_of
-from setnet.faces import write_model_entry
-from setnet.heads import Affine, Aggregator, Branch, Head, Input, Layer, Logistic, NetVLAD, Product
+from setnet.faces.registry import write_model_entry
+from setnet.heads import Aggregator, Head, Logistic
+from setnet.heads.layers import Affine, Branch, Input, Layer, NetVLAD, Product
 from setnet.train.aggregators import (
     AggregatorModule,
     Average,

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from setnet.errors import TrainingError
-from setnet.heads import SET_LOGISTIC, Affine, Blocks, Head, Input, NetVLAD, Product
+from setnet.heads import Head
+from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
+from setnet.heads.logistic import SET_LOGISTIC
 from setnet.train.simulated import VirtualPeople
 
 BLOCK_SIDE = 64  # of the blocks that rotate a lift

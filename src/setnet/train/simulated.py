@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError, ModelError, one_of
 from setnet.heads import unit
-from setnet.library import read_arrays
+from setnet.library.descriptor_files import read_arrays
 
 Floats = NDArray[np.float32]
 ARRAYS = ("mean", "between", "within")

@@ -14,7 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from setnet.collect import CollectedSet, is_collected
+from setnet.collect import CollectedSet
+from setnet.collect.dataset import is_collected
 from setnet.errors import TrainingError
 from setnet.library import read_descriptors
 from setnet.train.simulated import VirtualPeople

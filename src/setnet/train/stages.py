@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from setnet.collect import is_collected
+from setnet.collect.dataset import is_collected
 from setnet.errors import InvalidInputError, TrainingError, one_of
 from setnet.train.aggregators import (
     AggregatorModule,

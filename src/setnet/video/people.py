@@ -10,7 +10,8 @@ from math import cos, radians
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.faces import Face, FaceSettings, FoundFace, Quality, described
+from setnet.faces import Face, FaceSettings, Quality
+from setnet.faces.pipeline import FoundFace, described
 
 _FULL_SIZE = 112.0  # pixels: the descriptor sees no more of a larger face
 _CRISP = 0.15  # sharpness from which a face is as good as any

@@ -9,7 +9,8 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from setnet.errors import VideoError
-from setnet.faces import FaceSettings, find_faces
+from setnet.faces import FaceSettings
+from setnet.faces.pipeline import find_faces
 from setnet.video.frames import FRAME_STEP, Frame, watch_frames
 from setnet.video.people import Detection, ShotPerson, Tracker, shot_people, tracks_of
 from setnet.video.shots import (

@@ -16,7 +16,8 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from setnet.client import Answer, UploadedFaces
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import Example, Library, display_path
+from setnet.library import Example, Library
+from setnet.library.paths import display_path
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem
 from setnet.web.requests import BodyRoute, Jpeg, State, Strict, content_type, reply

@@ -23,7 +23,9 @@ from pydantic import Field
 from setnet.addresses import address_of, is_address, read_address
 from setnet.client import Answer
 from setnet.errors import SetNetError
-from setnet.library import Library, LibraryPhoto, display_path, is_below, is_photo_name, resolve_path
+from setnet.library import Library, LibraryPhoto
+from setnet.library.folder_scan import is_photo_name
+from setnet.library.paths import display_path, is_below, resolve_path
 from setnet.web.problems import Problem
 
 _CHUNK = 1 << 18

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Response
 
 from setnet import __version__
 from setnet.client import Answer, Status
-from setnet.library import display_path
+from setnet.library.paths import display_path
 from setnet.web.requests import State, reply
 from setnet.web.search import MOST_PEOPLE
 from setnet.web.state import ServerState

@@ -8,8 +8,10 @@ from io import FileIO
 from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
-from setnet.library import Example, content_hash, faces_from_arrays
-from setnet.sandbox import Limits, Message, Service, WorkerPool, as_bytes, invalid_reply
+from setnet.library import Example
+from setnet.library.photo_result import content_hash, faces_from_arrays
+from setnet.sandbox import Limits, Message, Service, WorkerPool
+from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.web.limits import BoundedThreads
 from setnet.web.problems import too_busy
 

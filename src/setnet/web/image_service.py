@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from setnet.errors import PhotoError, SetNetError
-from setnet.sandbox import Message, Tasks, as_bytes
+from setnet.sandbox import Message, Tasks
+from setnet.sandbox.messages import as_bytes
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings, Photo
@@ -58,7 +59,8 @@ def _file(task: Message) -> str:
 
 
 def _sprite(task: Message) -> Message:
-    from setnet.video import frames_at, sprite_of
+    from setnet.video import frames_at
+    from setnet.video.sprite import sprite_of
 
     picture = sprite_of(frames_at(_file(task), task.fields["times"]))
     return Message("done", arrays={"picture": as_bytes(picture)})
@@ -74,7 +76,8 @@ def _contents(handle: int) -> bytes:
 
 def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
     from setnet.faces import faces_of, load_descriptor
-    from setnet.library import face_picture, faces_to_arrays, jpeg, thumbnail
+    from setnet.library.photo_result import faces_to_arrays
+    from setnet.library.pictures import face_picture, jpeg, thumbnail
 
     found = faces_of(photo, settings)[:_MOST_FACES]
     arrays = faces_to_arrays(found, load_descriptor(settings.descriptor).dim)
@@ -86,7 +89,7 @@ def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
 
 
 def _thumbnail(photo: Photo, task: Message) -> Message:
-    from setnet.library import jpeg, thumbnail
+    from setnet.library.pictures import jpeg, thumbnail
 
     picture = jpeg(thumbnail(photo.pixels, task.fields["side"]))
     return Message("done", arrays={"picture": as_bytes(picture)})
@@ -94,7 +97,7 @@ def _thumbnail(photo: Photo, task: Message) -> Message:
 
 def _face_picture(photo: Photo, task: Message) -> Message:
     from setnet.faces import Box
-    from setnet.library import face_picture
+    from setnet.library.pictures import face_picture
 
     side = {} if task.fields["side"] is None else {"side": task.fields["side"]}
     picture = face_picture(photo.pixels, photo.in_pixels(Box(*task.fields["box"])), **side)

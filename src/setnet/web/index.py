@@ -17,7 +17,8 @@ from pydantic import Field, StringConstraints
 from setnet.addresses import is_address
 from setnet.client import Answer, Failures, Run
 from setnet.errors import InvalidInputError
-from setnet.library import display_path, roots_from
+from setnet.library.creation import roots_from
+from setnet.library.paths import display_path
 from setnet.web.files import Folders
 from setnet.web.guard import client_address
 from setnet.web.problems import Problem

@@ -13,16 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from setnet.errors import SetNetError
-from setnet.library import (
-    AgreeToPrune,
-    GroupingReport,
-    IndexProgress,
-    IndexReport,
-    Library,
-    display_path,
-    is_few,
-    library_exists,
-)
+from setnet.library import GroupingReport, IndexProgress, IndexReport, Library
+from setnet.library.creation import library_exists
+from setnet.library.folder_scan import is_few
+from setnet.library.index_run import AgreeToPrune
+from setnet.library.paths import display_path
 from setnet.web.problems import Problem
 
 _LOG = logging.getLogger("setnet.web")

@@ -13,7 +13,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from setnet.client import Answer, ListedPerson, People, PersonPhotos, SavedPerson
 from setnet.errors import InvalidInputError
-from setnet.library import Change, Example, Library, PeopleImport, Person, display_path
+from setnet.library import Change, Example, Library, PeopleImport, Person
+from setnet.library.paths import display_path
 from setnet.web.faces import (
     Examples,
     FaceReference,

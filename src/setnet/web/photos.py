@@ -13,8 +13,10 @@ from pydantic import Field
 
 from setnet.client import Answer, Photo, Photos
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.library import ItemChanges, Library, LibraryPhoto, NamedPeople, StoredFace, display_path
-from setnet.video import sprite_times
+from setnet.library import ItemChanges, Library, LibraryPhoto, StoredFace
+from setnet.library.paths import display_path
+from setnet.library.person_matcher import NamedPeople
+from setnet.video.sprite import sprite_times
 from setnet.web.faces import photo_descriptors
 from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
 from setnet.web.problems import Problem

@@ -13,7 +13,8 @@ from pydantic_core import to_json
 
 from setnet.client import Hits
 from setnet.errors import InvalidInputError
-from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking, display_path
+from setnet.library import Conditions, Example, Library, PhotoQuery, QueryPerson, Ranking
+from setnet.library.paths import display_path
 from setnet.web.caches import Place
 from setnet.web.faces import Examples, check_vector, face_descriptor, uploaded_examples
 from setnet.web.problems import Problem

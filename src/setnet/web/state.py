@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from setnet.errors import SetNetError
-from setnet.library import Counts, Library
+from setnet.library import Library
+from setnet.library.schema import Counts
 from setnet.web.caches import Cursors, RankingCache, TimelineCache, UploadedFaces
 from setnet.web.files import FolderBrowser
 from setnet.web.image_pool import ImagePool

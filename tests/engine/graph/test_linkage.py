@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 
-from setnet.engine import Apart, Clusters, LinkageRule, Neighbours, link, nearest_neighbours
 from setnet.engine.kernels import backend, reference
+from setnet.engine.linkage import Apart, Clusters, LinkageRule, link
+from setnet.engine.neighbours import Neighbours, nearest_neighbours
 from setnet.heads import unit
 
 Floats = NDArray[np.float32]

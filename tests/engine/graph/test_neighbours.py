@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from setnet.engine import Neighbours, cells_of, nearest_neighbours
 from setnet.engine import neighbours as module
+from setnet.engine.neighbours import Neighbours, cells_of, nearest_neighbours
 from setnet.heads import unit
 
 Floats = NDArray[np.float32]

@@ -22,7 +22,8 @@ from setnet.engine.kernels import backend, lanes, reference
 from setnet.engine.query import Query, Scoring
 from setnet.engine.segment_file import crc32
 from setnet.errors import InvalidInputError
-from setnet.heads import BitCodec, code_bits, codec
+from setnet.heads import codec
+from setnet.heads.bit_codes import BitCodec, code_bits
 from setnet.heads.logistic import Logistic
 
 NOTHING = np.empty(0, np.uint8)

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet import SetIndex
-from setnet.heads import BitCodec
+from setnet.heads.bit_codes import BitCodec
 
 
 def estimated(index: SetIndex, world: Any, query: NDArray[Any]) -> dict[str, float]:

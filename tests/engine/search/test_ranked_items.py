@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from setnet import SetIndex
-from setnet.engine import RankedItems, SearchOptions
-from setnet.engine.rank import score_elements
+from setnet.engine import SearchOptions
+from setnet.engine.rank import RankedItems, score_elements
 
 N, DIM = 3000, 32
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from setnet import SetIndex
-from setnet.engine import Hit, KnownPair, Scoring, scan
+from setnet.engine import Hit, scan
 from setnet.engine import segment as segment_writer
 from setnet.engine.kernels import backend
+from setnet.engine.query import KnownPair, Scoring
 from setnet.errors import InvalidInputError
 
 Known = dict[str, list[KnownPair]]

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.collect import NameMatcher
+from setnet.collect.names import NameMatcher
 from setnet.evaluate.collecting import CaptionNoise, caption
 
 PEOPLE = ["Ann Cole", "Ben Dole", "Cid van Eck"]

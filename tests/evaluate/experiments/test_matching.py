@@ -13,8 +13,10 @@ import lfw_sample
 from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
-from setnet.faces import calibration_of
-from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, trials
+from setnet.faces.settings import calibration_of
+from setnet.library.calibration import LabelledFaces, trials
+from setnet.library.person_matcher import Cohort, Recogniser
+from setnet.library.score_calibration import MatchModel
 
 needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
 

@@ -13,7 +13,8 @@ from setnet.errors import InvalidInputError
 from setnet.evaluate import shipped_heads
 from setnet.evaluate.people import read_split
 from setnet.evaluate.shipped_heads import train_heads, write_card
-from setnet.heads import Head, SetNet, path_of, shipped_names
+from setnet.heads import Head, SetNet
+from setnet.heads.shipped import path_of, shipped_names
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

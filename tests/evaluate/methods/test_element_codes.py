@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from setnet.evaluate.methods import coded_elements, element_bytes
-from setnet.heads import BitCodec, unit
+from setnet.heads import unit
+from setnet.heads.bit_codes import BitCodec
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from setnet.evaluate.stress_trial import (
     measured_sets,
     stress_world,
 )
-from setnet.heads import ELEMENT_LOGISTIC, SET_LOGISTIC, Logistic, Mean, SetNet
+from setnet.heads import ELEMENT_LOGISTIC, Logistic, Mean, SetNet
+from setnet.heads.logistic import SET_LOGISTIC
 
 
 def test_mean_pooling_by_hand(world: StressWorld) -> None:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.faces import box_crop, five_point_crop
-from setnet.faces.align import TEMPLATE, similarity_transform
+from setnet.faces.align import TEMPLATE, box_crop, five_point_crop, similarity_transform
 from setnet.faces.pixels import resized
 
 Pixels = npt.NDArray[np.uint8]

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.faces import Metric, model_entry, store_calibration
+from setnet.faces import Metric, model_entry
 from setnet.faces.descriptor import Descriptor
 from setnet.faces.registry import entry_from_table
+from setnet.faces.settings import store_calibration
 from setnet.library import write_descriptor_file
 from setnet.library.descriptor_files import refuse_two_models
 

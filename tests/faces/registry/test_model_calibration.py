@@ -8,17 +8,10 @@ from pathlib import Path
 import pytest
 
 from setnet.errors import InvalidInputError, ModelError
-from setnet.faces import (
-    add_model_file,
-    calibration_of,
-    model_entries,
-    model_entry,
-    remove_model,
-    store_calibration,
-    write_model_entry,
-)
-from setnet.faces.registry import models_folder
-from setnet.library import MatchModel
+from setnet.faces import add_model_file, model_entries, model_entry, remove_model
+from setnet.faces.registry import models_folder, write_model_entry
+from setnet.faces.settings import calibration_of, store_calibration
+from setnet.library.score_calibration import MatchModel
 from small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")

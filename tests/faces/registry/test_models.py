@@ -25,10 +25,9 @@ from setnet.faces import (
     model_paths,
     models,
     sessions,
-    write_model_entry,
 )
 from setnet.faces.onnx_graph import adapt_model
-from setnet.faces.registry import hash_file
+from setnet.faces.registry import hash_file, write_model_entry
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

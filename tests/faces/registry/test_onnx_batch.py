@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from setnet.errors import ModelError
-from setnet.faces import load_descriptor, model_entries, model_paths, write_model_entry
+from setnet.faces import load_descriptor, model_entries, model_paths
 from setnet.faces.onnx_graph import adapt_model
+from setnet.faces.registry import write_model_entry
 from setnet.faces.sessions import open_session
 from small_models import small_descriptor, write_small_model
 

@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import ModelError
-from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entry, model_paths, write_model_entry
+from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entry, model_paths
 from setnet.faces.onnx_graph import adapt_model
+from setnet.faces.registry import write_model_entry
 
 onnx = pytest.importorskip("onnx", reason="onnx comes with setnet[train]")
 
@@ -158,7 +159,7 @@ def test_a_torch_model_with_the_papers_crop_runs_by_its_entry(
     mean = [131.0912, 103.8827, 91.4953]
     entry = write_model_entry(path, name="net", dim=8, size=224, mean=mean, align="box", licence="own")
     (face,) = faces_of(small_portrait, FaceSettings(descriptor=str(entry)))
-    from setnet.faces import box_crop
+    from setnet.faces.align import box_crop
 
     box = (face.box.x0, face.box.y0, face.box.x1, face.box.y1)
     crop = box_crop(small_portrait, box).astype(np.float32) - np.array(mean, np.float32)

@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 from invented_photos import face_of, store
 from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
-from setnet.faces import calibration_of
-from setnet.library import Example, Library, MatchModel
+from setnet.faces.settings import calibration_of
+from setnet.library import Example, Library
+from setnet.library.score_calibration import MatchModel
 
 SFACE = MatchModel.of(calibration_of("sface", "match"))
 

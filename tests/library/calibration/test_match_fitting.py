@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE
-from setnet.faces import calibration_of
-from setnet.library import Cohort, LabelledFaces, MatchModel, fit_match_model
+from setnet.faces.settings import calibration_of
+from setnet.library.calibration import LabelledFaces, fit_match_model
+from setnet.library.person_matcher import Cohort
+from setnet.library.score_calibration import MatchModel
 from setnet.train import VirtualPeople
 
 SFACE = MatchModel.of(calibration_of("sface", "match"))

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.faces import calibration_of
-from setnet.library import Cohort, MatchModel
+from setnet.faces.settings import calibration_of
+from setnet.library.person_matcher import Cohort
+from setnet.library.score_calibration import MatchModel
 
 MODEL = MatchModel.of(calibration_of("sface", "match"))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from invented_photos import face_of
 from setnet.errors import InvalidInputError
-from setnet.library import person_vector
+from setnet.library.person_matcher import person_vector
 
 
 @given(st.integers(1, 12), st.integers(0, 10**6))

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.faces import calibration_of
-from setnet.library import MatchModel, Recogniser, Strangers
+from setnet.faces.settings import calibration_of
+from setnet.library.person_matcher import Recogniser
+from setnet.library.score_calibration import MatchModel, Strangers
 
 MODEL = MatchModel.of(calibration_of("sface", "match"))
 VECTOR = np.eye(4, dtype=np.float32)[0]

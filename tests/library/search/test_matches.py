@@ -14,18 +14,10 @@ from PIL import Image
 
 from invented_photos import DIM, face_of, store
 from setnet.errors import InvalidInputError
-from setnet.library import (
-    Example,
-    GroupTotal,
-    Library,
-    NamedPeople,
-    PhotoQuery,
-    PhotoResult,
-    PhotoWriter,
-    QueryPerson,
-    StoredFace,
-    contact_sheet,
-)
+from setnet.library import Example, GroupTotal, Library, PhotoQuery, QueryPerson, StoredFace, contact_sheet
+from setnet.library.person_matcher import NamedPeople
+from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_writer import PhotoWriter
 from setnet.library.pictures import YELLOW
 
 ANNA, BEN = 1, 2

@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from setnet.engine import RankedItems, SetIndex
-from setnet.faces import calibration_of
-from setnet.library import MatchModel, Recogniser
+from setnet.engine import SetIndex
+from setnet.engine.rank import RankedItems
+from setnet.faces.settings import calibration_of
+from setnet.library.person_matcher import Recogniser
 from setnet.library.query import PhotoQuery, QueryPerson
+from setnet.library.score_calibration import MatchModel
 from setnet.library.search import QueryMatching
 
 MODEL = MatchModel.of(calibration_of("sface", "match"))

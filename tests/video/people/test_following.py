@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from invented_photos import face_of
-from setnet.faces import Box, Face, FaceSettings, FoundFace, Quality
+from setnet.faces import Box, Face, FaceSettings, Quality
+from setnet.faces.pipeline import FoundFace
 from setnet.video import people as following
 from setnet.video.people import Tracker
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from setnet.engine.kernels.lanes import LANES, Part, interleave
 from setnet.engine.kernels.linkage_reference import linkage as linkage
-from setnet.heads import BitCodec, codec
+from setnet.heads import codec
+from setnet.heads.bit_codes import BitCodec
 
 
 def levels() -> list[str]:

@@ -17,7 +17,7 @@ from setnet.engine import writer
 from setnet.engine.segment import Segment, write_segment
 from setnet.engine.segment_file import Ahead
 from setnet.engine.writer import BELOW
-from setnet.heads import BitCodec
+from setnet.heads.bit_codes import BitCodec
 
 DIM = 20
 

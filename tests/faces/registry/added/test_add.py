@@ -209,7 +209,7 @@ def test_known_files_name_no_hash_of_a_registered_model() -> None:
 
 
 def test_an_entry_with_a_calibration_survives_being_written(small: Path) -> None:
-    from setnet.faces import write_model_entry
+    from setnet.faces.registry import write_model_entry
 
     facts = {"threshold": 0.25, "w": [1.0, 2], "words": 'a "b"'}
     path = write_model_entry(small, name="c", dim=24, calibration=facts)

@@ -1,9 +1,0 @@
-from .messages import Message as Message
-from .messages import as_bytes as as_bytes
-from .messages import invalid_reply as invalid_reply
-from .pool import WorkerPool as WorkerPool
-from .pool import unordered_map as unordered_map
-from .service import Limits as Limits
-from .service import Service as Service
-from .service import Tasks as Tasks
-from .service import ran_out_of_memory as ran_out_of_memory

@@ -1,0 +1,84 @@
+"""What a package exports, and what importing it costs."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import pydoc
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import setnet
+
+PACKAGES = [
+    "setnet",
+    *(f"setnet.{name}" for name in ("engine", "heads", "faces", "video", "sandbox", "library", "connect")),
+    *(f"setnet.{name}" for name in ("collect", "train", "evaluate", "web")),
+]
+HEAVY = {"cv2", "fastapi", "onnxruntime", "scipy", "torch"}
+
+
+def imported_by(code: str) -> set[str]:
+    """Return the top-level modules that are loaded after running ``code``."""
+    program = f"import json, sys\n{code}\nprint(json.dumps([*sys.modules]))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_every_public_name_exists_and_is_known_to_type_checkers(name: str) -> None:
+    package = import_module(name)
+    source = ast.parse(Path(package.__file__ or "").read_text(encoding="utf-8"))
+    declared = {
+        alias.asname or alias.name
+        for node in ast.walk(source)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("setnet.")
+        for alias in node.names
+    }
+    assert all(getattr(package, public) is not None for public in package.__all__)
+    assert set(package.__all__) - {"__version__"} == declared - {"MissingExtraError"}
+    assert {*package.__all__} <= {*dir(package)}
+    assert not hasattr(package, "no_such_name")
+
+
+def test_the_top_of_the_package_is_what_the_documentation_shows() -> None:
+    assert setnet.__all__ == ["Hit", "Library", "Match", "SetIndex", "SetNet", "SetNetError", "__version__"]
+    assert dict(inspect.getmembers(setnet))["SetIndex"] is setnet.SetIndex
+    assert "class SetIndex" in pydoc.plain(pydoc.render_doc(setnet))
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_importing_a_package_loads_no_heavy_library(name: str) -> None:
+    assert not imported_by(f"import {name}") & HEAVY
+
+
+def test_importing_setnet_does_not_load_numpy() -> None:
+    assert "numpy" not in imported_by("import setnet")
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "library", "extra"),
+    [
+        ("setnet.web", "create_app", "fastapi", "serve"),
+        ("setnet.train", "train_sets", "torch", "train"),
+        ("setnet.evaluate", "evaluate_claim", "torch", "train"),
+        ("setnet.connect", "PostgresSets", "psycopg", "postgres"),
+    ],
+)
+def test_a_missing_extra_is_an_import_error_that_names_it(
+    package: str, name: str, library: str, extra: str
+) -> None:
+    program = (
+        f"import sys\nsys.modules[{library!r}] = None\n"
+        f"try:\n    from {package} import {name}\n"
+        "except ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    remedy = f"install it with `pip install 'setnet[{extra}]'`"
+    assert re.fullmatch(rf"{package} needs {library}(\.sql)?: {re.escape(remedy)}\n", done.stdout)
