@@ -1,6 +1,6 @@
 """Label invented photos and write the data set of them, to see that memory stays bounded.
 
-    python benchmarks/collect.py [--rows 100000] [--names 500] [--json FILE] [--page docs/collect.md]
+    python benchmarks/collect.py [--rows 100000] [--names 500] [--json FILE] [--page FILE.md]
 
 Manifests of so many rows are written, then the steps `labels` and `result` are run. Printed are the seconds and
 the most memory the process held after each step, beside that of a tenth of the rows in a process of its own.

@@ -1,7 +1,7 @@
 """How well each descriptor model tells people apart, and what one face costs, side by side.
 
     setnet describe LFW/images --descriptor NAME --out NAME.npz         (for each model)
-    python benchmarks/descriptors.py NAME=NAME.npz ... [--degraded NAME=FILE.npz ...] [--write docs/models.md]
+    python benchmarks/descriptors.py NAME=NAME.npz ... [--degraded NAME=FILE.npz ...] [--write FILE.md]
 
 The threshold of each model is fitted to the training half of LFW's people, at one false match in ten thousand
 pairs of different people; the test half then shows how many of the pairs of one person reach it, with every

@@ -1,8 +1,8 @@
 """How well `setnet duplicates` finds altered copies of LFW's photos, beside perceptual hashes, and at scale.
 
     python benchmarks/duplicates.py learn                  # the shipped vocabulary, from the training half
-    python benchmarks/duplicates.py quality [--planted 200] [--others 1500] [--json FILE] [--page docs/library.md]
-    python benchmarks/duplicates.py scale [--photos 100000] [--json FILE] [--page docs/library.md]
+    python benchmarks/duplicates.py quality [--planted 200] [--others 1500] [--json FILE] [--page FILE.md]
+    python benchmarks/duplicates.py scale [--photos 100000] [--json FILE] [--page FILE.md]
 
 `quality` plants altered copies of random photos among those of the most photographed people of the same half
 of LFW, many of which are of one event. Thresholds are the lowest that reach a precision on the training half;

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces import FaceSettings, StageTimes, faces_of, open_photo
+from setnet.faces import FaceSettings, StageTimes, extract_faces, open_photo
 
 DEFAULT = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[2] / "shared" / "data" / "lfw"))
 Floats = npt.NDArray[np.float32]
@@ -36,7 +36,7 @@ class Work:
 def central_face(job: tuple[Path, FaceSettings]) -> Work:
     path, settings = job
     photo, times = open_photo(path), StageTimes()
-    faces = faces_of(photo, settings, times=times)
+    faces = extract_faces(photo, settings, times=times)
 
     def off_centre(i: int) -> float:
         box = faces[i].box

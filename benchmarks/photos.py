@@ -30,7 +30,7 @@ from PIL import Image
 
 import photo_worlds
 from performance_page import machine, write_section
-from setnet.faces import FaceSettings, StageTimes, faces_of, load_descriptor, load_detector, open_photo
+from setnet.faces import FaceSettings, StageTimes, extract_faces, load_descriptor, load_detector, open_photo
 from setnet.system import usable_cores
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[2] / "shared" / "data" / "lfw"))
@@ -54,7 +54,7 @@ def our_pipeline(settings: FaceSettings, in_full: bool = False) -> Callable[[byt
         times = StageTimes(clock=time.process_time)
         with times.spent("decoder"):
             photo = open_photo(data) if in_full else None
-        faces = faces_of(photo or data, settings, times=times)
+        faces = extract_faces(photo or data, settings, times=times)
         boxes = np.array([face.box for face in faces], np.float64).reshape(-1, 4)
         return Seen(boxes, np.array([f.descriptor for f in faces], np.float32).reshape(len(faces), -1), times)
 

@@ -1,7 +1,7 @@
 """Does the length of a descriptor before normalisation tell how far to trust a face? Faces weighted by it, and not.
 
     setnet evaluate degrade LFW/images coarse/ --kind coarse      # and shaken/
-    python benchmarks/quality_weights.py LFW/images coarse/ shaken/ --work DIR --write docs/heads.md
+    python benchmarks/quality_weights.py LFW/images coarse/ shaken/ --work DIR --write FILE.md
 
 A face's similarity, or its share in a set vector, is multiplied by (its length / the median length) ** power. The
 power is chosen on people of LFW's training half, from the same grid for each way of keeping sets; (w, b) is
@@ -88,9 +88,9 @@ class Weighted:
         if self.way.startswith("every face"):
             code = coded_elements(1) if self.way.endswith("1 bit") else unit
             return element_similarities(test, FACES, unit, lambda vectors: code(vectors) * weights)
-        return self._pooled(test, SetNet.load(self.way), weights)
+        return self._pool(test, SetNet.load(self.way), weights)
 
-    def _pooled(self, test: StressTest, net: SetNet, weights: Floats) -> Iterator[PairSimilarities]:
+    def _pool(self, test: StressTest, net: SetNet, weights: Floats) -> Iterator[PairSimilarities]:
         rows = unit(test.world.descriptors)
         added = net.contributions(rows)
         assert added is not None

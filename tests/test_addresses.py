@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from s3_server import s3_server
-from setnet.addresses import AddressedFile, address_of, file_at, files_below, read_address, require_address
+from setnet.addresses import AddressedFile, file_at, files_below, read_address, require_address, to_address
 from setnet.errors import InvalidInputError, SetNetError, StorageError
 
 fsspec = pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
@@ -80,9 +80,9 @@ def listed(address: str, entered: bool = True) -> list[AddressedFile]:
     ],
 )
 def test_an_address_is_kept_in_one_form(given: str | Path, kept: str) -> None:
-    assert address_of(given) == kept
-    assert address_of(kept) == kept
-    assert address_of(Path(kept)) == kept
+    assert to_address(given) == kept
+    assert to_address(kept) == kept
+    assert to_address(Path(kept)) == kept
 
 
 @pytest.mark.parametrize(
@@ -96,17 +96,17 @@ def test_an_address_is_kept_in_one_form(given: str | Path, kept: str) -> None:
 )
 def test_an_address_with_a_secret_is_refused_and_not_repeated(given: str) -> None:
     with pytest.raises(InvalidInputError, match="fsspec's configuration") as raised:
-        address_of(given)
+        to_address(given)
     assert "hunter2" not in str(raised.value)
 
 
 def test_a_chain_that_is_no_archive_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="archives are zip and tar"):
-        address_of("simplecache://x::s3://bucket")
+        to_address("simplecache://x::s3://bucket")
 
 
 def test_files_are_listed_and_read(place: str) -> None:
-    address = address_of(place)
+    address = to_address(place)
     require_address(address)
     found = listed(address)
     base = address if address.endswith("://") else address + "/"
@@ -128,8 +128,8 @@ def test_names_in_archives_and_object_stores_have_any_characters(tmp_path: Path)
         archive.writestr("2019/why #1?.jpg", b"one")
     (file,) = listed(f"{tmp_path}/p.zip::zip://")
     assert file.address == f"{tmp_path}/p.zip::zip://2019/why #1?.jpg"
-    assert read_address(address_of(file.address), 10)[1] == b"one"
-    assert address_of("s3://bucket/why #1?.jpg") == "s3://bucket/why #1?.jpg"
+    assert read_address(to_address(file.address), 10)[1] == b"one"
+    assert to_address("s3://bucket/why #1?.jpg") == "s3://bucket/why #1?.jpg"
 
 
 def test_a_changed_file_has_another_stamp(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from setnet.durable import refuse_full_disk, transaction
+from setnet.durable import check_disk_full, transaction
 from setnet.errors import StorageError
 
 
@@ -42,13 +42,13 @@ def test_a_transaction_collected_late_ends_no_other(db: sqlite3.Connection) -> N
 
 def test_a_full_disk_is_not_called_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = sqlite3.OperationalError("disk I/O error")  # what SQLite says when it cannot map its log
-    refuse_full_disk(tmp_path / "db", failed)
-    refuse_full_disk(tmp_path / "gone" / "db", failed)
+    check_disk_full(tmp_path / "db", failed)
+    check_disk_full(tmp_path / "gone" / "db", failed)
     usage = shutil.disk_usage(tmp_path)._replace(free=4096)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
-        refuse_full_disk(tmp_path / "db", failed)
-    refuse_full_disk(tmp_path / "db", sqlite3.DatabaseError("malformed"))  # damage, whatever room there is
+        check_disk_full(tmp_path / "db", failed)
+    check_disk_full(tmp_path / "db", sqlite3.DatabaseError("malformed"))  # damage, whatever room there is
 
 
 def test_what_sqlite_calls_full_is_full(db: sqlite3.Connection, tmp_path: Path) -> None:
@@ -56,4 +56,4 @@ def test_what_sqlite_calls_full_is_full(db: sqlite3.Connection, tmp_path: Path) 
     with pytest.raises(sqlite3.OperationalError) as failed:
         db.execute("INSERT INTO t VALUES (zeroblob(100000))")
     with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
-        refuse_full_disk(tmp_path / "db", failed.value)
+        check_disk_full(tmp_path / "db", failed.value)

@@ -41,10 +41,10 @@ def is_address(path: Text) -> bool:
     return _PART.match(text) is not None or _IN_ARCHIVE.search(text) is not None
 
 
-def address_of(path: Text) -> str:
+def to_address(path: Text) -> str:
     """Return an address as it is kept; that of a file on this machine is its absolute path.
 
-    >>> address_of("s3:/bucket/2019/"), address_of("zip://2019::/data/p.zip"), address_of("file:///data/a.jpg")
+    >>> to_address("s3:/bucket/2019/"), to_address("zip://2019::/data/p.zip"), to_address("file:///data/a.jpg")
     ('s3://bucket/2019', '/data/p.zip::zip://2019', '/data/a.jpg')
     """
     parts = os.fsdecode(path).split("::")
@@ -100,7 +100,7 @@ class AddressedFile:
 def require_address(address: str) -> None:
     """Raise unless there is something at an address, and this machine can read it."""
     try:
-        system, path = _opened(address)
+        system, path = _open_file_system(address)
         with _plain_errors():
             is_there = _is_there(system, path)
     except StorageError as error:
@@ -120,21 +120,21 @@ def _is_there(system: Any, path: str) -> bool:
 
 def file_at(address: str) -> AddressedFile:
     """Return what the storage tells of a file, without reading it."""
-    system, path = _opened(address)
+    system, path = _open_file_system(address)
     with _plain_errors():
-        return _found(address, system.info(path))
+        return _to_file(address, system.info(path))
 
 
 def read_address(address: str, largest: int) -> tuple[AddressedFile, bytes]:
     """Return a file and its content, of which at most a byte more than ``largest`` is read."""
-    system, path = _opened(address)
+    system, path = _open_file_system(address)
     with _plain_errors():
         info = system.info(path)  # before the content: a change in between is then noticed later
         if info.get("size") is not None and info["size"] <= largest:
-            return _found(address, info), system.cat_file(path)
+            return _to_file(address, info), system.cat_file(path)
         with system.open(path, "rb") as file:
             data: bytes = file.read(largest + 1)
-        found = _found(address, info)
+        found = _to_file(address, info)
         return AddressedFile(address, max(found.size, len(data)), found.stamp), data
 
 
@@ -149,7 +149,7 @@ def files_below(
     ``is_wanted`` is asked for each file and ``is_entered`` for each folder, by their addresses; ``on_error``
     is told the folders that cannot be listed, and why.
     """
-    system, top = _opened(address)
+    system, top = _open_file_system(address)
     scheme, is_archive = _scheme(address), "::" in address
     pending = [(address, top)]
     while pending:
@@ -173,7 +173,7 @@ def files_below(
                 try:
                     with _plain_errors():
                         known = info if info.get("size") is not None else system.info(info["name"])
-                        found = _found(inside, known)
+                        found = _to_file(inside, known)
                 except StorageError as error:
                     on_error(inside, str(error))
                 else:
@@ -181,7 +181,7 @@ def files_below(
         pending.extend(reversed(inner))
 
 
-def _opened(address: str) -> tuple[Any, str]:
+def _open_file_system(address: str) -> tuple[Any, str]:
     """Return the file system of an address and the path in it, without what another call remembered.
 
     One that sends requests is kept, since it is slow to make; one with a connection, which may break, is not.
@@ -227,7 +227,7 @@ def _plain_errors() -> Iterator[None]:
         raise StorageError(f"cannot be reached or read ({type(error).__name__})") from None
 
 
-def _found(address: str, info: Mapping[str, Any]) -> AddressedFile:
+def _to_file(address: str, info: Mapping[str, Any]) -> AddressedFile:
     return AddressedFile(address, int(info.get("size") or 0), _stamp(info))
 
 

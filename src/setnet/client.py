@@ -505,7 +505,7 @@ class Client:
         found = self.call(Photos, "GET", "/photos", params={"path": os.fspath(path)}).photos
         return found[0] if found else None
 
-    def copies_of(self, file: str | os.PathLike[str]) -> list[Photo]:
+    def find_copies(self, file: str | os.PathLike[str]) -> list[Photo]:
         """Return the photos with the content of a file of this machine, wherever they are."""
         content = blake2b(Path(file).read_bytes(), digest_size=16).hexdigest()
         return self.call(Photos, "GET", "/photos", params={"content": content}).photos
@@ -555,7 +555,7 @@ class Client:
         """Remove a person, which `undo` takes back; ``for_good`` deletes them without a trace."""
         return self.call(Change, "DELETE", f"/people/{_word(person)}", params={"for_good": for_good})
 
-    def photos_of(self, person: str) -> PersonPhotos:
+    def person_photos(self, person: str) -> PersonPhotos:
         """Return the photos of a saved person, the latest first."""
         return self.call(PersonPhotos, "GET", f"/people/{_word(person)}/photos")
 

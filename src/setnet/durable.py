@@ -76,7 +76,7 @@ def storage_errors(path: Path, doing: str = "") -> Iterator[None]:
         raise StorageError(f"{doing}{path}: {error}") from error
 
 
-def refuse_full_disk(path: Path, error: Exception) -> None:
+def check_disk_full(path: Path, error: Exception) -> None:
     """Raise `StorageError` where the disk of a database is full, which SQLite may call an I/O error."""
     with suppress(OSError):  # the folder may be gone
         is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL

@@ -75,10 +75,10 @@ class WorkerError(SetNetError):
     """A worker process could not do its task: it crashed, was late, ran out of memory or replied nonsense."""
 
 
-def one_of(what: str, value: object, valid: Iterable[object]) -> InvalidInputError:
+def choice_error(what: str, value: object, valid: Iterable[object]) -> InvalidInputError:
     """Return the error for a value outside a fixed list, naming the list.
 
-    >>> str(one_of("mode", "exat", ["exact", "fast"]))
+    >>> str(choice_error("mode", "exat", ["exact", "fast"]))
     "unknown mode 'exat': valid are 'exact', 'fast'"
     """
     names = ", ".join(repr(v) for v in valid)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
+def pluralise(number: int, one: str, many: str | None = None) -> str:
     """Return a number with what it counts.
 
-    >>> counted(1, "photo"), counted(1204, "photo"), counted(2, "person", "people")
+    >>> pluralise(1, "photo"), pluralise(1204, "photo"), pluralise(2, "person", "people")
     ('1 photo', '1,204 photos', '2 people')
     """
     return f"{number:,} {one if number == 1 else many or one + 's'}"

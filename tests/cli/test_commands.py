@@ -163,7 +163,7 @@ def test_search_gives_its_photos_to_other_programs(place: Path, tmp_path: Path) 
 def test_search_refuses_outputs_before_it_searches(
     place: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str
 ) -> None:
-    monkeypatch.setattr("setnet.faces.faces_of", None)
+    monkeypatch.setattr("setnet.faces.extract_faces", None)
     given = [option.replace("{photos}", str(place / "photos")) for option in options]
     done = inside("search", place / "P001.jpg", *given, library=place / "library")
     assert done.returncode == 2
@@ -282,7 +282,7 @@ def test_ctrl_c_while_a_library_is_loaded_leaves_with_130(
     def interrupted(*_: object) -> None:
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
-    monkeypatch.setattr("setnet.faces.faces_of", interrupted)
+    monkeypatch.setattr("setnet.faces.extract_faces", interrupted)
     done = inside("search", place / "P001.jpg", library=place / "library")
     assert (done.returncode, done.stderr) == (130, "")
 
@@ -293,7 +293,7 @@ def test_a_missing_library_of_the_system_is_told_with_the_remedy(
     def unloadable(*_: object) -> None:
         raise ImportError("libGL.so.1: cannot open shared object file: No such file or directory", name="cv2")
 
-    monkeypatch.setattr("setnet.faces.faces_of", unloadable)
+    monkeypatch.setattr("setnet.faces.extract_faces", unloadable)
     done = inside("search", place / "P001.jpg", library=place / "library")
     assert done.returncode == 2
     assert done.stderr.startswith("setnet: libGL.so.1: cannot open")

@@ -44,7 +44,7 @@ def test_people_are_found_by_uploaded_faces(
     at_path = client.photo_at(photo.photo)
     assert at_path is not None
     assert at_path.id == photo.id
-    assert [one.id for one in client.copies_of(there)] == [photo.id]
+    assert [one.id for one in client.find_copies(there)] == [photo.id]
     assert client.photo_at("/no/such/photo.jpg") is None
     assert {one.id for one in client.photos()} >= {hit.id for hit in every}
 
@@ -58,13 +58,13 @@ def test_people_are_saved_changed_undone_and_removed(
     assert client.change_person(saved.id, name="Cleo").name == "Cleo"
     client.undo()
     assert [person.name for person in client.people().people] == ["Cleo / Cléo"]
-    found = client.photos_of("Cleo / Cléo").photos
+    found = client.person_photos("Cleo / Cléo").photos
     assert found
     assert {hit.id for hit in client.hits(["Cleo / Cléo"], sure=True)} <= {photo.id for photo in found}
     client.undo(client.remove_person("Cleo / Cléo").id)
     client.remove_person("Cleo / Cléo", for_good=True)
     with pytest.raises(ServerError, match="Cleo") as refused:
-        client.photos_of("Cleo / Cléo")
+        client.person_photos("Cleo / Cléo")
     assert refused.value.status == 404
 
 

@@ -14,7 +14,7 @@ from setnet.collect import (
     annotation,
     cohens_kappa,
     import_answers,
-    status_of,
+    run_status,
 )
 from setnet.errors import InvalidInputError, StorageError
 
@@ -69,7 +69,7 @@ def test_a_share_is_asked_of_a_second_person_and_agreement_is_reported(run: Coll
         assert queue.next("ben") == number
         queue.answer("ben", number, Answer("unknown") if number else Answer("name", name_of(0)))
     assert queue.next("cid") is None
-    agreement = status_of(run).agreement
+    agreement = run_status(run).agreement
     assert [(a.first, a.second, a.faces, a.agreed) for a in agreement] == [("ann", "ben", 4, 3)]
 
 

@@ -46,7 +46,7 @@ def test_the_data_set_has_labels_descriptors_queries_and_statistics(run: Collect
         names = {face["name"] for face in row["faces"] if face["name"]}
         assert names <= set(made.splits[row["split"]])
         assert made.photo_file(row).read_bytes() == b"photo"
-    descriptors, labels = made.labelled("train")
+    descriptors, labels = made.labelled_faces("train")
     assert descriptors.shape[0] == len(labels)
     assert set(labels.tolist()) - {""} == set(train)
     for query in made.queries():

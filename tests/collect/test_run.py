@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from invented_collect import invented_run
-from setnet.collect import CollectRun, run_step, status_of
+from setnet.collect import CollectRun, run_status, run_step
 from setnet.collect.run import Manifest, ManifestWriter
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 
@@ -44,10 +44,10 @@ def test_settings_that_make_no_sense_are_refused(
 
 def test_a_changed_setting_leaves_only_the_steps_that_need_it_to_do_again(tmp_path: Path) -> None:
     run = invented_run(tmp_path, 3, [(0, 1, 10)])
-    states = {step.name: step.state for step in status_of(run).steps}
+    states = {step.name: step.state for step in run_status(run).steps}
     assert set(states.values()) - {"to do"} == {"done"}
     changed = CollectRun.begin(run.path, accept_query=0.3)
-    states = {step.name: step.state for step in status_of(changed).steps}
+    states = {step.name: step.state for step in run_status(changed).steps}
     assert [name for name, state in states.items() if state == "to do again"] == ["labels"]
     assert not run_step(changed, "labels").was_done
     assert run_step(changed, "labels").was_done
@@ -83,7 +83,7 @@ def test_rows_come_back_in_order_with_their_counts(tmp_path: Path) -> None:
     assert list(manifest.rows()) == ROWS
     summary = manifest.summary()
     assert (summary.rows, summary.kept, dict(summary.reasons)) == (7, 4, {"odd": 3})
-    assert manifest.made_from() == {"from": "x"}
+    assert manifest.provenance() == {"from": "x"}
 
 
 @given(st.data())

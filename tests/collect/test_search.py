@@ -10,7 +10,7 @@ from invented_collect import write
 from invented_photos import face_of
 from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, run_step
 from setnet.collect.run import Row, pack
-from setnet.collect.search import pairs_of
+from setnet.collect.search import name_pairs
 
 TEXTS = {
     "one.jpg": "Ann Cole and Ben Dole",
@@ -104,7 +104,7 @@ def test_the_second_round_finds_companions_whom_the_first_crowds_out(run: Collec
     rows = {row["seed"]: row for row in run.manifest("pairs").rows()}
     assert (rows["Ann Cole"]["first"], rows["Ann Cole"]["second"]) == (["Ben Dole"], ["Cid Fox"])
     assert rows["Dan Hill"]["reason"] == "no companions"
-    assert pairs_of(run) == [("Ann Cole", "Ben Dole"), ("Ann Cole", "Cid Fox")]
+    assert name_pairs(run) == [("Ann Cole", "Ben Dole"), ("Ann Cole", "Cid Fox")]
     of_ann = [search[1:] for search in engine.searches if search[0] == "ann cole"]
     assert of_ann == [(("and",), ()), (("and",), ("Ben Dole",))]  # and no third round
 

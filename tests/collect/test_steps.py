@@ -14,8 +14,8 @@ from setnet.collect import (
     CollectedSet,
     CollectRun,
     run_all,
+    run_status,
     run_step,
-    status_of,
     write_result,
 )
 from setnet.evaluate.worlds import CollectedWorld
@@ -52,13 +52,13 @@ def test_a_portrait_without_a_face_is_named_and_left_out(finished: CollectRun) -
 
 def test_labels_are_true(finished: CollectRun) -> None:
     truth = {Path(photo).name: [NAMES.get(p) for p in people] for photo, people, _ in PHOTOS}
-    for row in finished.manifest("labels").kept():
+    for row in finished.manifest("labels").kept_rows():
         assert names_in(row) == truth[Path(row["photo"]).name], row["photo"]
 
 
 def test_with_few_names_strangers_are_no_questions(finished: CollectRun) -> None:
     strangers = [
-        face for row in finished.manifest("labels").kept() for face in row["faces"] if not face["name"]
+        face for row in finished.manifest("labels").kept_rows() for face in row["faces"] if not face["name"]
     ]
     assert len(strangers) == 2
     assert AnnotationQueue(finished).questions == []
@@ -88,7 +88,7 @@ def test_an_interrupted_search_for_faces_goes_on_where_it_stopped(
         patched.setattr(faces, "face_row", cut_short)
         with pytest.raises(KeyboardInterrupt):
             run_step(own_run, "faces", again=True, workers=0)
-    assert {s.name: s.state for s in status_of(own_run).steps}["faces"] == "cut short"
+    assert {s.name: s.state for s in run_status(own_run).steps}["faces"] == "cut short"
     resumed: list[str] = []
 
     def noted(photo: str, *rest: Any) -> Any:

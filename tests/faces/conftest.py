@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from setnet.faces import Face, Photo, faces_of, open_photo
+from setnet.faces import Face, Photo, extract_faces, open_photo
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,7 +44,7 @@ def faces_in(people: Path) -> Callable[[str, str], list[Face]]:
 
     def look(person: str, photo: str) -> list[Face]:
         if (person, photo) not in known:
-            known[person, photo] = faces_of(people / person / "assets" / f"{photo}.jpg")
+            known[person, photo] = extract_faces(people / person / "assets" / f"{photo}.jpg")
         return known[person, photo]
 
     return look

@@ -10,14 +10,22 @@ import pytest
 
 from lfw_sample import LFW, needs_lfw
 from setnet.errors import ModelError
-from setnet.faces import Face, FaceSettings, describe_faces, faces_of, model_entry, model_paths, open_photo
+from setnet.faces import (
+    Face,
+    FaceSettings,
+    describe_faces,
+    extract_faces,
+    model_entry,
+    model_paths,
+    open_photo,
+)
 
 pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw")]
 
 
 def central(path: Path) -> Face | None:
     photo = open_photo(path)
-    faces = faces_of(photo)
+    faces = extract_faces(photo)
     return min(
         faces,
         key=lambda f: (f.box.x0 + f.box.x1 - photo.width) ** 2 + (f.box.y0 + f.box.y1 - photo.height) ** 2,

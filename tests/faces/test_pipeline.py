@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from setnet.errors import InvalidInputError, PhotoError
-from setnet.faces import Face, FaceSettings, Photo, StageTimes, faces_of
+from setnet.faces import Face, FaceSettings, Photo, StageTimes, extract_faces
 
 PERSONS = [f"P{number:03d}" for number in range(1, 11)]
 Look = Callable[[str, str], list[Face]]
@@ -44,7 +44,7 @@ def test_a_selfie_is_nearest_to_its_own_portrait(faces_in: Look) -> None:
 
 
 def test_the_same_photo_gives_the_same_faces(portrait: Photo) -> None:
-    (first,), (second,) = faces_of(portrait), faces_of(portrait.pixels)
+    (first,), (second,) = extract_faces(portrait), extract_faces(portrait.pixels)
     np.testing.assert_array_equal(first.descriptor, second.descriptor)
     assert first.box == second.box
     assert first.quality == second.quality
@@ -71,42 +71,42 @@ def test_neighbours_in_a_photo_do_not_change_a_descriptor(faces_in: Look, people
 
 def test_a_file_may_be_given_directly(people: Path) -> None:
     path = people / "P002" / "assets" / "amateur_selfie.jpg"
-    by_path, by_bytes = faces_of(path), faces_of(path.read_bytes())
+    by_path, by_bytes = extract_faces(path), extract_faces(path.read_bytes())
     np.testing.assert_array_equal(by_path[0].descriptor, by_bytes[0].descriptor)
     with pytest.raises(PhotoError, match="pixels are more than the limit"):
-        faces_of(path, FaceSettings(max_pixels=1000))
+        extract_faces(path, FaceSettings(max_pixels=1000))
 
 
 def test_blur_lowers_sharpness_and_can_leave_a_face_out(small_portrait: npt.NDArray[np.uint8]) -> None:
     values = []
     for sigma in (0.01, 2, 4, 8):
-        (face,) = faces_of(np.asarray(cv2.GaussianBlur(small_portrait, (0, 0), sigma), np.uint8))
+        (face,) = extract_faces(np.asarray(cv2.GaussianBlur(small_portrait, (0, 0), sigma), np.uint8))
         values.append(face.quality.sharpness)
     assert values == sorted(values, reverse=True)
     assert values[0] > 2 * values[-1]
     blurred = np.asarray(cv2.GaussianBlur(small_portrait, (0, 0), 8), np.uint8)
-    assert faces_of(blurred, FaceSettings(min_sharpness=values[1])) == []
-    assert len(faces_of(small_portrait, FaceSettings(min_sharpness=values[1]))) == 1
+    assert extract_faces(blurred, FaceSettings(min_sharpness=values[1])) == []
+    assert len(extract_faces(small_portrait, FaceSettings(min_sharpness=values[1]))) == 1
 
 
 def test_light_and_contrast_leave_sharpness_alone(small_portrait: npt.NDArray[np.uint8]) -> None:
     dim = (small_portrait * 0.6 + 40).astype(np.uint8)
-    (bright,), (grey,) = faces_of(small_portrait), faces_of(dim)
+    (bright,), (grey,) = extract_faces(small_portrait), extract_faces(dim)
     assert grey.quality.sharpness == pytest.approx(bright.quality.sharpness, rel=0.15)
 
 
 def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.uint8]) -> None:
-    (frontal,) = faces_of(small_portrait)
+    (frontal,) = extract_faces(small_portrait)
     assert abs(frontal.quality.yaw) < 10
     assert abs(frontal.quality.roll) < 5
     centre = (small_portrait.shape[1] / 2, small_portrait.shape[0] / 2)
     matrix = cv2.getRotationMatrix2D(centre, -20, 1)  # clockwise
     rotated = cv2.warpAffine(small_portrait, matrix, small_portrait.shape[1::-1])
-    (tilted,) = faces_of(np.asarray(rotated, np.uint8))
+    (tilted,) = extract_faces(np.asarray(rotated, np.uint8))
     assert tilted.quality.roll - frontal.quality.roll == pytest.approx(20, abs=4)
     # Tilting the photo must not look like turning the head.
     assert tilted.quality.yaw == pytest.approx(frontal.quality.yaw, abs=8)
-    (mirrored,) = faces_of(np.ascontiguousarray(small_portrait[:, ::-1]))
+    (mirrored,) = extract_faces(np.ascontiguousarray(small_portrait[:, ::-1]))
     assert mirrored.quality.yaw == pytest.approx(-frontal.quality.yaw, abs=6)
     turned = [abs(face.quality.yaw) for face in faces_in("P001", "character_sheet")]
     assert max(turned) > 40
@@ -114,20 +114,20 @@ def test_pose_follows_the_head(faces_in: Look, small_portrait: npt.NDArray[np.ui
 
 def test_turned_heads_can_be_left_out(people: Path, faces_in: Look) -> None:
     path = people / "P001" / "assets" / "character_sheet.jpg"
-    few = faces_of(path, FaceSettings(max_turn=30))
+    few = extract_faces(path, FaceSettings(max_turn=30))
     assert 0 < len(few) < len(faces_in("P001", "character_sheet"))
     assert all(abs(face.quality.yaw) <= 30 for face in few)
 
 
 def test_the_threshold_is_obeyed(portrait: Photo) -> None:
-    assert faces_of(portrait, FaceSettings(threshold=1.0)) == []
+    assert extract_faces(portrait, FaceSettings(threshold=1.0)) == []
 
 
 def test_time_is_measured_by_stage(small_portrait: npt.NDArray[np.uint8]) -> None:
     times = StageTimes()
-    faces_of(small_portrait, times=times)
+    extract_faces(small_portrait, times=times)
     once = (times.detector, times.descriptor)
-    faces_of(small_portrait, times=times)
+    extract_faces(small_portrait, times=times)
     assert 0 < once[0] < times.detector
     assert 0 < once[1] < times.descriptor
 
@@ -144,7 +144,7 @@ def test_time_is_measured_by_stage(small_portrait: npt.NDArray[np.uint8]) -> Non
 )
 def test_what_is_no_image_is_refused(image: object) -> None:
     with pytest.raises(InvalidInputError, match="image"):
-        faces_of(image)  # type: ignore[arg-type]
+        extract_faces(image)  # type: ignore[arg-type]
 
 
 def test_settings_survive_json() -> None:
@@ -170,7 +170,7 @@ def test_an_unknown_model_is_answered_with_the_known_ones(portrait: Photo) -> No
     with pytest.raises(
         InvalidInputError, match="unknown detector 'retina': valid are 'cascade', 'mtcnn', 'yunet'"
     ):
-        faces_of(portrait, FaceSettings(detector="retina"))
+        extract_faces(portrait, FaceSettings(detector="retina"))
 
 
 def test_faces_that_are_known_are_described_without_being_found_again(people: Path, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_faces_that_are_known_are_described_without_being_found_again(people: Pa
         )  # decoded at a half
         opened.convert("RGB").resize((300, 300)).save(tmp_path / "small.jpg", quality=92)
     for photo in (portrait, tmp_path / "large.jpg", tmp_path / "small.jpg"):
-        faces = faces_of(photo)
+        faces = extract_faces(photo)
         again = describe_faces(photo, [face.box for face in faces], [face.landmarks for face in faces])
         assert len(again) == len(faces) == 1
         np.testing.assert_allclose(again[0], faces[0].descriptor, atol=1e-3)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from setnet.faces import Face, FaceSettings, Photo, faces_of, open_photo
+from setnet.faces import Face, FaceSettings, Photo, extract_faces, open_photo
 
 DETECTORS = ["cascade", "mtcnn", "yunet"]
 
@@ -61,7 +61,7 @@ def test_large_faces_are_described_from_half_the_size(people: Path, detector: st
     photo, decoded = counted(open_photo(data, enough=settings.longest_side))
     assert photo.reduction == 2
     # YuNet places landmarks in the searched copy, where a pixel is 2.5 of the photo's.
-    assert_alike(faces_of(photo, settings), faces_of(open_photo(data), settings), 12, 0.95)
+    assert_alike(extract_faces(photo, settings), extract_faces(open_photo(data), settings), 12, 0.95)
     assert not decoded
 
 
@@ -69,30 +69,30 @@ def test_large_faces_are_described_from_half_the_size(people: Path, detector: st
 def test_small_faces_are_described_from_all_pixels(people: Path, detector: str) -> None:
     data, settings = photo_of(people, 100), FaceSettings(detector=detector)
     photo, decoded = counted(open_photo(data, enough=settings.longest_side))
-    assert_alike(faces_of(photo, settings), faces_of(open_photo(data), settings), 3, 0.97)
+    assert_alike(extract_faces(photo, settings), extract_faces(open_photo(data), settings), 3, 0.97)
     assert len(decoded) == 1
 
 
 def test_a_file_is_read_as_a_reduced_photo_is(people: Path, tmp_path: Path) -> None:
     data = photo_of(people, 400)
     (tmp_path / "two.jpg").write_bytes(data)
-    reduced = faces_of(open_photo(data, enough=1600))
+    reduced = extract_faces(open_photo(data, enough=1600))
     for source in (data, tmp_path / "two.jpg"):
-        for a, b in zip(faces_of(source), reduced, strict=True):
+        for a, b in zip(extract_faces(source), reduced, strict=True):
             assert a.box == b.box
             np.testing.assert_array_equal(a.descriptor, b.descriptor)
 
 
 def test_boxes_are_those_of_the_upright_photo(people: Path) -> None:
-    plain, turned = (faces_of(photo_of(people, 400, orientation)) for orientation in (1, 6))
+    plain, turned = (extract_faces(photo_of(people, 400, orientation)) for orientation in (1, 6))
     assert_alike(turned, plain, 12, 0.95)
 
 
 def test_the_smallest_face_is_in_pixels_of_the_photo(people: Path) -> None:
     data = photo_of(people, 400)
-    sizes = [face.quality.size for face in faces_of(data)]
-    assert len(faces_of(data, FaceSettings(min_face=min(sizes) * 0.9))) == 2
-    assert faces_of(data, FaceSettings(min_face=max(sizes) * 1.2)) == []
+    sizes = [face.quality.size for face in extract_faces(data)]
+    assert len(extract_faces(data, FaceSettings(min_face=min(sizes) * 0.9))) == 2
+    assert extract_faces(data, FaceSettings(min_face=max(sizes) * 1.2)) == []
 
 
 def test_averaging_before_opening_gives_the_same_people(people: Path) -> None:
@@ -100,5 +100,5 @@ def test_averaging_before_opening_gives_the_same_people(people: Path) -> None:
     data = photo_of(people, 400)
     photo = open_photo(data)
     averaged = np.asarray(cv2.resize(photo.pixels, (2000, 1500), interpolation=cv2.INTER_AREA), np.uint8)
-    for a, b in zip(faces_of(data), faces_of(averaged), strict=True):
+    for a, b in zip(extract_faces(data), extract_faces(averaged), strict=True):
         assert float(a.descriptor @ b.descriptor) > 0.95

@@ -27,7 +27,7 @@ def photos_folder() -> Path:
 @cache
 def remember_faces() -> None:
     """Find faces once per photo and process: the models touch no file of a library, and take most time."""
-    find, found = setnet.faces.faces_of, dict[tuple[bytes, str], Any]()
+    find, found = setnet.faces.extract_faces, dict[tuple[bytes, str], Any]()
 
     def remembered(image: Any, *settings: Any, **options: Any) -> Any:
         key = np.asarray(getattr(image, "pixels", image)).tobytes(), repr(settings)
@@ -35,12 +35,12 @@ def remember_faces() -> None:
             found[key] = find(image, *settings, **options)
         return found[key]
 
-    setattr(setnet.faces, "faces_of", remembered)  # noqa: B010 - a door whose names cannot be assigned
+    setattr(setnet.faces, "extract_faces", remembered)  # noqa: B010 - a door whose names cannot be assigned
 
 
 def faces_in(photo: Path) -> Any:
     """Return the faces of a photo."""
-    return setnet.faces.faces_of(setnet.faces.open_photo(photo))
+    return setnet.faces.extract_faces(setnet.faces.open_photo(photo))
 
 
 def make_library(root: Path) -> None:

@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from setnet.errors import InvalidInputError, ModelError, VersionError
 from setnet.heads import Head, Logistic, SetNet, shipped_heads
 from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
-from setnet.heads.shipped import path_of
+from setnet.heads.shipped import head_path
 
 
 def every_part() -> Head:
@@ -134,7 +134,7 @@ def test_shipped_heads_are_listed_and_load() -> None:
         net = SetNet.load(head.name)
         assert (net.dim, net.bytes_per_item, net.name) == (head.dim, head.bytes_per_item, head.name)
         assert net.head.about["trained_on"]
-        total += path_of(head.name).stat().st_size
+        total += head_path(head.name).stat().st_size
     assert total < 24e6
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import InvalidInputError, LockedError, ModelError
-from setnet.faces import PRESETS, FaceSettings, faces_of
+from setnet.faces import PRESETS, FaceSettings, extract_faces
 from setnet.library import IndexProgress, IndexReport, Library, index_run
 from setnet.library.folder_scan import is_few
 from setnet.library.paths import INDEX
@@ -220,7 +220,7 @@ def test_a_library_goes_on_with_the_detector_it_was_made_with(photos: Path, tmp_
         assert old.settings.detector == "cascade"
         run(old, photos)
         found = {photo.path: photo.faces for photo in old.photos.all_photos()}
-        ours = faces_of(photos / "2016" / "pair.jpg", old.settings)
+        ours = extract_faces(photos / "2016" / "pair.jpg", old.settings)
     assert [face.box for face in found[photos / "2016" / "pair.jpg"]] == [face.box for face in ours]
 
 

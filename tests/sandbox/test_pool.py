@@ -134,7 +134,7 @@ def test_replies_that_are_neither_results_nor_errors_end_the_process(
 
 def test_only_classes_of_our_errors_can_be_named(open_pool: OpenPool, call: Call) -> None:
     pool = open_pool()
-    for kind in ("one_of", "annotations", "__builtins__", "SystemExit"):
+    for kind in ("choice_error", "annotations", "__builtins__", "SystemExit"):
         with pytest.raises(WorkerError, match="cannot be processed"):
             call(pool, "reply", name="failed", fields={"kind": kind, "text": ""})
 

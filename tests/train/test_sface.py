@@ -36,7 +36,7 @@ def in_metric(descriptors: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return descriptors of the network itself in the metric of the registry's entry."""
     metric = model_entry("sface", "descriptor").metric
     assert metric is not None
-    return metric.applied(descriptors)
+    return metric.apply(descriptors)
 
 
 def test_the_torch_network_describes_like_the_run_time(sface: SFace) -> None:

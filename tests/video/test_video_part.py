@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from setnet.errors import VideoError
-from setnet.faces import FaceSettings, faces_of
+from setnet.faces import FaceSettings, extract_faces
 from setnet.video import frames_at, watch
 
 SETTINGS = FaceSettings()
@@ -23,7 +23,9 @@ def test_each_shot_has_its_people_once(clip: Path, portrait_file: Callable[[str]
     assert [round(shot.start) for shot in found.shots] == [0, 2, 4]
     assert [round(shot.stop) for shot in found.shots] == [2, 4, 6]
     assert [len(shot.people) for shot in found.shots] == [2, 1, 2]
-    known = {name: faces_of(portrait_file(name), SETTINGS)[0].descriptor for name in ("P001", "P003", "P010")}
+    known = {
+        name: extract_faces(portrait_file(name), SETTINGS)[0].descriptor for name in ("P001", "P003", "P010")
+    }
     first, _, last = found.shots
     assert np.argmax([p.face.descriptor @ known["P001"] for p in first.people]) == 0
     assert np.argmax([p.face.descriptor @ known["P003"] for p in first.people]) == 1

@@ -135,14 +135,14 @@ def _shares(text: str) -> tuple[float, ...]:
 @app.command("run")
 def run_all(run: RunArgument, workers: WorkersOption = None) -> None:
     """Do all steps that are left, up to the questions for a person."""
-    from setnet.collect import CollectRun, status_of
+    from setnet.collect import CollectRun, run_status
     from setnet.collect import run_all as do_all
 
     opened = CollectRun.open(run)
     with ProgressBar() as progress:
         for report in do_all(opened, workers=workers, on_row=progress.show):
             _print_step(report)
-    queue = status_of(opened).queue
+    queue = run_status(opened).queue
     if queue is not None and queue.answered < queue.questions:
         typer.echo(
             f"{queue.questions - queue.answered:,} faces wait for a person: `setnet collect annotate {run}`"
@@ -168,9 +168,9 @@ for _name, _about in _STEPS.items():
 @app.command()
 def status(run: RunArgument, json: JsonOption = False) -> None:
     """Show how far a run is, why photos were dropped, ambiguous names, and how annotators agree."""
-    from setnet.collect import CollectRun, status_of
+    from setnet.collect import CollectRun, run_status
 
-    found = status_of(CollectRun.open(run))
+    found = run_status(CollectRun.open(run))
     if json:
         print_json(asdict(found))
     else:

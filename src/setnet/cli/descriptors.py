@@ -19,7 +19,7 @@ from setnet.cli.options import (
 from setnet.cli.output import ProgressBar, print_either, print_json, print_table, say, say_some
 from setnet.errors import InvalidInputError
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import CalibrationReport
@@ -77,9 +77,9 @@ def describe(
         say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in done.failed])
         say_some("no face:", [display_path(path) for path in done.without_face])
         typer.echo(
-            f"{display_path(out)}: {counted(done.descriptors, 'descriptor')} of "
-            f"{counted(done.labels, 'person', 'people')} "
-            f"from {counted(done.photos, 'photo')} "
+            f"{display_path(out)}: {pluralise(done.descriptors, 'descriptor')} of "
+            f"{pluralise(done.labels, 'person', 'people')} "
+            f"from {pluralise(done.photos, 'photo')} "
             f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
         )
     if done.failed or done.without_face:
@@ -96,7 +96,7 @@ def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: floa
     else:
         say_some("could not be read:", [f"{path}: {reason}" for path, reason in failed])
         typer.echo(
-            f"{display_path(out)}: {counted(count, 'descriptor')} of frames in {counted(shots, 'shot')}"
+            f"{display_path(out)}: {pluralise(count, 'descriptor')} of frames in {pluralise(shots, 'shot')}"
         )
     if failed:
         raise typer.Exit(1)
@@ -111,7 +111,7 @@ def export(
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
     with open_library(library) as opened:
         written = opened.export(file)
-    descriptors, photos = counted(written.faces, "descriptor"), counted(written.photos, "photo")
+    descriptors, photos = pluralise(written.faces, "descriptor"), pluralise(written.photos, "photo")
     text = f"{descriptors} of {photos}, {written.labelled:,} labelled"
     print_either({"file": str(file)} | written.to_dict(), f"{display_path(file)}: {text}", json)
 

@@ -30,7 +30,7 @@ from setnet.cli.options import (
 from setnet.cli.output import ProgressBar, print_json, print_person, print_rows, print_table, say
 from setnet.errors import TakenError
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import Group, Library, Suggestion
@@ -109,7 +109,8 @@ def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> 
     totals = library.groups.totals(min_faces)
     smaller = library.groups.totals().unnamed - totals.unnamed
     say(
-        f"{counted(totals.unnamed, 'group')} without a name, {totals.named:,} named, {totals.hidden:,} hidden"
+        f"{pluralise(totals.unnamed, 'group')} without a name, {totals.named:,} named, "
+        f"{totals.hidden:,} hidden"
         + (f"; {smaller:,} more without a name have fewer than {min_faces} faces" if smaller else "")
     )
     if totals.unnamed:
@@ -147,7 +148,7 @@ def name_group(
         named = opened.groups.get(group)
     for note in notes:
         say(f"note: {note}")
-    faces, examples = counted(named.faces, "face"), counted(person.examples, "example face")
+    faces, examples = pluralise(named.faces, "face"), pluralise(person.examples, "example face")
     text = f"{named.id} is {person.name}: {faces}, {examples}"
     print_person(person, json, text, notes=notes)
 
@@ -239,7 +240,7 @@ def _show_suggestion(library: Library, suggestion: Suggestion) -> None:
         say(f"  {face.place}")
     if group.faces > _SHOWN_FACES:
         say(f"  ... and {group.faces - _SHOWN_FACES:,} more")
-    faces = counted(group.faces, "face")
+    faces = pluralise(group.faces, "face")
     say(f"Is {group.id} ({faces}) {suggestion.person}? {suggestion.probability:.0%}  [y/n/s/q]")
 
 
@@ -264,4 +265,4 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
     ]
     if rows:
         print_table(["taken", "", "photo"], rows)
-    say(counted(found.total, "photo"))
+    say(pluralise(found.total, "photo"))

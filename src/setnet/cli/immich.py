@@ -21,7 +21,7 @@ from setnet.cli.options import (
     option,
 )
 from setnet.cli.output import ProgressBar, print_either, print_rows, say
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 app = make_app()
 
@@ -54,7 +54,7 @@ def sync(
         done = ImmichIndex.sync(library, uri, lambda done, photos: bar.show("fetching photos", done, photos))
     if done.skipped:
         say(
-            f"note: {counted(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "
+            f"note: {pluralise(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "
             "(left out)"
         )
     text = (

@@ -14,7 +14,7 @@ from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, argumen
 from setnet.cli.output import ProgressBar, print_json, say, say_some
 from setnet.errors import InvalidInputError, LockedError
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import IndexReport, Library
@@ -232,7 +232,7 @@ def _print_report(report: IndexReport, library: Library, json: bool) -> None:
         lines = [f"{display_path(path)}: {reason}" for path, reason in files]
         say_some(f"{title}:", lines, ": `setnet status` lists them")
     if report.vanished:
-        gone = counted(len(report.vanished), "photo is", "photos are")
+        gone = pluralise(len(report.vanished), "photo is", "photos are")
         say(f"{gone} gone or excluded: `setnet index --prune` removes what is gone")
     if library.excluded:
         say(f"left out: {', '.join(library.excluded)} (--exclude '' ends that)")
@@ -241,7 +241,7 @@ def _print_report(report: IndexReport, library: Library, json: bool) -> None:
     unnamed = library.groups.totals(min_faces=2).unnamed
     if unnamed:
         say(
-            f"{counted(unnamed, 'group of faces has', 'groups of faces have')} no name: "
+            f"{pluralise(unnamed, 'group of faces has', 'groups of faces have')} no name: "
             "`setnet people discover` lists them"
         )
     typer.echo(f"library: {display_path(library.path)}")
@@ -274,7 +274,7 @@ def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
         say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in report.failed])
         if report.failed:
             say(
-                f"{counted(len(report.failed), 'photo was', 'photos were')} not described: "
+                f"{pluralise(len(report.failed), 'photo was', 'photos were')} not described: "
                 "`setnet index` looks again"
             )
         for person, photo in report.lost:

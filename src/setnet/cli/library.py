@@ -11,7 +11,7 @@ from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, op
 from setnet.cli.output import print_either, print_facts, print_json, print_table, say
 from setnet.errors import InvalidInputError
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 app = make_app()
 
@@ -42,16 +42,18 @@ def status(
         ("on disk", f"{now.bytes / 1e6:,.1f} MB"),
     ]
     if counts.shots:
-        rows.insert(2, ("of them", f"{counted(counts.shots, 'shot')} of videos"))
+        rows.insert(2, ("of them", f"{pluralise(counts.shots, 'shot')} of videos"))
     if counts.unfinished:
         rows.append(
             (
                 "unfinished",
-                f"{counted(counts.unfinished, 'photo')}: the next `setnet index` completes what is missing",
+                f"{pluralise(counts.unfinished, 'photo')}: the next `setnet index` completes what is missing",
             )
         )
     if counts.failed:
-        rows.append(("not readable", f"{counted(counts.failed, 'file')}: `setnet index --retry` tries again"))
+        rows.append(
+            ("not readable", f"{pluralise(counts.failed, 'file')}: `setnet index --retry` tries again")
+        )
     print_facts(rows)
     if counts.failed and failures:
         print_table(
@@ -99,14 +101,14 @@ def repair(
     done = Library.repair(folder or library or default_library(), revive)
     print_either(
         done.to_dict(),
-        f"the library has {counted(done.photos, 'photo')} and {counted(done.people, 'person', 'people')}",
+        f"the library has {pluralise(done.photos, 'photo')} and {pluralise(done.people, 'person', 'people')}",
         json,
     )
     for text in done.lost:
         say(f"lost: {text}")
     if done.to_read:
         command = " ".join(("setnet index", *done.folders[:20]))
-        say(f"{counted(done.to_read, 'photo is', 'photos are')} to be read again: run `{command}`")
+        say(f"{pluralise(done.to_read, 'photo is', 'photos are')} to be read again: run `{command}`")
     if done.lost:
         raise typer.Exit(1)
 
@@ -124,8 +126,8 @@ def backup(
     """
     with open_library(library) as opened:
         done = opened.backup(dest)
-    people = counted(done.people, "person", "people")
-    text = f"{counted(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
+    people = pluralise(done.people, "person", "people")
+    text = f"{pluralise(done.photos, 'photo')} and {people}, {done.copied_bytes / 1e6:,.1f} MB copied"
     print_either({"backup": str(dest)} | done.to_dict(), f"{display_path(dest)}: {text}", json)
 
 
@@ -143,8 +145,8 @@ def restore(
 
     place = to or default_library()
     done = Library.restore(backup, place, replace)
-    people = counted(done.people, "person", "people")
-    text = f"{display_path(place)}: {counted(done.photos, 'photo')} and {people}"
+    people = pluralise(done.people, "person", "people")
+    text = f"{display_path(place)}: {pluralise(done.photos, 'photo')} and {people}"
     print_either({"library": str(place)} | done.to_dict(), text, json)
 
 
@@ -179,7 +181,7 @@ def forget(
         without = [] if everything else [person.name for person in opened.people if not person.examples]
     more = {} if everything else {"people_without_examples": without}
     print_either(
-        {"photos": photos, "everything": everything, **more}, f"forgot {counted(photos, 'photo')}", json
+        {"photos": photos, "everything": everything, **more}, f"forgot {pluralise(photos, 'photo')}", json
     )
     if without:
         say(f"no example face is left of {', '.join(without)}: `setnet people add` gives new ones")

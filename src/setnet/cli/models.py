@@ -153,8 +153,8 @@ def calibrate(
     train, test = halves.train.descriptors, halves.test.descriptors
     offset = entry.metric
     if metric:
-        offset = Metric.fitted(train, halves.train.labels, f"{data.name}, one half of its people")
-        train, test = offset.applied(train), offset.applied(test)
+        offset = Metric.fit(train, halves.train.labels, f"{data.name}, one half of its people")
+        train, test = offset.apply(train), offset.apply(test)
     fitted = fit_model_calibration(train, halves.train.labels)
     rates = match_rates(test, halves.test.labels, fitted["threshold"])
     place = store_calibration(name, fitted | ({} if offset is None else {"metric": offset.to_dict()}))

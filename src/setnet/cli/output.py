@@ -10,7 +10,7 @@ from dataclasses import asdict, is_dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
 
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -56,7 +56,7 @@ def print_either(facts: object, text: str, json: bool) -> None:
 def print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
     """Print a person as JSON, with what is given beside, or in a line."""
     print_either(
-        asdict(person) | more, text or f"{person.name}: {counted(person.examples, 'example face')}", json
+        asdict(person) | more, text or f"{person.name}: {pluralise(person.examples, 'example face')}", json
     )
 
 

@@ -34,7 +34,7 @@ from setnet.cli.output import (
 )
 from setnet.cli.tags import import_tags
 from setnet.errors import InvalidInputError, TakenError
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import Example, People, Person
@@ -103,7 +103,7 @@ def show(name: NameArgument, library: LibraryOption = None, json: JsonOption = F
         print_json(known.to_dict())
         return
     person = known.person
-    photos, examples = counted(known.photos, "photo"), counted(person.examples, "example face")
+    photos, examples = pluralise(known.photos, "photo"), pluralise(person.examples, "example face")
     typer.echo(f"{person.name}: in {photos}, known by {examples}")
     print_facts(_facts(person))
     _print_examples(known.examples, person.cover)
@@ -181,7 +181,7 @@ def _confirm_removal(people: People, names: list[str], for_good: bool) -> None:
         raise InvalidInputError("nobody was removed: without a terminal to ask, --yes says that you mean it")
     known = [people.get(name) if name in people else None for name in names]
     who = ", ".join(
-        f"{person.name} ({counted(person.examples, 'example face')})" if person else name
+        f"{person.name} ({pluralise(person.examples, 'example face')})" if person else name
         for name, person in zip(names, known, strict=True)
     )
     if not typer.confirm(f"Delete {who} for good?" if for_good else f"Remove {who}?", err=True):
@@ -396,8 +396,8 @@ def export_people(
     """
     with open_library(library) as opened:
         done = opened.people.export(file, descriptors=not without_descriptors)
-    people, examples = counted(done.people, "person", "people"), counted(done.examples, "example face")
-    text = f"{people}, {examples} and {counted(done.verdicts, 'verdict')} in {file}"
+    people, examples = pluralise(done.people, "person", "people"), pluralise(done.examples, "example face")
+    text = f"{people}, {examples} and {pluralise(done.verdicts, 'verdict')} in {file}"
     print_either(asdict(done) | {"file": str(file)}, text, json)
 
 
@@ -419,8 +419,8 @@ def import_people(
     for note in done.notes:
         say(f"note: {note}")
     text = (
-        f"{counted(done.people, 'person', 'people')} in the file, {done.new} of them new; "
-        f"{counted(done.examples, 'example face')} and {counted(done.verdicts, 'verdict')} added"
+        f"{pluralise(done.people, 'person', 'people')} in the file, {done.new} of them new; "
+        f"{pluralise(done.examples, 'example face')} and {pluralise(done.verdicts, 'verdict')} added"
     )
     print_either(done, text, json)
     if done.not_found:

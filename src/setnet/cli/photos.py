@@ -18,7 +18,7 @@ from setnet.cli.options import (
 )
 from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import DuplicateGroup
@@ -135,4 +135,4 @@ def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
         ]
         print_table(["group", "megapixels", "photo"], rows, right=["group", "megapixels"])
         copies = sum(len(group.photos) - 1 for group in groups)
-        say(f"{counted(len(groups), 'group')}; {counted(copies, 'photo')} besides the largest of each")
+        say(f"{pluralise(len(groups), 'group')}; {pluralise(copies, 'photo')} besides the largest of each")

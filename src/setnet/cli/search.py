@@ -35,7 +35,7 @@ from setnet.cli.options import (
 from setnet.cli.output import one_line, print_json, print_rows, print_table, print_text, say
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery
@@ -216,7 +216,7 @@ def _print_answer(answer: Answer, json: bool, roughly: str) -> None:
     milliseconds = answer.seconds["search"] * 1000
     found = sum(1 + len(hit.copies) + len(hit.others) for hit in answer.hits)
     rows = f" in {len(answer.hits)} rows" if found > len(answer.hits) else ""
-    say(f"{found} of {counted(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms")
+    say(f"{found} of {pluralise(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms")
 
 
 def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
@@ -239,13 +239,13 @@ def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:
 def _photos(total: GroupTotal) -> str:
     maybe = total.photos - total.sure
     if maybe and not total.sure:
-        return f"maybe {counted(maybe, 'photo')}"
-    return counted(total.sure, "photo") + (f" and maybe {maybe:,}" if maybe else "")
+        return f"maybe {pluralise(maybe, 'photo')}"
+    return pluralise(total.sure, "photo") + (f" and maybe {maybe:,}" if maybe else "")
 
 
 def _also(hit: PhotoHit) -> str:
     """Return what a row stands for besides its photo."""
-    parts = [counted(len(hit.copies), "copy", "copies")] if hit.copies else []
+    parts = [pluralise(len(hit.copies), "copy", "copies")] if hit.copies else []
     parts += [f"{len(hit.others):,} of the same moment"] if hit.others else []
     return f"  (and {', '.join(parts)})" if parts else ""
 
@@ -331,7 +331,7 @@ def _put(
                 raise _write_error(place, error) from error
             there += 1
             break
-    say(f"{done} {counted(there, 'photo')} to {display_path(folder)}")
+    say(f"{done} {pluralise(there, 'photo')} to {display_path(folder)}")
     return there == len(files)
 
 

@@ -10,7 +10,7 @@ import typer
 from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
 from setnet.cli.output import ProgressBar, print_json, print_text, say, say_some
 from setnet.library.paths import display_path
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.connect import TagImport, TagsWritten
@@ -60,12 +60,13 @@ def write(
 def _print_written(done: TagsWritten) -> None:
     would = "would be " if done.dry_run else ""
     print_text(
-        f"{counted(done.photos, 'photo')} with named faces: {counted(done.regions.total(), 'region')} {would}"
-        f"written to {counted(len(done.created), 'new sidecar')} and {len(done.updated):,} existing; "
-        f"{counted(done.unchanged, 'photo')} had all names already"
+        f"{pluralise(done.photos, 'photo')} with named faces: "
+        f"{pluralise(done.regions.total(), 'region')} {would}"
+        f"written to {pluralise(len(done.created), 'new sidecar')} and {len(done.updated):,} existing; "
+        f"{pluralise(done.unchanged, 'photo')} had all names already"
     )
     if done.kept:
-        kept = counted(len(done.kept), "existing sidecar")
+        kept = pluralise(len(done.kept), "existing sidecar")
         say(f"not changed: {kept} without these names: --update adds them")
     conflicts = [
         f"face {c.face} of {display_path(c.photo)} is {c.name}, tagged {c.owner}" for c in done.conflicts
@@ -111,10 +112,10 @@ def import_tags(
 
 def _print_import(done: TagImport) -> None:
     what = "would get a name" if done.dry_run else "got a name"
-    text = f"{counted(done.photos, 'photo')}, {done.tagged:,} with face tags: "
-    text += f"{counted(done.named, 'face')} {what}"
+    text = f"{pluralise(done.photos, 'photo')}, {done.tagged:,} with face tags: "
+    text += f"{pluralise(done.named, 'face')} {what}"
     if done.people:
-        text += f", of {counted(done.people, 'person', 'people')} ({done.new:,} new)"
+        text += f", of {pluralise(done.people, 'person', 'people')} ({done.new:,} new)"
     if done.known:
         text += f"; {done.known:,} had it already"
     print_text(text)

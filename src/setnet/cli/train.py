@@ -11,7 +11,7 @@ import typer
 
 from setnet.cli.options import make_app
 from setnet.cli.output import say
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 
 if TYPE_CHECKING:
     from setnet.train import TrainingSettings, TrainReport
@@ -199,7 +199,7 @@ def claim(
     kept in RUN.
     """
     if domain not in ("faces", "glyphs"):
-        raise one_of("domain", domain, ["faces", "glyphs"])
+        raise choice_error("domain", domain, ["faces", "glyphs"])
     if (domain == "faces") != (data is not None):
         raise InvalidInputError(
             "--domain faces needs LFW's folder, glyphs none: see setnet train claim --help"
@@ -287,7 +287,7 @@ def heads(
     ] = False,
     make_only: Annotated[bool, typer.Option("--make-only", help="Do not evaluate.")] = False,
     card: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Put the figures into this page (docs/heads.md).")
+        Path | None, typer.Option(metavar="FILE.md", help="Put the figures into this page.")
     ] = None,
     sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 64_000,
     out: Annotated[

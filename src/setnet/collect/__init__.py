@@ -15,7 +15,7 @@ from setnet.collect.dataset import CollectedSet
 from setnet.collect.rules import AnnotationRules
 from setnet.collect.run import CollectRun, CollectSettings, Summary
 from setnet.collect.search import CaptionArchive, CaptionedPhoto, PhotoSource
-from setnet.collect.steps import STEPS, RunStatus, StepReport, run_all, run_step, status_of, write_result
+from setnet.collect.steps import STEPS, RunStatus, StepReport, run_all, run_status, run_step, write_result
 
 __all__ = [
     "STEPS",
@@ -40,7 +40,7 @@ __all__ = [
     "cohens_kappa",
     "import_answers",
     "run_all",
+    "run_status",
     "run_step",
-    "status_of",
     "write_result",
 ]

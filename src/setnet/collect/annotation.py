@@ -75,7 +75,7 @@ def questions(run: CollectRun) -> list[Question]:
             tuple(NamedScore(name, score) for name, score in face["best"]),
             face["rule"],
         )
-        for row in run.manifest("labels").kept()
+        for row in run.manifest("labels").kept_rows()
         for number, face in enumerate(row["faces"], 1)
         if face["outcome"] == Outcome.ASK
     ]
@@ -241,7 +241,7 @@ class AnnotationQueue:
             self._note(decision)
 
     def _note(self, decision: Decision) -> None:
-        number = self.number_of(decision.photo, decision.face)
+        number = self.find_number(decision.photo, decision.face)
         if number is None or self.questions[number].box != decision.box:
             return  # of faces that were found by other settings
         self._answers[number][decision.annotator] = decision
@@ -278,7 +278,7 @@ class AnnotationQueue:
         _check_annotator(annotator)
         taken = self.log.undo(annotator)
         self._count()
-        return None if taken is None else self.number_of(taken.photo, taken.face)
+        return None if taken is None else self.find_number(taken.photo, taken.face)
 
     def state(self, annotator: str = "") -> QueueState:
         """Return how far the queue is."""
@@ -286,7 +286,7 @@ class AnnotationQueue:
         own = sum(annotator in answers for answers in self._answers.values())
         return QueueState(len(self.questions), done, own)
 
-    def number_of(self, photo: str, face: int) -> int | None:
+    def find_number(self, photo: str, face: int) -> int | None:
         """Return the number of the question about a face, if it is asked."""
         return self._numbers.get((photo, face))
 
@@ -336,7 +336,7 @@ def import_answers(queue: AnnotationQueue, path: Path, annotator: str) -> Import
                 f"{path}, line {line}: no answer ({error}); expected photo, face, name, "
                 f"and answer ({', '.join(ANSWERS)})"
             ) from error
-        number = None if photo is None else queue.number_of(photo, face)
+        number = None if photo is None else queue.find_number(photo, face)
         if number is None:
             counts["not_asked"] += 1
         elif queue.has_answer(number, who):

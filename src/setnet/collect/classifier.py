@@ -123,9 +123,9 @@ def softmax(logits: NDArray[np.floating], nobody: float) -> Doubles:
 
 def photos_with_faces(run: CollectRun) -> Iterator[Row]:
     """Yield the rows of faces of the photos left after near-duplicates were dropped."""
-    unique = (row["photo"] for row in run.manifest("duplicates").kept())
+    unique = (row["photo"] for row in run.manifest("duplicates").kept_rows())
     wanted = next(unique, None)
-    for row in run.manifest("faces").kept():  # both are in the same order
+    for row in run.manifest("faces").kept_rows():  # both are in the same order
         if row["photo"] == wanted:
             yield row
             wanted = next(unique, None)

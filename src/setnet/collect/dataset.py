@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from setnet.collect.run import Row, unpack
 from setnet.durable import storage_errors
-from setnet.errors import NotAnIndexError, StorageError, VersionError, one_of
+from setnet.errors import NotAnIndexError, StorageError, VersionError, choice_error
 from setnet.library import read_descriptors
 
 FORMAT = 1
@@ -87,10 +87,10 @@ class CollectedSet:
             return np.empty(shape, np.float32)
         return np.memmap(path, "<f4", "r", shape=shape)
 
-    def labelled(self, split: str) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
+    def labelled_faces(self, split: str) -> tuple[NDArray[np.float32], NDArray[np.str_]]:
         """Return the descriptors and labels of a split's faces and portraits; unknown people are ""."""
         if split not in self.splits:
-            raise one_of("split", split, self.splits)
+            raise choice_error("split", split, self.splits)
         places: list[int] = []
         labels: list[str] = []
         for row in self.rows(split):

@@ -22,7 +22,7 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
     """
     of_person: dict[str, list[str]] = defaultdict(list)
     photos: list[str] = []
-    for row in run.manifest("faces").kept():
+    for row in run.manifest("faces").kept_rows():
         photos.append(row["photo"])
         for name in row["query"]:
             of_person[name].append(row["photo"])
@@ -34,7 +34,7 @@ def duplicate_rows(run: CollectRun, workers: int | None = None) -> Iterator[Row]
         if others:
             groups += compare.groups([*photos, *others])
     outside = {path for files in apart.values() for path in files} | set(others)
-    dropped = _dropped(groups, set(photos), outside)
+    dropped = _choose_dropped(groups, set(photos), outside)
     for photo in photos:
         if photo in dropped:
             reason, of = dropped[photo]
@@ -49,7 +49,7 @@ class _Comparison:
     """Groups photos many times and reads each once: a photo of several people is compared for each."""
 
     def __init__(self, workers: int | None) -> None:
-        self._pairs = PhotoPairs(usable_cores() if workers is None else workers, self._failed)
+        self._pairs = PhotoPairs(usable_cores() if workers is None else workers, self._record_failure)
         self._known: dict[bytes, DescribedPhoto] = {}
         self.failures: dict[str, str] = {}
 
@@ -64,14 +64,14 @@ class _Comparison:
         known = {path: self._known[path] for path in paths if path in self._known}
         return duplicates_of(paths, known=known, on_described=self._keep, pairs=self._pairs)
 
-    def _failed(self, photo: bytes, reason: str) -> None:
+    def _record_failure(self, photo: bytes, reason: str) -> None:
         self.failures[os.fsdecode(photo)] = reason
 
     def _keep(self, described: Sequence[DescribedPhoto]) -> None:
         self._known |= {photo.path: photo for photo in described}
 
 
-def _dropped(
+def _choose_dropped(
     groups: Sequence[DuplicateGroup], photos: Collection[str], outside: Collection[str]
 ) -> dict[str, tuple[str, str]]:
     """Return the photos to drop, each with the reason and the file it is a copy of."""
@@ -89,7 +89,7 @@ def _dropped(
 
 def _portraits(run: CollectRun) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
-    for row in run.manifest("portraits").kept():
+    for row in run.manifest("portraits").kept_rows():
         found[row["name"]].append(row["portrait"])
     return found
 

@@ -21,7 +21,7 @@ from setnet.system import usable_cores
 def portrait_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
     """Yield a row per portrait with its main face; a file without a face is named and left out."""
     files: dict[str, str] = {}
-    for person in run.manifest("names").kept():
+    for person in run.manifest("names").kept_rows():
         for file in FolderScan([os.fsencode(person["folder"])]).files():
             if (path := os.fsdecode(file.path)) not in done:
                 files[path] = person["name"]
@@ -38,27 +38,29 @@ def portrait_rows(run: CollectRun, done: Collection[str], workers: int | None = 
 def gallery(run: CollectRun) -> dict[str, NDArray[np.float32]]:
     """Return the descriptors of each person's portraits, (n, D), people in the order of the list."""
     found: dict[str, list[NDArray[np.float32]]] = {}
-    for row in run.manifest("portraits").kept():
+    for row in run.manifest("portraits").kept_rows():
         found.setdefault(row["name"], []).append(unpack(row["descriptor"]))
     return {name: np.stack(rows) for name, rows in found.items()}
 
 
 def known_names(run: CollectRun) -> dict[str, tuple[str, ...]]:
     """Return the names of whom there is a portrait, with their aliases."""
-    usable = {row["name"] for row in run.manifest("portraits").kept()}
+    usable = {row["name"] for row in run.manifest("portraits").kept_rows()}
     return {
-        row["name"]: tuple(row["aliases"]) for row in run.manifest("names").kept() if row["name"] in usable
+        row["name"]: tuple(row["aliases"])
+        for row in run.manifest("names").kept_rows()
+        if row["name"] in usable
     }
 
 
 def face_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
     """Yield a row per photo that the filter of texts kept, with its faces."""
 
-    def left() -> Iterator[Row]:
-        return (row for row in run.manifest("photos").kept() if row["photo"] not in done)
+    def remaining_rows() -> Iterator[Row]:
+        return (row for row in run.manifest("photos").kept_rows() if row["photo"] not in done)
 
-    found = read_faces(run.settings, (row["photo"] for row in left()), workers)
-    for row, (photo, result) in zip(left(), found, strict=True):
+    found = read_faces(run.settings, (row["photo"] for row in remaining_rows()), workers)
+    for row, (photo, result) in zip(remaining_rows(), found, strict=True):
         about = {"query": row["query"], "text": row["text"]}
         yield face_row(photo, result, run.settings.min_faces) | about
 
@@ -66,8 +68,8 @@ def face_rows(run: CollectRun, done: Collection[str], workers: int | None = None
 def distractor_rows(run: CollectRun, done: Collection[str], workers: int | None = None) -> Iterator[Row]:
     """Yield a row per photo of the folders of distractors, with its faces."""
     files = FolderScan([os.fsencode(folder) for folder in run.settings.distractors]).files()
-    left = [path for file in files if (path := os.fsdecode(file.path)) not in done]
-    for photo, result in read_faces(run.settings, left, workers):
+    remaining_rows = [path for file in files if (path := os.fsdecode(file.path)) not in done]
+    for photo, result in read_faces(run.settings, remaining_rows, workers):
         yield face_row(photo, result, run.settings.min_faces)
 
 

@@ -54,10 +54,10 @@ class Word:
     gap: str
 
 
-def words_of(text: str) -> list[Word]:
+def split_words(text: str) -> list[Word]:
     """Return the words of a text.
 
-    >>> [word.key for word in words_of("Beyoncé's friend O'Neil, J.-P.")]
+    >>> [word.key for word in split_words("Beyoncé's friend O'Neil, J.-P.")]
     ['beyonce', 'friend', 'oneil', 'j', 'p']
     """
     text = unicodedata.normalize("NFC", text)
@@ -102,7 +102,7 @@ def full_form(name: str) -> Form:
     >>> full_form("Bush, George W.")
     ('george', 'w', 'bush')
     """
-    words = words_of(name)
+    words = split_words(name)
     commas = [number for number, word in enumerate(words) if word.gap == COMMA]
     if len(commas) == 1:
         words = words[commas[0] :] + words[: commas[0]]
@@ -118,7 +118,7 @@ def derived_forms(name: str) -> set[Form]:
     if _WITHOUT_PARTS.search(name):
         return set()
     full = full_form(name)
-    words = [word for word in words_of(name) if word.key not in SUFFIXES]
+    words = [word for word in split_words(name) if word.key not in SUFFIXES]
     if any(word.gap == COMMA for word in words):  # already turned round
         keys = [key for key in full if key not in SUFFIXES]
         words = [Word(key, True, " ") for key in keys]
@@ -194,7 +194,7 @@ class NameMatcher:
 
     def find(self, text: str) -> FoundNames:
         """Return the names in a text."""
-        words = words_of(text)
+        words = split_words(text)
         has_case = any(word.is_capital for word in words)
         found: dict[str, None] = {}
         unclear: dict[str, None] = {}

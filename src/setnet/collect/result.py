@@ -22,7 +22,7 @@ from setnet.collect.faces import gallery
 from setnet.collect.rules import Outcome
 from setnet.collect.run import CollectRun, Row, descriptors_in
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.library import write_descriptor_file
 from setnet.system import sync_folder
 
@@ -44,7 +44,7 @@ def final_rows(run: CollectRun, unanswered: str = REFUSE) -> Iterator[Row]:
     A photo about which two people disagree is dropped: nothing says whom of them to believe.
     """
     if unanswered not in (REFUSE, AS_UNKNOWN, DROP_PHOTO):
-        raise one_of("way with unanswered faces", unanswered, (REFUSE, AS_UNKNOWN, DROP_PHOTO))
+        raise choice_error("way with unanswered faces", unanswered, (REFUSE, AS_UNKNOWN, DROP_PHOTO))
     answers: dict[tuple[str, int], list[Decision]] = defaultdict(list)
     for decision in DecisionLog(run).current():
         answers[decision.photo, decision.face].append(decision)
@@ -282,7 +282,7 @@ def _write_distractors(run: CollectRun, writing: _Writing) -> Iterator[Row]:
     limit, bins = settings.distractor_photos, writing.whole.faces_per_photo
     chosen = sample_by_faces(free, bins, limit, settings.seed)
     roots = _folder_names(settings.distractors)
-    for (photo, faces, detail), row in zip(candidates, run.manifest("distractors").kept(), strict=True):
+    for (photo, faces, detail), row in zip(candidates, run.manifest("distractors").kept_rows(), strict=True):
         about: Row = {"photo": photo, "kept": photo in chosen}
         if detail:
             yield about | {"reason": "may be a person of the list", "detail": detail}
@@ -299,7 +299,7 @@ def _write_distractors(run: CollectRun, writing: _Writing) -> Iterator[Row]:
 def _distractor_candidates(run: CollectRun) -> Iterator[tuple[str, int, str]]:
     """Yield photos with their numbers of faces, and whom of the list a face may be, if anybody."""
     classifier = FaceClassifier.of(run)
-    for row in run.manifest("distractors").kept():
+    for row in run.manifest("distractors").kept_rows():
         best = max((each[0] for each in classifier.rank(descriptors_in(row), 1)), key=lambda each: each.score)
         is_known = best.score >= run.settings.rules.unknown_below
         yield row["photo"], len(row["faces"]), f"{best.name} ({best.score:.2f})" if is_known else ""

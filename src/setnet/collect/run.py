@@ -234,7 +234,7 @@ class Manifest:
         """Whether the step is finished."""
         return self.path.is_file()
 
-    def made_from(self) -> Mapping[str, Any]:
+    def provenance(self) -> Mapping[str, Any]:
         """Return the settings and earlier manifests that this one was made from."""
         with storage_errors(self.path), self.path.open("rb") as file:
             return _header(file.readline(), self.path)
@@ -246,7 +246,7 @@ class Manifest:
             last = file.read().splitlines()[-1]
         end = _parse(last, self.path, "the last line")
         if "end" not in end:
-            raise _damaged(self.path, "the last line", "the counts are missing")
+            raise _damage_error(self.path, "the last line", "the counts are missing")
         return Summary(end["rows"], end["kept"], Counter(end["reasons"]), end["checksum"])
 
     def rows(self) -> Iterator[Row]:
@@ -258,9 +258,9 @@ class Manifest:
                 if "end" in row:
                     return
                 yield row
-        raise _damaged(self.path, "the end", "the counts are missing")
+        raise _damage_error(self.path, "the end", "the counts are missing")
 
-    def kept(self) -> Iterator[Row]:
+    def kept_rows(self) -> Iterator[Row]:
         """Yield the rows of what was kept."""
         return (row for row in self.rows() if row["kept"])
 
@@ -359,7 +359,7 @@ class ManifestWriter:
 def _header(line: bytes, path: Path) -> Mapping[str, Any]:
     header = _parse(line, path, "line 1")
     if _MARK not in header:
-        raise _damaged(path, "line 1", "it is no manifest of `setnet collect`")
+        raise _damage_error(path, "line 1", "it is no manifest of `setnet collect`")
     if header[_MARK] > FORMAT:
         raise VersionError(
             f"{path} is of format {header[_MARK]}, this setnet reads {FORMAT}: use a newer one"
@@ -372,13 +372,13 @@ def _parse(line: bytes, path: Path, where: str) -> Row:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise _damaged(path, where, str(error)) from error
+        raise _damage_error(path, where, str(error)) from error
     if not isinstance(row, dict):
-        raise _damaged(path, where, "it is no JSON object")
+        raise _damage_error(path, where, "it is no JSON object")
     return row
 
 
-def _damaged(path: Path, where: str, why: str) -> StorageError:
+def _damage_error(path: Path, where: str, why: str) -> StorageError:
     return StorageError(f"{path}, {where}: damaged ({why}); delete the file and run its step again")
 
 

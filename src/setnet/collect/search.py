@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from setnet.collect.faces import known_names
-from setnet.collect.names import COMMA, NameMatcher, derived_forms, full_form, words_of
+from setnet.collect.names import COMMA, NameMatcher, derived_forms, full_form, split_words
 from setnet.collect.run import CollectRun, Row
 from setnet.durable import storage_errors, transaction
 
@@ -85,7 +85,7 @@ class CaptionArchive:
         checksum = captions.summary().checksum
         archive = cls(run.path / _FILE)
         if archive._indexed_checksum() != checksum:
-            archive._fill(((row["photo"], row["text"]) for row in captions.kept()), checksum)
+            archive._fill(((row["photo"], row["text"]) for row in captions.kept_rows()), checksum)
         return archive
 
     def _indexed_checksum(self) -> str:
@@ -108,7 +108,7 @@ class CaptionArchive:
                 for number, (photo, text) in enumerate(captions, 1):
                     stored = (number, photo.encode("utf-8", "surrogatepass"), text)
                     self._db.execute("INSERT INTO photos VALUES (?, ?, ?)", stored)
-                    keys = " ".join(word.key for word in words_of(text))
+                    keys = " ".join(word.key for word in split_words(text))
                     self._db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (number, keys))
                 self._db.execute("INSERT INTO made_from VALUES (?)", (checksum,))
 
@@ -121,13 +121,13 @@ class CaptionArchive:
         limit: int = 100,
     ) -> Iterator[CaptionedPhoto]:
         """Return photos whose caption fits, best first; see `PhotoSource.search`."""
-        groups = [any_of for ways in people if (any_of := _any_of(ways))]
+        groups = [any_of for ways in people if (any_of := _match_any(ways))]
         if not groups:
             return
-        if words := _any_of(prefer):  # true for every photo that has the names; the words add to its rank
+        if words := _match_any(prefer):  # true for every photo that has the names; the words add to its rank
             groups.append(f"({groups[0]} OR {words})")
         query = " AND ".join(groups)
-        if excluded := _any_of(without):
+        if excluded := _match_any(without):
             query = f"({query}) NOT {excluded}"
         sql = """SELECT photo, text FROM words JOIN photos ON photos.id = words.rowid
                  WHERE words MATCH ? ORDER BY rank, words.rowid LIMIT ?"""
@@ -136,9 +136,9 @@ class CaptionArchive:
                 yield CaptionedPhoto(photo.decode("utf-8", "surrogatepass"), text)
 
 
-def _any_of(phrases: Sequence[str]) -> str:
+def _match_any(phrases: Sequence[str]) -> str:
     """Return phrases of which one must be there, in FTS5's language; empty when there are none."""
-    keys = (" ".join(word.key for word in words_of(phrase)) for phrase in phrases)
+    keys = (" ".join(word.key for word in split_words(phrase)) for phrase in phrases)
     found = [f'"{phrase}"' for phrase in keys if phrase]
     return f"({' OR '.join(found)})" if found else ""
 
@@ -176,10 +176,10 @@ def pair_rows(run: CollectRun, done: Collection[str], source: PhotoSource) -> It
         yield row | ({"kept": True} if first else {"kept": False, "reason": "no companions"})
 
 
-def pairs_of(run: CollectRun) -> list[tuple[str, str]]:
+def name_pairs(run: CollectRun) -> list[tuple[str, str]]:
     """Return the pairs found, each once, in order of names."""
     found = set()
-    for row in run.manifest("pairs").kept():
+    for row in run.manifest("pairs").kept_rows():
         for friend in (*row["first"], *row["second"]):
             found.add((min(row["seed"], friend), max(row["seed"], friend)))
     return sorted(found)
@@ -208,7 +208,7 @@ def photo_rows(run: CollectRun, source: PhotoSource) -> Iterator[Row]:
     names = known_names(run)
     found: dict[str, list[tuple[str, str]]] = {}
     texts: dict[str, str] = {}
-    for pair in pairs_of(run):
+    for pair in name_pairs(run):
         people = [written_forms(name, names[name]) for name in pair]
         for photo in source.search(people, limit=run.settings.answers_per_pair):
             found.setdefault(photo.photo, []).append(pair)
@@ -218,7 +218,7 @@ def photo_rows(run: CollectRun, source: PhotoSource) -> Iterator[Row]:
         yield _photo_row(path, texts[path], found[path], matcher, run.settings.names_needed)
     captions = run.manifest("captions")
     if captions.exists:
-        for row in captions.kept():
+        for row in captions.kept_rows():
             if row["photo"] not in found:
                 yield {"photo": row["photo"], "kept": False, "reason": "found by no pair"}
 

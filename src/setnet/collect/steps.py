@@ -17,8 +17,8 @@ from setnet.collect.faces import distractor_rows, face_rows, known_names, portra
 from setnet.collect.names import NameMatcher, name_rows
 from setnet.collect.result import REFUSE, result_rows
 from setnet.collect.run import CollectRun, ManifestWriter, Row, Summary
-from setnet.collect.search import CaptionArchive, PhotoSource, pair_rows, pairs_of, photo_rows
-from setnet.errors import InvalidInputError, one_of
+from setnet.collect.search import CaptionArchive, PhotoSource, name_pairs, pair_rows, photo_rows
+from setnet.errors import InvalidInputError, choice_error
 
 # Called with the name of a step and how many rows it has so far.
 OnRow = Callable[[str, int], None]
@@ -66,7 +66,7 @@ def is_done(run: CollectRun, step: Step) -> bool:
     manifest = run.manifest(step.name)
     if not manifest.exists or not all(run.manifest(name).exists for name in step.after):
         return False
-    return dict(manifest.made_from()) == _made_from(run, step)
+    return dict(manifest.provenance()) == _provenance(run, step)
 
 
 def run_step(
@@ -90,7 +90,7 @@ def run_step(
         Where photos are searched, instead of the captions of the run's folders.
     """
     if name not in STEPS:
-        raise one_of("step", name, STEPS)
+        raise choice_error("step", name, STEPS)
     step = STEPS[name]
     with run.locked():
         # The list of names is read each time, at next to no cost: files may have been added or changed.
@@ -157,7 +157,7 @@ def write_manifest(
     run: CollectRun, step: Step, rows: Callable[[set[str]], Iterable[Row]], on_row: OnRow | None = None
 ) -> StepReport:
     """Write the rows of a step; ``rows`` is called with the keys of those that are there already."""
-    with ManifestWriter(run.manifest(step.name).path, _made_from(run, step), step.key) as writer:
+    with ManifestWriter(run.manifest(step.name).path, _provenance(run, step), step.key) as writer:
         for row in rows(writer.done):
             if row[step.key] not in writer.done:
                 writer.add(row)
@@ -166,7 +166,7 @@ def write_manifest(
         return StepReport(step.name, writer.finish(), False)
 
 
-def _made_from(run: CollectRun, step: Step) -> dict[str, Any]:
+def _provenance(run: CollectRun, step: Step) -> dict[str, Any]:
     settings = asdict(run.settings)
     chosen = {name: settings[name] for name in step.settings}
     made = {"settings": chosen, "after": {n: run.manifest(n).summary().checksum for n in step.after}}
@@ -234,7 +234,7 @@ class RunStatus:
     agreement: tuple[Agreement, ...]
 
 
-def status_of(run: CollectRun) -> RunStatus:
+def run_status(run: CollectRun) -> RunStatus:
     """Return how far a run is."""
     steps = tuple(_step_status(run, name) for name in (*STEPS, "result"))
     done = {step.name for step in steps if step.summary is not None}
@@ -242,7 +242,7 @@ def status_of(run: CollectRun) -> RunStatus:
     ambiguous: dict[str, tuple[int, tuple[str, ...]]] = {}
     if {"names", "portraits"} <= done:
         known = known_names(run)
-        listed = (row["name"] for row in run.manifest("names").kept())
+        listed = (row["name"] for row in run.manifest("names").kept_rows())
         without_portrait = tuple(name for name in listed if name not in known)
         pairs = run.manifest("pairs").rows() if "pairs" in done else ()
         met = Counter(form for row in pairs for form in row["ambiguous"])
@@ -253,7 +253,7 @@ def status_of(run: CollectRun) -> RunStatus:
         steps,
         without_portrait,
         ambiguous,
-        len(pairs_of(run)) if "pairs" in done else 0,
+        len(name_pairs(run)) if "pairs" in done else 0,
         None if queue is None else queue.state(),
         () if queue is None else tuple(agreements(queue.log.current())),
     )

@@ -65,7 +65,7 @@ class TagReader:
                 tags.problems.append((sidecar, str(error)))
             else:
                 tags.lists.extend((sidecar, found) for found in lists)
-        header = self._embedded(photo, tags)
+        header = self._read_embedded(photo, tags)
         inside = self._picasa(photo.parent, tags).get(photo.name.lower())
         if inside is not None:
             tags.lists.append(inside)
@@ -73,7 +73,7 @@ class TagReader:
             tags.problems.extend((file, problem) for problem in found.problems)
         return tags._replace(orientation=header.orientation)
 
-    def _embedded(self, photo: Path, tags: PhotoTags) -> PhotoHeader:
+    def _read_embedded(self, photo: Path, tags: PhotoTags) -> PhotoHeader:
         header = PhotoHeader(None, 1)
         try:
             header = read_header(photo)

@@ -200,9 +200,9 @@ class ImmichIndex:
             only=only,
             without=np.stack([self._vector(person) for person in unwanted]) if unwanted else None,
             where=conditions.where() if conditions else None,
-            known=self._known([person.id for person in (*wanted, *unwanted)]),
+            known=self._known_pairs([person.id for person in (*wanted, *unwanted)]),
         )
-        return [self._shown(hit, wanted, link_base) for hit in hits]
+        return [self._to_hit(hit, wanted, link_base) for hit in hits]
 
     @cached_property
     def _photos(self) -> dict[str, PhotoState]:
@@ -222,7 +222,7 @@ class ImmichIndex:
         ]
         return np.asarray(np.mean(rows, axis=0), np.float32)
 
-    def _known(self, ids: Sequence[str]) -> dict[str, list[KnownPair]]:
+    def _known_pairs(self, ids: Sequence[str]) -> dict[str, list[KnownPair]]:
         """Return what Immich says of each face that it has given to somebody."""
         return {
             name: [
@@ -235,7 +235,7 @@ class ImmichIndex:
             if any(who != NOBODY for who in state.persons)
         }
 
-    def _shown(self, hit: Hit, wanted: Sequence[ImmichPerson], link_base: str) -> ImmichHit:
+    def _to_hit(self, hit: Hit, wanted: Sequence[ImmichPerson], link_base: str) -> ImmichHit:
         state = self._photos[hit.id]
         found = []
         for match in hit.matches:

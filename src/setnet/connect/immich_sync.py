@@ -235,7 +235,7 @@ def read_photos(connection: Connection, tables: ImmichTables) -> dict[str, Photo
         "WHERE {visible} GROUP BY a.id"
     )
     return {
-        str(name): PhotoState(stamp, tuple(who.split()), _text(file), owner, _taken(taken))
+        str(name): PhotoState(stamp, tuple(who.split()), _text(file), owner, _parse_taken(taken))
         for name, stamp, who, file, owner, taken in connection.execute(select)
     }
 
@@ -244,7 +244,7 @@ def _text(file: str | None) -> str:
     return (file or "").replace("\0", "")
 
 
-def _taken(when: datetime | None) -> float | None:
+def _parse_taken(when: datetime | None) -> float | None:
     return None if when is None else taken_number(when)
 
 

@@ -15,7 +15,7 @@ from setnet.engine.conditions import conditions_of
 from setnet.engine.query import merged as merged_examples
 from setnet.engine.query import query_elements
 from setnet.engine.rank import RankedItems, rank_given
-from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, one_of
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError, choice_error
 from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
 Floats = NDArray[np.float32]
@@ -75,7 +75,7 @@ class PostgresSets:
         logistic: Logistic = ELEMENT_LOGISTIC,
     ) -> None:
         if distance not in DISTANCES:
-            raise one_of("distance", distance, DISTANCES)
+            raise choice_error("distance", distance, DISTANCES)
         schema, _, name = table.rpartition(".")
         self._names = {"table": Identifier(schema or "public", name)}
         self._names |= {"item": Identifier(item), "face": Identifier(face), "vector": Identifier(vector)}
@@ -86,7 +86,7 @@ class PostgresSets:
                 self.columns = self._read_columns(connection, table)
             for column in (item, face, vector):
                 if column not in self.columns:
-                    raise one_of(f"column of {table}", column, self.columns)
+                    raise choice_error(f"column of {table}", column, self.columns)
             self._item, self._vector = self.columns[item], self.columns[vector]
             kind, _, size = self._vector.rstrip(")").partition("(")
             if kind not in ("vector", "halfvec") or not size:
@@ -139,7 +139,7 @@ class PostgresSets:
             ``at_least``, ``only``, ``without`` and ``examples``, as in `setnet.engine.SearchOptions`.
         """
         if mode not in POSTGRES_MODES:
-            raise one_of("mode", mode, POSTGRES_MODES)
+            raise choice_error("mode", mode, POSTGRES_MODES)
         chosen = SearchOptions(k, candidates=candidates, where=where, **options)
         asked = query_elements(query, self.dim)
         clause = self._clause(where)
@@ -184,14 +184,14 @@ class PostgresSets:
         The bound is the sum over query elements of the best similarity's score.
         """
         found = RankedItems.none(len(query))
-        for bounds in self._bounded(connection, rows, clause, max(options.candidates, options.k)):
+        for bounds in self._items_by_bound(connection, rows, clause, max(options.candidates, options.k)):
             found = self._rank(connection, [name for name, _ in bounds], query, clause, options)
             # a bound comes from float32 dot products, a score from float64 ones
             if 0 < options.k <= len(found) and float(found.scores[-1]) > bounds[-1][1] + 1e-5:
                 break
         return found
 
-    def _bounded(
+    def _items_by_bound(
         self, connection: Connection, rows: Floats, clause: Clause, count: int
     ) -> Iterator[list[tuple[str, float]]]:
         """Yield the items with the highest bounds, ever more of them until they are all."""
@@ -266,7 +266,7 @@ class PostgresSets:
         values: list[Any] = []
         for condition in conditions_of(where or {}):
             if condition.attribute not in self.columns:
-                raise one_of("column", condition.attribute, self.columns)
+                raise choice_error("column", condition.attribute, self.columns)
             column, operator = Identifier(condition.attribute), condition.operator
             if operator == "prefix":
                 parts.append(SQL("starts_with({}, %s)").format(column))

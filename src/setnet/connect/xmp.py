@@ -251,13 +251,13 @@ class _Places:
         self._parser = expat.ParserCreate(namespace_separator="}")
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
-        self._parser.XmlDeclHandler = self._declared
+        self._parser.XmlDeclHandler = self._on_declaration
         try:
             self._parser.Parse(data.rstrip(_PADDING), True)
         except expat.ExpatError as error:
             raise InvalidInputError(f"no well-formed XML ({error}): left as it is") from error
 
-    def _declared(self, version: str, encoding: str | None, standalone: int) -> None:
+    def _on_declaration(self, version: str, encoding: str | None, standalone: int) -> None:
         if encoding is not None and encoding.lower() not in ("utf-8", "utf8", "us-ascii"):
             raise InvalidInputError(f"is in {encoding}, not in UTF-8: left as it is")
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.durable import refuse_full_disk, transaction
+from setnet.durable import check_disk_full, transaction
 from setnet.engine.commit_log import Committed
 from setnet.engine.conditions import Condition, Value, checked_value, conditions_of
 from setnet.engine.settings import is_unicode
@@ -31,7 +31,7 @@ from setnet.errors import (
     StorageError,
     UnknownAttributeError,
     VersionError,
-    one_of,
+    choice_error,
 )
 
 State = tuple[tuple[int, int, int] | None, ...]
@@ -192,7 +192,7 @@ class Catalog:
             self._access = ReadAccess(path) if read_only else None
             self.db = self._access.db if self._access else connect(path, "mode=rw")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of SQLite's own message
-            refuse_full_disk(path, error)
+            check_disk_full(path, error)
             raise StorageError(f"{path} is damaged or unreadable: {error}") from error
         try:
             self._prepare(read_only)
@@ -208,7 +208,7 @@ class Catalog:
             self.db.execute("PRAGMA cache_size = -65536")
             version = self._version()
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            refuse_full_disk(self.path, error)
+            check_disk_full(self.path, error)
             raise StorageError(f"{self.path} is damaged or unreadable: {error}") from error
         if version > VERSION:
             raise VersionError(
@@ -484,7 +484,7 @@ def items_where(catalog: Catalog, where: Mapping[str, Any]) -> NDArray[np.int64]
     for name, given in where.items():
         if name not in numbers:
             known = sorted(numbers) or ["(no item has any attribute)"]
-            raise UnknownAttributeError(str(one_of("attribute", name, known)))
+            raise UnknownAttributeError(str(choice_error("attribute", name, known)))
         for statements in _clauses(conditions_of({name: given})):
             seqs = _seqs(catalog, numbers[name], statements)
             found = seqs if found is None else np.intersect1d(found, seqs, assume_unique=True)

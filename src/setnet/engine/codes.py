@@ -132,7 +132,7 @@ def write_sets(
             all_scales.append(scales)
             n += len(scales)
             if sets.bits < 16:
-                levels = codec.levels_of(codes, sets.dim, sets.bits)
+                levels = codec.decode_levels(codes, sets.dim, sets.bits)
                 norm = max(norm, float(np.linalg.norm(levels, axis=1).max(initial=0.0)) * 1.0001)
             yield codes
 

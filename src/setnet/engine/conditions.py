@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from setnet.engine.settings import is_unicode
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 
 Value = str | int | float
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
@@ -64,7 +64,7 @@ def _values(operator: str, operand: Any, where: str) -> tuple[Value, ...]:
         if not isinstance(operand, str):
             raise InvalidInputError(f"{where}: 'prefix' takes a string, not {operand!r}")
         return (checked_value(operand, where),)
-    raise one_of(f"operator in {where}:", operator, OPERATORS)
+    raise choice_error(f"operator in {where}:", operator, OPERATORS)
 
 
 def checked_value(value: Any, where: str) -> Value:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.engine.settings import check_vectors, whole
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import Aggregator, Logistic
 
 
@@ -168,7 +168,7 @@ class SearchOptions:
         texts = {"mode": MODES, "matching": MATCHINGS, "examples": EXAMPLES, "first": FIRST}
         for name, valid in texts.items():
             if getattr(self, name) not in valid:
-                raise one_of(name, getattr(self, name), valid)
+                raise choice_error(name, getattr(self, name), valid)
         for name, least in (("k", 0), ("candidates", 1), ("at_least", 0)):
             whole(name, getattr(self, name), least)
         if self.where is not None and not isinstance(self.where, Mapping):

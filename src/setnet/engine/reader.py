@@ -17,7 +17,7 @@ from setnet.engine.query import KnownPair
 from setnet.engine.scan import Allowed
 from setnet.engine.settings import GIVEN, Settings, head_named, spec_of
 from setnet.engine.snapshot import Snapshot
-from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.errors import InvalidInputError, StorageError, choice_error
 from setnet.heads import Aggregator, Mean
 
 VERIFY = ("open", "full")
@@ -28,7 +28,7 @@ class IndexReader:
 
     def __init__(self, path: Path, head: Aggregator | None, verify: str = "open") -> None:
         if verify not in VERIFY:
-            raise one_of("verify", verify, VERIFY)
+            raise choice_error("verify", verify, VERIFY)
         self.path = path
         self._verify = verify
         self._lock = threading.RLock()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, StorageError, one_of
+from setnet.errors import InvalidInputError, StorageError, choice_error
 from setnet.heads import Aggregator, Logistic, Mean, codec
 from setnet.heads.logistic import SET_LOGISTIC
 
@@ -158,7 +158,7 @@ class Settings:
 def _checked(shape: Shape) -> Shape:
     """Return a shape whose numbers are within their limits, or raise an error naming the bad one."""
     if shape.precision not in PRECISIONS:
-        raise one_of("precision", shape.precision, PRECISIONS)
+        raise choice_error("precision", shape.precision, PRECISIONS)
     sets = shape.sets
     if sets is not None:
         whole("the set vectors' dimension", sets.dim, 1, LARGEST_SET_DIM)

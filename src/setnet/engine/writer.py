@@ -169,7 +169,7 @@ def _scales(codes: NDArray[np.uint8], length: NDArray[Any], dim: int, bits: int)
     scales = np.ones(len(codes), np.float32)
     for at in range(0, len(codes) if bits < 16 else 0, CHECKED_AT_ONCE):
         part = slice(at, at + CHECKED_AT_ONCE)
-        norm = np.linalg.norm(codec.levels_of(codes[part], dim, bits), axis=1)
+        norm = np.linalg.norm(codec.decode_levels(codes[part], dim, bits), axis=1)
         scales[part] = length[part] / np.maximum(norm, 0.5)  # less has only the code of the zero vector
     return scales
 

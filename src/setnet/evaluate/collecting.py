@@ -25,7 +25,7 @@ from setnet.collect import (
 )
 from setnet.collect.faces import gallery
 from setnet.collect.result import final_rows
-from setnet.collect.search import pairs_of
+from setnet.collect.search import name_pairs
 from setnet.durable import storage_errors
 from setnet.evaluate.inputs import OnProgress, running
 from setnet.evaluate.photos import ALTERATIONS, Album, Placed, altered, compose_album
@@ -338,7 +338,7 @@ def evaluate_collecting(
 
 def _note_pairs(run: Run, collected: CollectRun, archive: CaptionedArchive) -> None:
     truth = {tuple(name.replace("_", " ") for name in pair) for pair in archive.pairs()}
-    found = {(min(pair), max(pair)) for pair in pairs_of(collected)}
+    found = {(min(pair), max(pair)) for pair in name_pairs(collected)}
     right = len(found & {(min(pair), max(pair)) for pair in truth})
     run.note(
         pairs_true=len(truth),

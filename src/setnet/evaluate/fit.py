@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import one_of
+from setnet.errors import choice_error
 from setnet.evaluate.inputs import OnProgress, running
 from setnet.evaluate.people import Distance, Similarities, distance, divided, read_people, similarities
 from setnet.evaluate.record import Record, Row, fingerprinted
@@ -103,7 +103,7 @@ def fit_people(
         Where to write the parameters, for `Inputs.people`.
     """
     if half not in ("test", "train", "all"):
-        raise one_of("half", half, ["test", "train", "all"])
+        raise choice_error("half", half, ["test", "train", "all"])
     people = read_people(descriptors)
     settings = {"descriptors": fingerprinted(descriptors), "half": half, "seed": seed}
     with running("fit", settings, json, progress, 2) as run:

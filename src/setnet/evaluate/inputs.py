@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from setnet.collect import CollectedSet
 from setnet.collect.dataset import is_collected
 from setnet.engine import Hit, SetIndex
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.measures import Measured, ranking_measures
 from setnet.evaluate.methods import Methods
 from setnet.evaluate.people import LFW_LIKE, Halves, divided, read_people, read_split, virtual_halves
@@ -114,7 +114,7 @@ class Inputs:
                 )
             return
         if self.world is not None and self.world not in WORLDS:
-            raise one_of("world", self.world, (*WORLDS, "a folder of `setnet collect`"))
+            raise choice_error("world", self.world, (*WORLDS, "a folder of `setnet collect`"))
         if self.world == "simulated" and self.descriptors is not None:
             raise InvalidInputError(
                 "--world simulated draws virtual people: leave --descriptors out, or make people like these "

@@ -32,7 +32,7 @@ from setnet.evaluate.match_trials import (
 from setnet.evaluate.people import LFW_LIKE, LFW_LIKE_TRAIN, virtual_halves
 from setnet.evaluate.record import Record, Row, Run, fingerprinted
 from setnet.evaluate.retrieval import RATES, WAYS, recalls
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.calibration import LabelledFaces, fit_match_model
 from setnet.library.score_calibration import MatchModel
 from setnet.train import VirtualPeople
@@ -101,7 +101,7 @@ def evaluate_matching(
         run.say("fitting the constants")
         fitted = fit_match_model(
             train.faces,
-            MatchModel.of(calibration_of("sface", "match")),
+            MatchModel.of(load_calibration("sface", "match")),
             list(train.degraded.values()),
             seed=seed,
         )

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.people import LabelledPeople
 from setnet.evaluate.ranking_calibration import calibrated, calibrated_elements, with_distractors
 from setnet.evaluate.record import fingerprinted
 from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
 from setnet.heads import Aggregator, Logistic, Mean, SetNet, codec, unit
 from setnet.heads.bit_codes import BitCodec
-from setnet.heads.shipped import path_of, shipped_names
+from setnet.heads.shipped import head_path, shipped_names
 from setnet.heads.whitening import Whitening, fit_whitening
 
 
@@ -189,7 +189,7 @@ class Methods:
                     self._fits(load_head(base))
                 if name in BASELINES | IN_TORCH and not self.whitens:
                     fit_whitening(self.train.descriptors)  # says how many are missing
-                raise one_of("method", name, valid)
+                raise choice_error("method", name, valid)
         return list(dict.fromkeys([*wanted, *self.heads])) if wanted else self.names()
 
     def chosen_heads(self, wanted: Sequence[str] | None) -> list[str]:
@@ -300,4 +300,4 @@ def _note(name: str, aggregator: Aggregator) -> str:
 def _head_note(name: str) -> str:
     """Return which head it is, by its fingerprint: a retrained head may have the same name."""
     head = name.removesuffix(" +W after")
-    return f"head {fingerprinted(path_of(head) if head in shipped_names() else Path(head))}"
+    return f"head {fingerprinted(head_path(head) if head in shipped_names() else Path(head))}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import unit
 from setnet.library import read_descriptors
 from setnet.train import VirtualPeople
@@ -76,7 +76,7 @@ def half_of(labels: NDArray[np.str_], half: str) -> NDArray[np.bool_]:
     """Return which rows of a descriptor file belong to the ``train`` or the ``test`` half."""
     split = read_split()
     if half not in ("train", "test"):
-        raise one_of("half", half, ["train", "test"])
+        raise choice_error("half", half, ["train", "test"])
     people = split.train if half == "train" else split.test
     rows = np.isin(labels, np.array(sorted(people)))
     if not rows.any():

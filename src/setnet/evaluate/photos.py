@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.people import half_of, read_press_photos, read_split
 from setnet.sandbox import unordered_map
 from setnet.system import usable_cores
@@ -81,7 +81,7 @@ def degrade_photos(photos: Path, out: Path, kind: str = "coarse") -> int:
     The copy is the same for the same name and kind.
     """
     if kind not in KINDS:
-        raise one_of("kind", kind, sorted(KINDS))
+        raise choice_error("kind", kind, sorted(KINDS))
     names = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
     if not names:
         raise InvalidInputError(f"{photos} holds no .jpg photos: give a folder of photos")

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from setnet.engine import Hit, Match
 from setnet.engine.query import merged as merged_examples
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import Logistic
 
 EXAMPLE_LIMIT = 10
@@ -66,7 +66,7 @@ class PreTags:
         found: dict[int, list[Match]] = {}
         for position, name in enumerate(names):
             if name not in self._tags:
-                raise one_of("tag", name, sorted(self._tags)[:20])
+                raise choice_error("tag", name, sorted(self._tags)[:20])
             for item, (element, similarity) in self._tags[name].items():
                 found.setdefault(item, []).append(Match(position, element, similarity))
         ranked = sorted(found, key=lambda item: (-len(found[item]), -_sum(found[item]), item))

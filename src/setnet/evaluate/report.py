@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.claim_data import REPEATS
 from setnet.evaluate.plots import plots_of
 from setnet.evaluate.record import Record, Row, mean_and_error, read_record
@@ -197,7 +197,7 @@ def paper_table(key: str) -> PaperTable:
     274
     """
     if key not in _stored():
-        raise one_of("table of the paper", key, paper_tables())
+        raise choice_error("table of the paper", key, paper_tables())
     table = _stored()[key]
     rows = {name: tuple(values) for name, values in table["rows"].items()}
     return PaperTable(table["table"], tuple(table["columns"]), rows)
@@ -206,7 +206,7 @@ def paper_table(key: str) -> PaperTable:
 def compared(record: Record) -> list[Table]:
     """Return tables with the paper's rows and ours; the source of each row is in the first column."""
     if record.experiment not in DIFFERENCES:
-        raise one_of("experiment with a table in the paper", record.experiment, sorted(DIFFERENCES))
+        raise choice_error("experiment with a table in the paper", record.experiment, sorted(DIFFERENCES))
     tables = []
     for key in _TABLES.get(record.experiment, (record.experiment,)):
         paper = paper_table(key)

@@ -358,7 +358,7 @@ def collected_halves(collected: CollectedSet) -> Halves:
     """Return the people of a data set to fit on, and those to test on."""
     parts = {}
     for split, word in (("train", "fit"), ("test", "test")):
-        descriptors, labels = collected.labelled(split)
+        descriptors, labels = collected.labelled_faces(split)
         parts[split] = LabelledPeople(unit(descriptors), labels)
         several = len(parts[split].groups(2))
         if several < LEAST_PEOPLE // 2:

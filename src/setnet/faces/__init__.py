@@ -5,7 +5,7 @@ from setnet.faces.detector import Detections, Detector
 from setnet.faces.face import Box, Face, Quality
 from setnet.faces.metric import Metric
 from setnet.faces.photo import Photo, open_photo
-from setnet.faces.pipeline import StageTimes, describe_faces, faces_of
+from setnet.faces.pipeline import StageTimes, describe_faces, extract_faces
 from setnet.faces.registry import (
     ModelEntry,
     ModelFile,
@@ -46,7 +46,7 @@ __all__ = [
     "add_model_file",
     "describe_faces",
     "download_model",
-    "faces_of",
+    "extract_faces",
     "identify_file",
     "load_descriptor",
     "load_detector",

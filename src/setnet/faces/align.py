@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from setnet.faces.pixels import Pixels, cut, resized
+from setnet.faces.pixels import Pixels, crop_pixels, resize
 
 # Eyes, nose and mouth corners in a 112 x 112 crop, as ArcFace (Deng et al. 2019) published them.
 TEMPLATE: npt.NDArray[np.float64] = np.array(
@@ -68,7 +68,7 @@ def _shrunk_neighbourhood(
     part = pixels[low[1] : low[1] + rows * shrink, low[0] : low[0] + columns * shrink]
     if part.size == 0:
         return pixels[:1, :1], low.astype(np.float64)
-    return resized(part, int(columns), int(rows)), low.astype(np.float64)
+    return resize(part, int(columns), int(rows)), low.astype(np.float64)
 
 
 def box_crop(
@@ -83,4 +83,4 @@ def box_crop(
     # A centre crop of the box resized to a short side of `size` is a square as wide as that side.
     side = max(1, round(min(x1 - x0, y1 - y0) * (1 + extend)))
     left, top = round((x0 + x1 - side) / 2), round((y0 + y1 - side) / 2)
-    return resized(cut(pixels, left, top, left + side, top + side, repeat_edge=True), size, size)
+    return resize(crop_pixels(pixels, left, top, left + side, top + side, repeat_edge=True), size, size)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from setnet.faces.detector import Detections, Detector, non_maximum
-from setnet.faces.mtcnn import confirmed_by_onet, moved, run_on_boxes, square, without_landmarks
-from setnet.faces.pixels import Pixels, resized
+from setnet.faces.mtcnn import confirm_by_onet, move_boxes, run_on_boxes, square, without_landmarks
+from setnet.faces.pixels import Pixels, resize
 from setnet.faces.yunet import YuNet
 
 # Chosen on people of LFW's training half; docs/performance.md has what the choice gives on the others.
@@ -39,19 +39,19 @@ class Cascade(Detector):
         """Return what YuNet and R-Net together take for faces; see `Detector.candidates`."""
         rows, columns = pixels.shape[:2]
         shrink = min(1.0, longest_side / max(rows, columns), _SEARCHED / min_face)
-        searched = resized(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
-        found = self._yunet.found_at(1.0, searched, _PROPOSE)
+        searched = resize(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
+        found = self._yunet.find_at(1.0, searched, _PROPOSE)
         if len(found) == 0:
             return found
         boxes = square(np.concatenate([found.boxes, found.scores[:, None]], axis=1))
         offsets, scores = run_on_boxes(self._rnet, searched, boxes, 24)
         keep = np.flatnonzero((scores[:, 1] > _REFINE) | (boxes[:, 4] > _SURE))
-        boxes = moved(boxes[keep], offsets[keep])
+        boxes = move_boxes(boxes[keep], offsets[keep])
         boxes[:, 4] = scores[keep, 1]
         boxes = square(boxes[non_maximum(boxes, 0.7)])
         boxes[:, :4] /= np.float32(shrink)
         return without_landmarks(boxes)
 
-    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+    def confirm(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
         """Return the faces by O-Net, which looks at the photo itself and not at a smaller copy."""
-        return confirmed_by_onet(self._onet, pixels, candidates, threshold)
+        return confirm_by_onet(self._onet, pixels, candidates, threshold)

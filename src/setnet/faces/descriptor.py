@@ -63,16 +63,16 @@ class Descriptor:
         """Return the descriptors of square crops of the entry's size, (n, dim), each of length 1."""
         if len(crops) == 0:
             return np.zeros((0, self.dim), np.float32)
-        images = self._prepared(np.stack(crops))
+        images = self._prepare(np.stack(crops))
         parts = [self._run(images[at : at + _BATCH]) for at in range(0, len(images), _BATCH)]
         vectors = np.concatenate(parts)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(vectors).all() or (lengths == 0).any():
             raise ModelError(f"model {self.name!r} returned zeros or NaN: is the file damaged?")
         descriptors = np.asarray(vectors / lengths, np.float32)
-        return descriptors if self._entry.metric is None else self._entry.metric.applied(descriptors)
+        return descriptors if self._entry.metric is None else self._entry.metric.apply(descriptors)
 
-    def _prepared(self, crops: Pixels) -> Floats:
+    def _prepare(self, crops: Pixels) -> Floats:
         colours = crops if self._entry.colour == "rgb" else crops[..., ::-1]
         images = np.ascontiguousarray(colours.transpose(0, 3, 1, 2), dtype=np.float32)
         if any(self._entry.mean):

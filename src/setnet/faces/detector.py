@@ -112,7 +112,7 @@ class Detections:
         chosen = chosen if chosen.size else np.zeros(0, np.intp)
         return Detections(self.boxes[chosen], self.scores[chosen], self.landmarks[chosen])
 
-    def scaled(self, factor: float) -> Detections:
+    def scale(self, factor: float) -> Detections:
         """Return the faces in the pixels of a copy of the photo that is `factor` times larger."""
         return Detections(self.boxes * np.float32(factor), self.scores, self.landmarks * np.float32(factor))
 
@@ -136,7 +136,7 @@ class Detector(ABC):
         """Return what may be faces of at least `min_face` pixels; see `detect`."""
 
     @abstractmethod
-    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+    def confirm(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
         """Return the candidates that are faces, placed exactly in these pixels."""
 
     def detect(self, pixels: Pixels, *, min_face: float, threshold: float, longest_side: int) -> Detections:
@@ -145,4 +145,4 @@ class Detector(ABC):
         Photos longer than `longest_side` are searched at that length; results are in the pixels given.
         """
         found = self.candidates(pixels, min_face=min_face, threshold=threshold, longest_side=longest_side)
-        return self.confirmed(pixels, found, threshold)
+        return self.confirm(pixels, found, threshold)

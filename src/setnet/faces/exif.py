@@ -14,11 +14,11 @@ _CAMERA_PART, _TAKEN, _DIGITISED = 0x8769, 0x9003, 0x9004
 _DATE = re.compile(r"\s*(\d{4})\D(\d{1,2})\D(\d{1,2})\D+(\d{1,2})\D(\d{1,2})(?:\D(\d{1,2}))?")
 
 
-def orientation_of(image: Image, data: bytes) -> int:
+def read_orientation(image: Image, data: bytes) -> int:
     """Return how the decoded image is still to be turned, as an EXIF orientation from 1 (not) to 8."""
     try:
         value = int(image.getexif().get(_ORIENTATION, 1))
-        if image.format == "HEIF" and not _turned_by_container(data):
+        if image.format == "HEIF" and not _is_turned_by_container(data):
             value = int(image.info.get("original_orientation") or 1)
     except Exception:  # damaged EXIF must not cost the photo
         return 1
@@ -34,7 +34,7 @@ def stored_orientation(image: Image) -> int:
     return value if 1 <= value <= 8 else 1
 
 
-def _turned_by_container(data: bytes) -> bool:
+def _is_turned_by_container(data: bytes) -> bool:
     """Return whether a HEIF file itself says how to turn it, in which case its decoder did so.
 
     Several converters copy EXIF and write no such instruction; then only EXIF says it.
@@ -58,10 +58,10 @@ def taken_at(image: Image) -> datetime | None:
         texts = [camera.get(_TAKEN), camera.get(_DIGITISED), exif.get(_CHANGED)]
     except Exception:  # damaged EXIF must not cost the photo
         return None
-    return next((time for time in map(_parsed, texts) if time is not None), None)
+    return next((time for time in map(_parse_time, texts) if time is not None), None)
 
 
-def _parsed(value: object) -> datetime | None:
+def _parse_time(value: object) -> datetime | None:
     text = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value or "")
     match = _DATE.match(text)
     if match is None:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float32]
 class Metric:
     """What is subtracted from descriptors of length 1, and in words which faces it was fitted to.
 
-    >>> Metric((0.0, 0.6), "two faces").applied(np.array([[0.8, 0.6]], np.float32)).tolist()
+    >>> Metric((0.0, 0.6), "two faces").apply(np.array([[0.8, 0.6]], np.float32)).tolist()
     [[1.0, 0.0]]
     """
 
@@ -44,7 +44,7 @@ class Metric:
         return cls(tuple(float(np.float32(x)) for x in offset), str(values.get("from", "")))
 
     @classmethod
-    def fitted(cls, descriptors: NDArray[np.floating], labels: NDArray[np.str_], origin: str) -> Metric:
+    def fit(cls, descriptors: NDArray[np.floating], labels: NDArray[np.str_], origin: str) -> Metric:
         """Return the metric of labelled faces: their mean, in which everybody counts the same."""
         known = labels != ""
         if not known.any():
@@ -64,7 +64,7 @@ class Metric:
         """What tells this offset from others."""
         return hashlib.sha256(np.array(self.offset, "<f4").tobytes()).hexdigest()[:12]
 
-    def applied(self, descriptors: Floats) -> Floats:
+    def apply(self, descriptors: Floats) -> Floats:
         """Return descriptors of length 1 in this metric, of length 1 again."""
         moved = descriptors - np.array(self.offset, np.float32)
         lengths = np.linalg.norm(moved, axis=1, keepdims=True)

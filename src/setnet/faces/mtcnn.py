@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.faces.detector import Detections, Detector, non_maximum
-from setnet.faces.pixels import Pixels, cut, resized
+from setnet.faces.pixels import Pixels, crop_pixels, resize
 
 Floats = npt.NDArray[np.float32]
 
@@ -37,22 +37,22 @@ class Mtcnn(Detector):
         """Return what the first two networks take for faces; see `Detector.candidates`."""
         rows, columns = pixels.shape[:2]
         shrink = min(1.0, longest_side / max(rows, columns))
-        searched = resized(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
+        searched = resize(pixels, max(1, round(columns * shrink)), max(1, round(rows * shrink)))
         boxes = self._proposals(searched, max(_SMALLEST, min_face * shrink))
-        boxes = self._refined(searched, boxes)
+        boxes = self._refine(searched, boxes)
         boxes[:, :4] /= np.float32(shrink)
         return without_landmarks(boxes)
 
-    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+    def confirm(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
         """Return the faces by the last network, which looks at the photo itself and not at a smaller copy."""
-        return confirmed_by_onet(self._onet, pixels, candidates, threshold)
+        return confirm_by_onet(self._onet, pixels, candidates, threshold)
 
     def _proposals(self, pixels: Pixels, min_face: float) -> Floats:
         rows, columns = pixels.shape[:2]
         found = [np.zeros((0, 5), np.float32)]
         scale = _CELL / min_face
         while min(rows, columns) * scale >= _CELL:
-            level = resized(pixels, math.ceil(columns * scale), math.ceil(rows * scale))
+            level = resize(pixels, math.ceil(columns * scale), math.ceil(rows * scale))
             boxes = self._windows(level, scale)
             found.append(boxes[non_maximum(boxes, 0.5)])
             scale *= _FACTOR
@@ -65,17 +65,17 @@ class Mtcnn(Detector):
         shared = _CELL - _STRIDE  # rows of two strips; one more makes a row of windows
         for top in range(0, len(level) - shared, _STRIP):
             strip = level[None, top : top + _STRIP + shared]
-            offsets, scores = self._pnet.run(None, {"input": _normalised(strip)})
+            offsets, scores = self._pnet.run(None, {"input": _normalise(strip)})
             parts.append(_above_threshold(scores[0, 1], offsets[0], top, scale))
         return np.concatenate(parts)
 
-    def _refined(self, pixels: Pixels, boxes: Floats) -> Floats:
+    def _refine(self, pixels: Pixels, boxes: Floats) -> Floats:
         if len(boxes) == 0:
             return boxes
         offsets, scores = run_on_boxes(self._rnet, pixels, boxes, 24)
         boxes[:, 4] = scores[:, 1]
         keep = np.flatnonzero(boxes[:, 4] > _REFINE)
-        boxes = moved(boxes[keep], offsets[keep])
+        boxes = move_boxes(boxes[keep], offsets[keep])
         return square(boxes[non_maximum(boxes, 0.7)])
 
 
@@ -84,7 +84,7 @@ def without_landmarks(boxes: Floats) -> Detections:
     return Detections(boxes[:, :4], boxes[:, 4], np.zeros((len(boxes), 5, 2), np.float32))
 
 
-def confirmed_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+def confirm_by_onet(onet: Any, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
     """Return the candidates that O-Net takes for faces, with its boxes, scores and landmarks."""
     if len(candidates) == 0:
         return Detections.none()
@@ -96,7 +96,7 @@ def confirmed_by_onet(onet: Any, pixels: Pixels, candidates: Detections, thresho
     # Landmarks come as x1..x5, y1..y5, as fractions of the box before its last move.
     sides = boxes[:, 2:4] - boxes[:, :2]
     landmarks = boxes[:, None, :2] + points.reshape(-1, 2, 5).transpose(0, 2, 1) * sides[:, None]
-    boxes = moved(boxes, offsets[keep])
+    boxes = move_boxes(boxes, offsets[keep])
     keep = non_maximum(boxes, 0.7, of_smaller=True)
     return Detections(boxes[keep, :4], boxes[keep, 4], landmarks[keep].astype(np.float32))
 
@@ -108,15 +108,15 @@ def _above_threshold(scores: Floats, offsets: Floats, top: int, scale: float) ->
     corners[:, 1::2] += top
     corners[:, 2:] += _CELL
     boxes = np.concatenate([corners / scale, scores[y, x][:, None]], axis=1).astype(np.float32)
-    return moved(boxes, offsets[:, y, x].T)
+    return move_boxes(boxes, offsets[:, y, x].T)
 
 
-def moved(boxes: Floats, offsets: Floats) -> Floats:
+def move_boxes(boxes: Floats, offsets: Floats) -> Floats:
     """Return the boxes with their corners shifted by `offsets`, fractions of the box's sides."""
     sides = boxes[:, 2:4] - boxes[:, :2]
-    moved = boxes.copy()
-    moved[:, :4] += offsets * np.concatenate([sides, sides], axis=1)
-    return moved
+    move_boxes = boxes.copy()
+    move_boxes[:, :4] += offsets * np.concatenate([sides, sides], axis=1)
+    return move_boxes
 
 
 def square(boxes: Floats) -> Floats:
@@ -129,7 +129,7 @@ def square(boxes: Floats) -> Floats:
 def run_on_boxes(network: Any, pixels: Pixels, boxes: Floats, size: int) -> list[Floats]:
     """Return the network's answers for all boxes; a crowd goes in portions, which bounds the memory."""
     parts = [boxes[at : at + _PORTION] for at in range(0, len(boxes), _PORTION)]
-    answers = [network.run(None, {"input": _normalised(_crops(pixels, part, size))}) for part in parts]
+    answers = [network.run(None, {"input": _normalise(_crops(pixels, part, size))}) for part in parts]
     return [np.concatenate(answer) for answer in zip(*answers, strict=True)]
 
 
@@ -138,11 +138,11 @@ def _crops(pixels: Pixels, boxes: Floats, size: int) -> Pixels:
     crops = np.zeros((len(boxes), size, size, 3), np.uint8)
     for crop, (x0, y0, x1, y1) in zip(crops, np.rint(boxes[:, :4]).astype(int).tolist(), strict=True):
         if x0 < x1 and y0 < y1:
-            crop[:] = resized(cut(pixels, x0, y0, x1, y1), size, size)
+            crop[:] = resize(crop_pixels(pixels, x0, y0, x1, y1), size, size)
     return crops
 
 
-def _normalised(images: Pixels) -> Floats:
+def _normalise(images: Pixels) -> Floats:
     channels_first = np.ascontiguousarray(images.transpose(0, 3, 1, 2), dtype=np.float32)
     channels_first -= 127.5
     channels_first *= 0.0078125

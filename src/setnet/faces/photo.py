@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from setnet.addresses import address_of, is_address, read_address
+from setnet.addresses import is_address, read_address, to_address
 from setnet.errors import PhotoError, SetNetError
-from setnet.faces.exif import orientation_of, stored_orientation, taken_at
+from setnet.faces.exif import read_orientation, stored_orientation, taken_at
 from setnet.faces.face import Box
 from setnet.faces.pixels import rgb_pixels
 from setnet.faces.raw import is_raw, raw_picture
@@ -40,7 +40,7 @@ class PhotoHeader(NamedTuple):
 def read_header(path: str | Path) -> PhotoHeader:
     """Return what stands before the pixels of a photo, without decoding these; `PhotoError` for no photo."""
     name = os.fsencode(path).decode("utf-8", "replace")
-    with opened_file(path, name) as file, opened(file, name) as image:
+    with open_file(path, name) as file, open_image(file, name) as image:
         try:
             xmp = image.info.get("xmp")
             orientation = stored_orientation(image)
@@ -57,7 +57,7 @@ _ATTEMPTS = 3
 _BLOCKS = 16  # rows that are decoded together; of the first ones nothing may be right
 
 
-def ended(data: bytes) -> Iterator[bytes]:
+def complete_jpeg(data: bytes) -> Iterator[bytes]:
     """Yield a JPEG file with an end, after which its decoder fills what is missing instead of giving up.
 
     A file may be cut inside a table between two parts of the picture, which would swallow the end: the next
@@ -174,14 +174,14 @@ def open_photo(
         pixels = rgb_pixels(raw.developed, raw.orientation)
         return Photo(pixels, raw.taken, pixels.shape[1], pixels.shape[0], "RAW")
     file = data if raw is None else raw.preview
-    found = _decoded(file, name, max_pixels, enough)
+    found = _decode(file, name, max_pixels, enough)
     try:
-        orientation = orientation_of(found.image, file)
+        orientation = read_orientation(found.image, file)
         if raw is not None and orientation == 1:  # most previews are stored as the sensor saw the scene
             orientation = raw.orientation
         pixels = rgb_pixels(found.image, orientation)
     except Exception as error:  # decoders raise whatever they like on damaged data
-        raise _damaged(name, found.kind, error) from error
+        raise _damage_error(name, found.kind, error) from error
     taken = taken_at(found.image) or (None if raw is None else raw.taken)
     height, width = pixels.shape[:2]
     if found.reduction > 1:
@@ -202,8 +202,8 @@ class _Decoded(NamedTuple):
     note: str | None
 
 
-def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _Decoded:
-    image = opened(io.BytesIO(data), name, max_pixels)
+def _decode(data: bytes, name: str, max_pixels: int, enough: int | None) -> _Decoded:
+    image = open_image(io.BytesIO(data), name, max_pixels)
     size = columns, rows = image.size
     kind = "JPEG" if image.format == "MPO" else str(image.format)  # MPO: a JPEG with extra pictures
     if columns * rows > max_pixels * (_MOST_HALVED if kind == "JPEG" else 1):
@@ -217,12 +217,12 @@ def _decoded(data: bytes, name: str, max_pixels: int, enough: int | None) -> _De
     reduction, note = 1, None
     try:
         if kind == "JPEG":
-            reduction = _reduced(image, enough, max_pixels)
+            reduction = _reduce(image, enough, max_pixels)
         image.load()
     except Exception as error:
         if kind != "JPEG" or isinstance(error, MemoryError):
-            raise _damaged(name, kind, error) from error
-        image, note = _cut_short(data, name, max_pixels, enough, error)
+            raise _damage_error(name, kind, error) from error
+        image, note = _decode_truncated(data, name, max_pixels, enough, error)
     return _Decoded(image, kind, size, reduction, note)
 
 
@@ -235,25 +235,25 @@ def _scans(data: bytes) -> int:
     return scans
 
 
-def _cut_short(
+def _decode_truncated(
     data: bytes, name: str, max_pixels: int, enough: int | None, error: Exception
 ) -> tuple[Image, str]:
     """Return what can be seen of a JPEG that could not be decoded to its end, and what is missing."""
-    for file in ended(data):
+    for file in complete_jpeg(data):
         with suppress(Exception):  # what is wrong was said by the first attempt
-            image = opened(io.BytesIO(file), name, max_pixels)
-            _reduced(image, enough, max_pixels)
+            image = open_image(io.BytesIO(file), name, max_pixels)
+            _reduce(image, enough, max_pixels)
             image.load()
             if (note := cut_short_note(image)) is not None:
                 return image, note
-    raise _damaged(name, "JPEG", error) from error
+    raise _damage_error(name, "JPEG", error) from error
 
 
-def _damaged(name: str, kind: str, error: Exception) -> PhotoError:
+def _damage_error(name: str, kind: str, error: Exception) -> PhotoError:
     return PhotoError(f"{name}: damaged or cut short {kind} file ({_reason(error)})")
 
 
-def _reduced(image: Image, enough: int | None, max_pixels: int) -> int:
+def _reduce(image: Image, enough: int | None, max_pixels: int) -> int:
     """Let a JPEG be decoded at the smallest size that has `enough` pixels on its longer side."""
     columns, rows = image.size
     share = 1.0 if enough is None else min(1.0, enough / searched_side(columns, rows))
@@ -277,10 +277,10 @@ def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
     limit = max(max_pixels * _BYTES_PER_PIXEL, _ALWAYS_READ)
     if is_address(path):
         try:
-            return read_address(address_of(path), limit)[1]
+            return read_address(to_address(path), limit)[1]
         except SetNetError as error:
             raise PhotoError(f"{name}: {error}") from None
-    with opened_file(path, name) as file:
+    with open_file(path, name) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
             raise PhotoError(f"{name}: {size / 1e9:.1f} GB are more than any photo within the limit")
@@ -288,7 +288,7 @@ def _contents(path: str | Path, name: str, max_pixels: int) -> bytes:
 
 
 @contextmanager
-def opened_file(path: str | Path, name: str) -> Iterator[BinaryIO]:
+def open_file(path: str | Path, name: str) -> Iterator[BinaryIO]:
     """Open the file of a photo; what cannot be opened or read in the block is a `PhotoError`."""
     try:
         with open(path, "rb", opener=_without_waiting) as file:
@@ -307,7 +307,7 @@ def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would block
 
 
-def opened(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> Image:
+def open_image(file: BinaryIO, name: str, max_pixels: int = DEFAULT_MAX_PIXELS) -> Image:
     """Return an image of which no more than the header was read, if its format allows that."""
     from PIL import Image, UnidentifiedImageError
 

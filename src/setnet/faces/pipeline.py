@@ -27,7 +27,7 @@ _MOST_ENLARGED = 1.25
 
 @dataclass
 class StageTimes:
-    """Seconds spent in each stage, by a clock of choice; `faces_of` adds to it."""
+    """Seconds spent in each stage, by a clock of choice; `extract_faces` adds to it."""
 
     decoder: float = 0.0
     detector: float = 0.0
@@ -55,7 +55,7 @@ class FoundFace:
     crop: npt.NDArray[np.uint8]
 
 
-def faces_of(
+def extract_faces(
     image: Image, settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[Face]:
     """Return the faces in a photo, from left to right.
@@ -77,23 +77,23 @@ def faces_of(
         A photo without faces is no error.
     """
     settings, times = settings or FaceSettings(), times if times is not None else StageTimes()
-    return described(find_faces(image, settings, times=times), settings, times=times)
+    return describe_found(find_faces(image, settings, times=times), settings, times=times)
 
 
 def find_faces(
     image: Image, settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[FoundFace]:
-    """Return the faces in a photo as `faces_of` does, not described yet."""
+    """Return the faces in a photo as `extract_faces` does, not described yet."""
     settings = settings or FaceSettings()
     times = times if times is not None else StageTimes()
     with times.spent("decoder"):
-        photo = _opened(image, settings)
+        photo = _open(image, settings)
     detector, descriptor = load_detector(settings.detector), load_descriptor(settings.descriptor)
-    photo, found = _detected(photo, detector, descriptor, settings, times)
+    photo, found = _detect(photo, detector, descriptor, settings, times)
     with times.spent("cropping"):
         found, qualities = _good_enough(photo, found, settings)
         crops = descriptor.crops(photo.pixels, found)
-    found = found.scaled(photo.reduction)
+    found = found.scale(photo.reduction)
     return [
         FoundFace(Box(*box), landmarks, quality, crop)
         for box, landmarks, quality, crop in zip(
@@ -102,7 +102,7 @@ def find_faces(
     ]
 
 
-def described(
+def describe_found(
     found: Sequence[FoundFace], settings: FaceSettings | None = None, *, times: StageTimes | None = None
 ) -> list[Face]:
     """Return faces with their descriptors; the settings are those that they were found with."""
@@ -126,27 +126,27 @@ def describe_faces(
     Parameters
     ----------
     image
-        The photo, as for `faces_of`.
+        The photo, as for `extract_faces`.
     boxes, landmarks
         (n, 4) and (n, 5, 2) in pixels of the upright photo, as in `Face`.
     settings
         Which descriptor; what it says about finding faces does not matter.
     """
     settings = settings or FaceSettings()
-    photo, descriptor = _opened(image, settings), load_descriptor(settings.descriptor)
+    photo, descriptor = _open(image, settings), load_descriptor(settings.descriptor)
     places = np.asarray(boxes, np.float32).reshape(-1, 4)
     points = np.asarray(landmarks, np.float32).reshape(-1, 5, 2)
     known = Detections(places, np.ones(len(places), np.float32), points)
     if len(places) != len(points):
         raise InvalidInputError(f"{len(places)} boxes and {len(points)} landmarks are not of the same faces")
-    found = known.scaled(1 / photo.reduction)
+    found = known.scale(1 / photo.reduction)
     if photo.reduction > 1 and (descriptor.enlarges(found) > _MOST_ENLARGED).any():
         photo = photo.in_full()
-        found = known.scaled(1 / photo.reduction)
+        found = known.scale(1 / photo.reduction)
     return descriptor.describe(descriptor.crops(photo.pixels, found))
 
 
-def _detected(
+def _detect(
     photo: Photo, detector: Detector, descriptor: Descriptor, settings: FaceSettings, times: StageTimes
 ) -> tuple[Photo, Detections]:
     """Return the faces, and the photo in whose pixels they are: in full if a face was small in the given."""
@@ -160,13 +160,13 @@ def _detected(
             threshold=lowest,
             longest_side=settings.longest_side,
         )
-        found = detector.confirmed(photo.pixels, candidates, lowest)
+        found = detector.confirm(photo.pixels, candidates, lowest)
     if photo.reduction > 1 and (descriptor.enlarges(found) > _MOST_ENLARGED).any():
         with times.spent("decoder"):
             full = photo.in_full()
         with times.spent("detector"):
-            larger = candidates.scaled(photo.reduction / full.reduction)
-            return full, detector.confirmed(full.pixels, larger, threshold)
+            larger = candidates.scale(photo.reduction / full.reduction)
+            return full, detector.confirm(full.pixels, larger, threshold)
     return photo, found.only(found.scores > threshold)
 
 
@@ -189,7 +189,7 @@ def _good_enough(photo: Photo, found: Detections, settings: FaceSettings) -> tup
     return found.only(kept), qualities
 
 
-def _opened(image: Image, settings: FaceSettings) -> Photo:
+def _open(image: Image, settings: FaceSettings) -> Photo:
     if isinstance(image, str | Path | bytes):
         return open_photo(image, max_pixels=settings.max_pixels, enough=settings.longest_side)
     pixels = image.pixels if isinstance(image, Photo) else image

@@ -62,7 +62,7 @@ def _eight_bits(values: npt.NDArray[np.generic]) -> npt.NDArray[np.uint8]:
 Pixels = npt.NDArray[np.uint8]
 
 
-def resized(pixels: Pixels, width: int, height: int) -> Pixels:
+def resize(pixels: Pixels, width: int, height: int) -> Pixels:
     """Return the image at another size, without the moire that skipping pixels would cause.
 
     Whole blocks of pixels are averaged first and the rest, less than a halving, is interpolated:
@@ -81,10 +81,10 @@ def resized(pixels: Pixels, width: int, height: int) -> Pixels:
     return cast(Pixels, cv2.resize(pixels, (width, height), interpolation=cv2.INTER_LINEAR))
 
 
-def cut(pixels: Pixels, x0: int, y0: int, x1: int, y1: int, *, repeat_edge: bool = False) -> Pixels:
+def crop_pixels(pixels: Pixels, x0: int, y0: int, x1: int, y1: int, *, repeat_edge: bool = False) -> Pixels:
     """Return the rectangle; what lies outside the image is black, or repeats the image's edge.
 
-    >>> cut(np.full((2, 2, 3), 7, np.uint8), -1, 0, 2, 1)[..., 0]
+    >>> crop_pixels(np.full((2, 2, 3), 7, np.uint8), -1, 0, 2, 1)[..., 0]
     array([[0, 7, 7]], dtype=uint8)
     """
     import cv2

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from setnet.durable import replace_file
-from setnet.errors import InvalidInputError, ModelError, one_of
+from setnet.errors import InvalidInputError, ModelError, choice_error
 from setnet.faces.metric import Metric
 from setnet.system import cache_folder, config_folder, data_folder
 
@@ -248,7 +248,7 @@ def model_entry(name: str, kind: str) -> ModelEntry:
     else:
         entries = model_entries()
         if name not in entries:
-            raise one_of(kind, name, sorted(n for n, e in entries.items() if e.kind == kind))
+            raise choice_error(kind, name, sorted(n for n, e in entries.items() if e.kind == kind))
         entry = entries[name]
     if entry.kind != kind:
         raise ModelError(f"model {name!r} is a {entry.kind}, where a {kind} is needed")

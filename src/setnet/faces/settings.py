@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.faces.photo import DEFAULT_MAX_PIXELS
 from setnet.faces.registry import ModelEntry, model_entry, models_folder, write_calibration
 
@@ -18,7 +18,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {"default": {}, "quick": {"detector":
 
 @dataclass(frozen=True)
 class FaceSettings:
-    """Settings of `faces_of`.
+    """Settings of `extract_faces`.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class FaceSettings:
         'cascade'
         """
         if name not in PRESETS:
-            raise one_of("preset", name, sorted(PRESETS))
+            raise choice_error("preset", name, sorted(PRESETS))
         return cls(**{**PRESETS[name], **others})
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class FaceSettings:
 _LOG = logging.getLogger("setnet.faces")
 
 
-def calibration_of(descriptor: str, part: str | None = None) -> Mapping[str, Any]:
+def load_calibration(descriptor: str, part: str | None = None) -> Mapping[str, Any]:
     """Return the calibration of a descriptor model, or a part of it that is a mapping of its own.
 
     Where the model has none, the default model's is returned, with a warning.

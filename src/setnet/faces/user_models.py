@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from setnet.errors import InvalidInputError, ModelError, one_of
+from setnet.errors import InvalidInputError, ModelError, choice_error
 from setnet.faces.registry import (
     ModelEntry,
     ModelFile,
@@ -234,7 +234,7 @@ def crop_settings(kind: str) -> dict[str, Any]:
     """Return how models of a kind want their crops, as keys of a registry entry."""
     kinds = _tables()["kinds"]
     if kind not in kinds:
-        raise one_of("kind of model", kind, sorted(kinds))
+        raise choice_error("kind of model", kind, sorted(kinds))
     return {key: value for key, value in kinds[kind].items() if key != "about"}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from setnet.faces.detector import Detections, Detector, non_maximum
-from setnet.faces.pixels import Pixels, resized
+from setnet.faces.pixels import Pixels, resize
 
 Floats = npt.NDArray[np.float32]
 
@@ -33,19 +33,19 @@ class YuNet(Detector):
         """Return the faces found; see `Detector.candidates`."""
         # Twice the smallest face it can see is enough for `min_face`; more would cost time for nothing.
         shrink = min(1.0, longest_side / max(pixels.shape[:2]), 2 * _SMALLEST / min_face)
-        return self.found_at(shrink, pixels, threshold)
+        return self.find_at(shrink, pixels, threshold)
 
-    def confirmed(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
+    def confirm(self, pixels: Pixels, candidates: Detections, threshold: float) -> Detections:
         """Return the candidates: there is no second network."""
         return candidates.only(candidates.scores >= threshold)
 
-    def found_at(self, shrink: float, pixels: Pixels, threshold: float) -> Detections:
+    def find_at(self, shrink: float, pixels: Pixels, threshold: float) -> Detections:
         """Return the faces in a photo searched at `shrink` times its size, in the pixels given."""
         rows, columns = pixels.shape[:2]
         width, height = max(1, round(columns * shrink)), max(1, round(rows * shrink))
         if min(width, height) < _SMALLEST:
             return Detections.none()
-        image = _padded(resized(pixels, width, height))
+        image = _pad(resize(pixels, width, height))
         answers = self._session.run(_OUTPUTS, {"input": image})
         grids = [
             _above(threshold, stride, image.shape[3] // stride, *(a[0] for a in answers[4 * i : 4 * i + 4]))
@@ -57,7 +57,7 @@ class YuNet(Detector):
         return Detections(boxes[keep, :4] * np.tile(scale, 2), boxes[keep, 4], landmarks[keep] * scale)
 
 
-def _padded(pixels: Pixels) -> Floats:
+def _pad(pixels: Pixels) -> Floats:
     """Return the image as a batch of one, blue first, black below and to the right up to whole cells."""
     rows, columns = (-(-side // _STRIDES[-1]) * _STRIDES[-1] for side in pixels.shape[:2])
     image = np.zeros((1, 3, rows, columns), np.float32)

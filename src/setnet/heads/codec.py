@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 
 BITS = (32, 16, 8, 4, 1)
 
@@ -40,7 +40,7 @@ def row_bytes(dim: int, bits: int) -> int:
         return -(-dim // 8) * 4
     if bits == 1:
         return -(-dim // 64) * 8
-    raise one_of("number of bits", bits, BITS)
+    raise choice_error("number of bits", bits, BITS)
 
 
 def encode(vectors: NDArray[np.floating], bits: int) -> NDArray[np.uint8]:
@@ -78,13 +78,13 @@ def decode(codes: NDArray[np.uint8], dim: int, bits: int) -> NDArray[np.float32]
     codes = np.ascontiguousarray(codes)
     if bits in (32, 16):
         return codes.view(np.float32 if bits == 32 else np.float16).astype(np.float32)
-    rows = levels_of(codes, dim, bits)
+    rows = decode_levels(codes, dim, bits)
     length = np.linalg.norm(rows, axis=1, keepdims=True)
     rows /= np.maximum(length, np.finfo(np.float32).tiny)
     return rows
 
 
-def levels_of(codes: NDArray[np.uint8], dim: int, bits: int) -> NDArray[np.float32]:
+def decode_levels(codes: NDArray[np.uint8], dim: int, bits: int) -> NDArray[np.float32]:
     """Return the integer or half-integer levels that 8, 4 or 1 bit codes stand for, unscaled."""
     n = len(codes)
     if bits == 8:

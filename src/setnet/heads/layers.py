@@ -180,7 +180,7 @@ class Affine:
         """Whether it adds nothing: the layer of a sum is then the sum of the layers."""
         return self.bias is None
 
-    def mapped(self, rows: Floats) -> Floats:
+    def map_rows(self, rows: Floats) -> Floats:
         """Return rows W + b."""
         rows = rows.copy() if self.weight is None else rows @ self.weight
         if self.bias is not None:
@@ -189,7 +189,7 @@ class Affine:
 
     def apply(self, rows: Floats) -> Floats:
         """Return unit(rows W + b)."""
-        return to_unit(self.mapped(rows))
+        return to_unit(self.map_rows(rows))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Blocks:
         """Always: it only multiplies."""
         return True
 
-    def mapped(self, rows: Floats) -> Floats:
+    def map_rows(self, rows: Floats) -> Floats:
         """Return each group of m dimensions times its block, groups and dimensions swapped."""
         groups, inner, outer = self.blocks.shape
         grouped = rows.reshape(len(rows), groups, inner).transpose(1, 0, 2)
@@ -225,7 +225,7 @@ class Blocks:
 
     def apply(self, rows: Floats) -> Floats:
         """Return the same at unit length."""
-        return to_unit(self.mapped(rows))
+        return to_unit(self.map_rows(rows))
 
 
 # One lift of a prepared element; a head's branches are normalised, weighted by their share and concatenated.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.heads import codec
 from setnet.heads.head import Head
 from setnet.heads.layers import to_unit
@@ -54,13 +54,13 @@ class SetNet:
     @classmethod
     def load(cls, name_or_path: str | Path) -> SetNet:
         """Return a shipped head by name (see `heads`), or one from a file."""
-        from setnet.heads.shipped import path_of, shipped_head, shipped_names
+        from setnet.heads.shipped import head_path, shipped_head, shipped_names
 
         path = Path(name_or_path)
         if not isinstance(name_or_path, Path) and path.suffix != ".safetensors":
             if name_or_path not in shipped_names():
-                raise one_of("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
-            path, head = path_of(name_or_path), shipped_head(name_or_path)
+                raise choice_error("head", name_or_path, [*shipped_names(), "a path ending in .safetensors"])
+            path, head = head_path(name_or_path), shipped_head(name_or_path)
         else:
             head = Head.load(path)
         return cls(head, str(head.about.get("fingerprint") or f"{zlib.crc32(path.read_bytes()):08x}"))
@@ -84,17 +84,17 @@ class SetNet:
 
     def encode(self, elements: ArrayLike, counts: ArrayLike) -> NDArray[np.uint8]:
         """Return the bytes an index stores: (N, bytes_per_item)."""
-        rows, sizes = self._checked(elements, counts)
+        rows, sizes = self._check(elements, counts)
         codes = np.empty((len(sizes), self.bytes_per_item), dtype=np.uint8)
-        for at, vectors in self._pooled(rows, sizes):
+        for at, vectors in self._pool(rows, sizes):
             codes[at] = codec.encode(vectors, self.bits)
         return codes
 
     def pool(self, elements: ArrayLike, counts: ArrayLike) -> Floats:
         """Return unit-norm set vectors before quantisation: (N, D) float32."""
-        rows, sizes = self._checked(elements, counts)
+        rows, sizes = self._check(elements, counts)
         pooled = np.empty((len(sizes), self.dim), dtype=np.float32)
-        for at, vectors in self._pooled(rows, sizes):
+        for at, vectors in self._pool(rows, sizes):
             pooled[at] = vectors
         return pooled
 
@@ -111,13 +111,13 @@ class SetNet:
         """
         if not all(layer.linear for layer in self.head.output):
             return None
-        rows, sizes = self._checked(elements, np.ones(len(np.asarray(elements)), dtype=np.int64))
+        rows, sizes = self._check(elements, np.ones(len(np.asarray(elements)), dtype=np.int64))
         added = np.empty((len(rows), self.dim), dtype=np.float32)
         for start in range(0, len(rows), CHUNK):
             piece = slice(start, start + CHUNK)
             vectors = self._sums(rows[piece], sizes[piece])
             for layer in self.head.output:
-                vectors = layer.mapped(vectors)
+                vectors = layer.map_rows(vectors)
             added[piece] = vectors
         return added
 
@@ -140,7 +140,7 @@ class SetNet:
         scores: NDArray[np.float64] = self.logistic.probability(vectors @ wanted.T).sum(axis=1)
         return scores
 
-    def _checked(self, elements: ArrayLike, counts: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
+    def _check(self, elements: ArrayLike, counts: ArrayLike) -> tuple[Floats, NDArray[np.int64]]:
         rows = np.ascontiguousarray(elements, dtype=np.float32)
         sizes = np.asarray(counts)
         if rows.ndim != 2 or rows.shape[1] != self.head.element_dim:
@@ -158,7 +158,7 @@ class SetNet:
             raise InvalidInputError(f"element {bad} holds NaN or infinity; drop it or describe it again")
         return rows, sizes.astype(np.int64)
 
-    def _pooled(self, rows: Floats, sizes: NDArray[np.int64]) -> Iterator[tuple[slice, Floats]]:
+    def _pool(self, rows: Floats, sizes: NDArray[np.int64]) -> Iterator[tuple[slice, Floats]]:
         """Yield set vectors in runs of whole sets, about `CHUNK` elements each."""
         ends = np.cumsum(sizes)
         first = 0

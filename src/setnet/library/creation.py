@@ -249,10 +249,10 @@ def _short(fingerprint: str) -> str:
 
 def _logistic(settings: FaceSettings) -> Logistic:
     """Return the score of a single face by the descriptor's calibration."""
-    from setnet.faces.settings import calibration_of
+    from setnet.faces.settings import load_calibration
     from setnet.heads import ELEMENT_LOGISTIC, Logistic
 
-    numbers = calibration_of(settings.descriptor)
+    numbers = load_calibration(settings.descriptor)
     return Logistic(numbers["w"], numbers["b"]) if {"w", "b"} <= set(numbers) else ELEMENT_LOGISTIC
 
 

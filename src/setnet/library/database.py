@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from setnet.durable import append_durably, refuse_full_disk, replace_file, transaction
+from setnet.durable import append_durably, check_disk_full, replace_file, transaction
 from setnet.engine.catalog import ReadAccess
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.library.paths import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
@@ -235,7 +235,7 @@ class Database:
                 raise StorageError(f"{self.path} is read-only for this user: nothing was changed") from error
             if "unable to open" in text:
                 raise StorageError(f"{self.path} cannot be opened: may this user read it?") from error
-            refuse_full_disk(self.path, error)
+            check_disk_full(self.path, error)
             raise StorageError(f"{self.path}: {text}; `setnet repair` repairs it") from error
 
     def erase_traces(self) -> None:

@@ -68,10 +68,10 @@ def _examples_in(folder: Path, settings: FaceSettings) -> tuple[list[Example], l
 
 
 def _example_in(path: Path, number: int | None, settings: FaceSettings) -> tuple[Example, list[str]]:
-    from setnet.faces import faces_of, open_photo
+    from setnet.faces import extract_faces, open_photo
 
     photo = open_photo(path)
-    faces = sorted(faces_of(photo, settings), key=lambda f: f.box.x0 + f.box.x1)
+    faces = sorted(extract_faces(photo, settings), key=lambda f: f.box.x0 + f.box.x1)
     if not faces:
         raise PhotoError(
             f"no face found in {display_path(path)}: use a photo where the face is larger, sharper or more "

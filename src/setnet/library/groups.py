@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from setnet.durable import own_errors
 from setnet.engine import SetIndex
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.faces import Box
 from setnet.library.examples import example_faces
 from setnet.library.group import (
@@ -93,7 +93,7 @@ class Groups:
         `state` is `unnamed`, `named`, `hidden` or `all`.
         """
         if state not in STATES:
-            raise one_of("state", state, STATES)
+            raise choice_error("state", state, STATES)
         size, number = after or (2**62, 0)
         with self._database.reading() as db:
             rows = db.execute(

@@ -21,7 +21,7 @@ from setnet.library.photo_reader import PhotoReader
 from setnet.library.photo_result import PhotoResult, PhotoTask
 from setnet.library.photo_writer import PhotoWriter
 from setnet.library.pictures import cache_sprite
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -112,12 +112,12 @@ class IndexReport:
         new = self.added + self.changed
         rate = f"{new / self.seconds:,.1f} photos/s" if new else f"{self.scanned / self.seconds:,.0f} files/s"
         others = ("changed", "moved", "copied", "unchanged", "removed")
-        parts = [f"{counted(self.scanned, 'photo')} seen", f"{self.added:,} new"]
+        parts = [f"{pluralise(self.scanned, 'photo')} seen", f"{self.added:,} new"]
         parts += [f"{getattr(self, name):,} {name}" for name in others if getattr(self, name)]
         parts += [f"{len(self.skipped):,} skipped"] if self.skipped else []
         if self.shots:
-            rate += f"; {counted(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
-        return f"{', '.join(parts)}; {counted(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
+            rate += f"; {pluralise(self.shots, 'shot')} in {self.minutes:.1f} minutes of video"
+        return f"{', '.join(parts)}; {pluralise(self.faces, 'face')} found in {self.seconds:.1f} s, {rate}"
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `most` paths in each list."""

@@ -49,11 +49,11 @@ class SeenPhoto:
 
 def inspect_photo(photo: str, library: Path | None, **chosen: Any) -> SeenPhoto:
     """Find the faces of a photo with the settings of the library, if there is one, changed by `chosen`."""
-    from setnet.faces import faces_of, open_photo
+    from setnet.faces import extract_faces, open_photo
 
     settings, people = _settings(library, chosen)
     opened = open_photo(Path(photo).expanduser(), max_pixels=settings.max_pixels)
-    faces = tuple(faces_of(opened, settings))
+    faces = tuple(extract_faces(opened, settings))
     names = tuple(people.identify(face.descriptor, asdict(face.quality)) for face in faces)
     return SeenPhoto(photo, opened, faces, names)
 

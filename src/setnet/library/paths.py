@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from setnet.addresses import address_of, is_address, require_address
+from setnet.addresses import is_address, require_address, to_address
 from setnet.errors import InvalidInputError
 from setnet.system import data_folder
 
@@ -59,7 +59,7 @@ def resolve_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> b
     """
     try:
         if is_address(path):
-            return os.fsencode(address_of(path))
+            return os.fsencode(to_address(path))
         text = os.path.expanduser(os.fsdecode(path))
         return os.fsencode(os.path.abspath(text))
     except ValueError as error:  # a null character, or text that no file can be called by

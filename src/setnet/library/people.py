@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.durable import own_errors, transaction
-from setnet.errors import InvalidInputError, TakenError, one_of
+from setnet.errors import InvalidInputError, TakenError, choice_error
 from setnet.heads import Logistic
 from setnet.library.database import Database
 from setnet.library.examples import MOST_EXAMPLES, example_faces, examples_from
@@ -60,7 +60,7 @@ from setnet.library.pictures import picture_of
 from setnet.library.purge import REMOVAL, erase_examples, erase_people, removed_people
 from setnet.library.same_person import mixed_warning, outsiders
 from setnet.library.undo import Change, Recorder, erase_changes, list_changes, record_final, undo_change
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -307,7 +307,7 @@ class People:
             if for_good:
                 people = {row for name in names for row in self._to_erase(recorder.db, name)}
                 erase_people(recorder.db, sorted(people))
-                summary = f"deleted {counted(len(people), 'person', 'people')} for good"
+                summary = f"deleted {pluralise(len(people), 'person', 'people')} for good"
                 entered = [record_final(recorder.db, summary)]
             else:
                 rows = dict.fromkeys(require_person(recorder.db, name) for name in names)
@@ -531,7 +531,7 @@ def check_name_free(
 ) -> None:
     """Raise when somebody is called so and it is not clear that they are meant; see `People.save`."""
     if if_exists not in IF_EXISTS:
-        raise one_of("if_exists", if_exists, IF_EXISTS)
+        raise choice_error("if_exists", if_exists, IF_EXISTS)
     if if_exists == "add" or name not in people:
         return
     known = people.get(name)

@@ -38,11 +38,11 @@ _LARGEST_FILE = 512 << 20
 
 def tasks(options: Mapping[str, Any]) -> Tasks:
     """Load the models of given face settings and return the tasks."""
-    from setnet.faces import FaceSettings, faces_of
+    from setnet.faces import FaceSettings, extract_faces
 
     settings = FaceSettings.from_dict(options)
     with suppress(SetNetError):  # a missing model is the reason of each photo that needs it
-        faces_of(np.zeros((64, 64, 3), np.uint8), settings)
+        extract_faces(np.zeros((64, 64, 3), np.uint8), settings)
     return {
         "read": partial(with_file, partial(_read, settings)),
         "describe": partial(with_file, partial(_describe, settings)),
@@ -103,12 +103,12 @@ def _read(
     """Decode, detect and describe one file, unless its content is known."""
     if (task.arrays["known"] == arrays["hash"]).all(axis=1).any():
         return Message("done", fields | {"is_known": True}, arrays)
-    from setnet.faces import StageTimes, faces_of, load_descriptor, open_photo
+    from setnet.faces import StageTimes, extract_faces, load_descriptor, open_photo
     from setnet.library.photo_catalog import taken_number
 
     photo = open_photo(data, max_pixels=settings.max_pixels, enough=settings.longest_side)
     times = StageTimes()
-    faces = faces_of(photo, settings, times=times)
+    faces = extract_faces(photo, settings, times=times)
     fields |= {
         "taken": taken_number(photo.taken),
         "width": photo.width,

@@ -174,10 +174,10 @@ DrawSprite = Callable[[LibraryPhoto], bytes]
 def draw_sprite(photo: LibraryPhoto) -> bytes:
     """Return the sprite of a shot, from its video."""
     from setnet.video import frames_at
-    from setnet.video.sprite import sprite_of, sprite_times
+    from setnet.video.sprite import make_sprite, sprite_times
 
     times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
-    return sprite_of(frames_at(os.fsdecode(photo.path), times))
+    return make_sprite(frames_at(os.fsdecode(photo.path), times))
 
 
 def cached_sprite(folder: Path, catalog: PhotoCatalog, photo_id: str, draw: DrawSprite) -> bytes:

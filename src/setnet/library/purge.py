@@ -23,7 +23,7 @@ from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_writer import PhotoWriter, mark_removed
 from setnet.library.pictures import delete_stale
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 REMOVAL = "remove"  # the kind of a change that removed people
 _ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
@@ -110,7 +110,7 @@ def erase_photos(db: sqlite3.Connection, roots: Sequence[bytes], contents: Seque
     _tidy_journal(db, examples)
     erased = len(examples) + len(verdicts)
     if erased:
-        record_final(db, f"forgot {counted(erased, 'face')} of people with the photos they came from")
+        record_final(db, f"forgot {pluralise(erased, 'face')} of people with the photos they came from")
     return erased
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 from setnet.library.examples import examples_from, split_number
 from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.people import People
 from setnet.library.photo_catalog import PhotoCatalog, taken_number
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -125,7 +125,7 @@ class Conditions:
 
     def __post_init__(self) -> None:
         if self.kind not in (None, *KINDS):
-            raise one_of("kind", self.kind, KINDS)
+            raise choice_error("kind", self.kind, KINDS)
 
     @classmethod
     def parse(
@@ -182,8 +182,8 @@ class Conditions:
             f"taken from {_day(self.after)} on": self.after,
             f"taken before {_day(self.before)}": self.before,
             f"in {self.folder}": self.folder,
-            f"with {counted(least or 0, 'face')} or more": least,
-            f"with {counted(most or 0, 'face')} at most": most,
+            f"with {pluralise(least or 0, 'face')} or more": least,
+            f"with {pluralise(most or 0, 'face')} at most": most,
             f"{self.kind}s only": self.kind,
         }
         return ", ".join(text for text, value in said.items() if value is not None)
@@ -306,4 +306,4 @@ class PhotoQuery:
                 f"min_similarity {self.min_similarity}: a number from -1 to 1 is expected"
             )
         if self.mode not in MODES:
-            raise one_of("mode", self.mode, MODES)
+            raise choice_error("mode", self.mode, MODES)

@@ -31,7 +31,7 @@ from setnet.library.reembed_state import (
     replace_state,
 )
 from setnet.system import usable_cores
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -90,7 +90,7 @@ class ReembedReport:
         """The run in one sentence."""
         if self.is_done:
             return f"the library is described by {self.descriptor} already"
-        photos, faces = counted(self.described, "photo"), counted(self.faces, "face")
+        photos, faces = pluralise(self.described, "photo"), pluralise(self.faces, "face")
         parts = [f"{photos} with {faces} described by {self.descriptor}"]
         if self.kept:
             parts.append(f"{self.kept:,} before")

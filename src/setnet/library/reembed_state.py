@@ -310,12 +310,12 @@ class PeopleFaces:
 
     def _in_picture(self, picture: bytes | None) -> Vector | None:
         """Return the descriptor of the face in the picture that is kept of it, if it can be seen there."""
-        from setnet.faces import faces_of
+        from setnet.faces import extract_faces
 
         if picture is None:
             return None
         try:
-            faces = faces_of(picture, replace(self._settings, min_face=_SMALLEST_IN_PICTURE))
+            faces = extract_faces(picture, replace(self._settings, min_face=_SMALLEST_IN_PICTURE))
         except SetNetError:  # no picture any more
             return None
         largest = max(faces, key=lambda face: face.quality.size, default=None)

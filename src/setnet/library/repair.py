@@ -36,7 +36,7 @@ from setnet.library.row_sums import COLUMNS, register_row_hash
 from setnet.library.salvage import Row, Salvage, copy_database, salvage
 from setnet.library.schema import FACES, migrate, refresh_groups
 from setnet.system import FileLock
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
@@ -70,7 +70,7 @@ def save_people(db: sqlite3.Connection, old: Salvage, dim: int) -> list[str]:
     for table in ("people", "examples", "aliases", "verdicts"):
         count_on(db, table)
     lost = [
-        text.format(counted(old.lost[table], one, many))
+        text.format(pluralise(old.lost[table], one, many))
         for table, (text, one, many) in _LOST.items()
         if old.lost[table]
     ]
@@ -378,7 +378,7 @@ class _Repair:
         lost_people = save_people(db, old, dim) + save_groups(db, old)
         self.lost_photos = old.lost["photos"]
         for table, (text, one) in _LOST_ROWS.items():
-            self.lost += [text.format(counted(old.lost[table], one))] if old.lost[table] else []
+            self.lost += [text.format(pluralise(old.lost[table], one))] if old.lost[table] else []
         self.lost += lost_people
         if old.has_gaps:
             self.lost.append(

@@ -219,9 +219,9 @@ def match_model_of(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel:
 
 def model_calibration(settings: FaceSettings) -> MatchModel:
     """Return the constants of the library's descriptor model."""
-    from setnet.faces.settings import calibration_of
+    from setnet.faces.settings import load_calibration
 
-    return MatchModel.of(calibration_of(settings.descriptor, "match"))
+    return MatchModel.of(load_calibration(settings.descriptor, "match"))
 
 
 def own_calibration(catalog: PhotoCatalog, settings: FaceSettings) -> MatchModel | None:

@@ -32,7 +32,7 @@ from setnet.library.query import (
     judged_faces,
     with_unique_names,
 )
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -377,9 +377,9 @@ class Ranking:
             photos = self._sure_photos(number, Conditions(), self.searched) if str(self._conditions) else 0
             if photos:
                 where = f"in none that meets the conditions ({self._conditions})"
-                filtered.append(f"{name} is surely in {counted(photos, 'photo')}, but {where}{rest}")
+                filtered.append(f"{name} is surely in {pluralise(photos, 'photo')}, but {where}{rest}")
             else:
-                unsure[name] = f"no sure match of {name} among {counted(self.faces, 'face')}{rest}"
+                unsure[name] = f"no sure match of {name} among {pluralise(self.faces, 'face')}{rest}"
         return unsure, filtered
 
     def _sure_photos(self, number: int, conditions: Conditions, most: int) -> int:

@@ -24,7 +24,7 @@ from setnet.library.group import Group
 from setnet.library.paths import display_path
 from setnet.library.photos import PhotoHit
 from setnet.library.pictures import GREY, INK, Mark, draw_marks, font, jpeg, open_picture, thumbnail
-from setnet.wording import counted
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -224,9 +224,8 @@ def _title(answer: Answer) -> str:
 
 def _summary(answer: Answer) -> str:
     milliseconds = answer.seconds["search"] * 1000
-    found = (
-        f"the best {len(answer.hits)} of {counted(answer.searched, 'photo')}, found in {milliseconds:.1f} ms"
-    )
+    photos = pluralise(answer.searched, "photo")
+    found = f"the best {len(answer.hits)} of {photos}, found in {milliseconds:.1f} ms"
     return f"{found}; no sure match of {', '.join(answer.unsure)}" if answer.unsure else found
 
 
@@ -273,7 +272,7 @@ def duplicate_sheet(groups: Sequence[DuplicateGroup], path: Path) -> None:
     """Write groups of copies as a sheet; the suffix decides: `.png`, `.jpg` or `.html`."""
     drawn = groups[:_MOST_GROUPS]
     copies = sum(len(group.photos) - 1 for group in groups)
-    summary = f"{counted(len(groups), 'group')}, {counted(copies, 'photo')} besides the largest of each"
+    summary = f"{pluralise(len(groups), 'group')}, {pluralise(copies, 'photo')} besides the largest of each"
     if len(drawn) < len(groups):
         summary += f"; the first {len(drawn)} groups are shown"
     write_sheet(
@@ -373,7 +372,7 @@ def _face_pictures(library: Library, group: Group) -> list[bytes]:
 def _group_caption(group: Group) -> tuple[str, str]:
     title = f"{group.id}  {group.name}" if group.name else group.id
     hidden = ", hidden" if group.hidden else ""
-    return title, f"{counted(group.faces, 'face')}, {counted(group.photos, 'photo')}{hidden}"
+    return title, f"{pluralise(group.faces, 'face')}, {pluralise(group.photos, 'photo')}{hidden}"
 
 
 def _group_picture(rows: Sequence[tuple[Group, list[bytes]]]) -> Image:

@@ -104,7 +104,7 @@ _DTYPES = {name: np.dtype(name) for name in ("uint8", "int64", "float32", "float
 Layouts = dict[str, tuple[np.dtype[Any], tuple[int, ...]]]
 
 
-def parts_of(message: Message) -> list[bytes | memoryview]:
+def message_parts(message: Message) -> list[bytes | memoryview]:
     """Return the header of a message and the bytes of its arrays."""
     arrays = {
         name: np.asarray(array, array.dtype.newbyteorder("="), order="C")
@@ -115,10 +115,10 @@ def parts_of(message: Message) -> list[bytes | memoryview]:
         "fields": dict(message.fields),
         "arrays": {name: [array.dtype.name, array.shape] for name, array in arrays.items()},
     }
-    return [json.dumps(header, allow_nan=False).encode(), *map(bytes_of, arrays.values())]
+    return [json.dumps(header, allow_nan=False).encode(), *map(array_bytes, arrays.values())]
 
 
-def checked_sizes(layouts: Layouts, largest: int) -> Layouts:
+def check_sizes(layouts: Layouts, largest: int) -> Layouts:
     """Return the layouts of arrays, or raise `WorkerError` when these have more bytes than allowed."""
     # An empty side must not hide a huge one, which NumPy refuses in its own way.
     sizes = (dtype.itemsize * math.prod(max(n, 1) for n in shape) for dtype, shape in layouts.values())
@@ -150,14 +150,14 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} in JSON")
 
 
-def bytes_of(array: NDArray[Any]) -> memoryview:
+def array_bytes(array: NDArray[Any]) -> memoryview:
     """Return the memory of an array whose items lie side by side."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def send(connection: socket.socket, message: Message, deadline: float = math.inf) -> None:
     """Send a message; a deadline is a time of `monotonic`, and past it a `TimeoutError` is raised."""
-    parts = parts_of(message)
+    parts = message_parts(message)
     _set_timeout(connection, deadline)
     socket.send_fds(connection, [LENGTH.pack(len(parts[0]))], message.files)
     for part in parts:
@@ -185,10 +185,10 @@ def receive(
     if length > LARGEST_HEADER:
         raise invalid_reply(f"a header of {length} bytes")
     name, fields, layouts = header_in(_read(connection, length, deadline))
-    layouts = checked_sizes(layouts, largest)
+    layouts = check_sizes(layouts, largest)
     arrays = {key: np.empty(shape, dtype) for key, (dtype, shape) in layouts.items()}
     for array in arrays.values():
-        _fill(connection, bytes_of(array), deadline)
+        _fill(connection, array_bytes(array), deadline)
     return Message(name, fields, arrays, tuple(files))
 
 

@@ -114,12 +114,12 @@ class WorkerPool:
         def parsed(reply: Message) -> T | SetNetError:
             return failure_in(reply, self._limits) or parse(reply)
 
-        result = self._sent(task, parsed) if self._tasks is None else parsed(answer(self._tasks, task))
+        result = self._send(task, parsed) if self._tasks is None else parsed(answer(self._tasks, task))
         if isinstance(result, SetNetError):
             raise result
         return result
 
-    def _sent(self, task: Message, parse: Callable[[Message], T]) -> T:
+    def _send(self, task: Message, parse: Callable[[Message], T]) -> T:
         while True:
             process = self._ready_process()
             try:

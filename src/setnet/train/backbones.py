@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from setnet.errors import one_of
+from setnet.errors import choice_error
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def make_backbone(
         from setnet.train.resnet import ResNet50
 
         return ResNet50(dim, squeeze=name == "senet50", recompute=recompute)
-    raise one_of("backbone", name, BACKBONES)
+    raise choice_error("backbone", name, BACKBONES)
 
 
 WIDTHS = (16, 32, 64, 128)

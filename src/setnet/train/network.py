@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from setnet.errors import ModelError, VersionError, one_of
+from setnet.errors import ModelError, VersionError, choice_error
 from setnet.faces.registry import write_model_entry
 from setnet.heads import Aggregator, Head, Logistic
 from setnet.heads.layers import Affine, Branch, Input, Layer, NetVLAD, Product
@@ -66,7 +66,7 @@ def make_aggregator(name: str, backbone: Backbone, dim: int = 128, clusters: int
         return NetVLADAggregator(backbone.dim, dim, clusters)
     if name == "sum":
         return Sum(backbone.dim)
-    raise one_of("aggregator", name, AGGREGATORS)
+    raise choice_error("aggregator", name, AGGREGATORS)
 
 
 class SetNetwork(nn.Module):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from setnet.errors import InvalidInputError, one_of
+from setnet.errors import InvalidInputError, choice_error
 
 PRESETS = Path(__file__).parent / "presets"
 
@@ -116,11 +116,11 @@ class TrainingSettings:
         _require_mapping("training settings", values)
         unknown = set(values) - {f.name for f in fields(cls)}
         if unknown:
-            raise one_of("settings section", min(unknown), [*_SECTIONS, "seed"])
+            raise choice_error("settings section", min(unknown), [*_SECTIONS, "seed"])
         seed = values.get("seed", 0)
         if type(seed) is not int or seed < 0:
             raise InvalidInputError(f"setting seed must be a whole number from 0, got {seed!r}")
-        parts = {name: _typed(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
+        parts = {name: _parse_section(kind, values.get(name, {}), name) for name, kind in _SECTIONS.items()}
         return cls(preset=str(values.get("preset", "")), seed=seed, **parts)
 
     def override(self, changes: Sequence[str]) -> TrainingSettings:
@@ -142,7 +142,7 @@ class TrainingSettings:
             elif section in _SECTIONS:
                 values[section][key] = value
             else:
-                raise one_of("settings section", section, [*_SECTIONS, "seed"])
+                raise choice_error("settings section", section, [*_SECTIONS, "seed"])
         return self.from_dict(values)
 
 
@@ -160,13 +160,13 @@ def _require_mapping(name: str, values: Any) -> None:
         raise InvalidInputError(f"{name} must be names with values, got {values!r:.80}")
 
 
-def _typed(kind: type, values: Mapping[str, Any], section: str) -> Any:
+def _parse_section(kind: type, values: Mapping[str, Any], section: str) -> Any:
     _require_mapping(f"settings section [{section}]", values)
     defaults = asdict(kind())
     made = {}
     for key, value in values.items():
         if key not in defaults:
-            raise one_of(f"setting in [{section}]", key, defaults)
+            raise choice_error(f"setting in [{section}]", key, defaults)
         wanted = type(defaults[key])
         if wanted is tuple and isinstance(value, list | tuple):
             value = tuple(value)
@@ -212,6 +212,6 @@ def load_settings(preset: str = "default", overrides: Sequence[str] = ()) -> Tra
     (3,)
     """
     if preset not in presets():
-        raise one_of("preset", preset, presets())
+        raise choice_error("preset", preset, presets())
     text = (PRESETS / f"{preset}.toml").read_text(encoding="utf-8")
     return TrainingSettings.from_dict({"preset": preset} | tomllib.loads(text)).override(overrides)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.errors import InvalidInputError, ModelError, one_of
+from setnet.errors import InvalidInputError, ModelError, choice_error
 from setnet.heads import unit
 from setnet.library.descriptor_files import read_arrays
 
@@ -59,7 +59,7 @@ class VirtualPeople:
 
     def __post_init__(self) -> None:
         if self.half not in HALVES:
-            raise one_of("half", self.half, HALVES)
+            raise choice_error("half", self.half, HALVES)
 
     @property
     def dim(self) -> int:

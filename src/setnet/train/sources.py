@@ -132,7 +132,7 @@ class DescriptorSource(LabelledSource):
     def open(cls, path: str | Path) -> DescriptorSource:
         """Return the source of a descriptor file, or of the training people of a collected data set."""
         if is_collected(Path(path)):
-            return cls(*CollectedSet(path).labelled("train"), where=str(path))
+            return cls(*CollectedSet(path).labelled_faces("train"), where=str(path))
         return cls(*read_descriptors(path), where=str(path))
 
     @property

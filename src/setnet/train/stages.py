@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from setnet.collect.dataset import is_collected
-from setnet.errors import InvalidInputError, TrainingError, one_of
+from setnet.errors import InvalidInputError, TrainingError, choice_error
 from setnet.train.aggregators import (
     AggregatorModule,
     AverageBeforeFC,
@@ -215,7 +215,7 @@ def whiten(
 ) -> int:
     """Give `network` a whitening of its elements (``before``) or of its set vectors (``after``), in place."""
     if place not in ("before", "after"):
-        raise one_of("place of whitening", place, ["before", "after"])
+        raise choice_error("place of whitening", place, ["before", "after"])
     kind = type(network.aggregator)
     if place == "before" and kind in _WHITENED_AFTER:
         raise InvalidInputError(
@@ -272,7 +272,7 @@ def _backbone(out: Path, settings: TrainingSettings) -> Backbone:
     if settings.backbone.name == "descriptors":
         return Descriptors(settings.backbone.dim)
     if settings.backbone.name not in BACKBONES:
-        raise one_of("backbone", settings.backbone.name, BACKBONES)
+        raise choice_error("backbone", settings.backbone.name, BACKBONES)
     stored = out / "backbone.safetensors"
     if not stored.is_file() and settings.backbone.is_pretrained:
         return new_backbone(settings)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from setnet.errors import InvalidInputError, TrainingError, one_of
+from setnet.errors import InvalidInputError, TrainingError, choice_error
 from setnet.train.aggregators import NetVLADAggregator, initialise_aggregator, random_sets, set_numbers
 from setnet.train.backbones import Backbone
 from setnet.train.calibration import calibrate_sets
@@ -164,7 +164,7 @@ LOSSES = {"logistic": balanced_logistic, "hard": hard_logistic, "contrastive": c
 def set_loss(name: str, logits: Tensor, members: Tensor) -> Tensor:
     """Return the loss called `name`; ranking losses keep half of eq. 2 so that w and b stay fitted."""
     if name not in LOSSES:
-        raise one_of("loss", name, LOSSES)
+        raise choice_error("loss", name, LOSSES)
     logistic = balanced_logistic(logits, members)
     return logistic if name == "logistic" else 0.5 * logistic + LOSSES[name](logits, members)
 

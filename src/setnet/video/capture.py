@@ -144,7 +144,7 @@ class PacketGroup:
     others: list[Packet] = field(default_factory=list)
     is_whole: bool = True
 
-    def needed(self, until: float) -> list[Packet]:
+    def needed_packets(self, until: float) -> list[Packet]:
         """Return the packets that are decoded to see it up to a time, without those that no other needs.
 
         Pictures shown before the key picture are left out too: they need the group before.

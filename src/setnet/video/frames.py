@@ -185,12 +185,12 @@ def _batch_frames(
         loud = group.loud_until
         seen = 0.0 if loud is None else loud + 2 * FRAME_STEP
         if following is None and number + 1 == len(whole):
-            inside += group.needed(inf)  # the end of the video is that of its last picture
+            inside += group.needed_packets(inf)  # the end of the video is that of its last picture
         elif key is None:
             # Its end is like a short group: the next key picture shows it, unless there is something new.
-            inside += group.needed(max(group.end - _OFTEN, seen))
+            inside += group.needed_packets(max(group.end - _OFTEN, seen))
         elif loud is not None and after is not None and has_changed(key, after):
-            inside += group.needed(seen)
+            inside += group.needed_packets(seen)
         else:  # a change without many bytes is a cut at the next key picture
             yield from _frames_before(key.time, inside, turned)
             inside = []

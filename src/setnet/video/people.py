@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.faces import Face, FaceSettings, Quality
-from setnet.faces.pipeline import FoundFace, described
+from setnet.faces.pipeline import FoundFace, describe_found
 
 _FULL_SIZE = 112.0  # pixels: the descriptor sees no more of a larger face
 _CRISP = 0.15  # sharpness from which a face is as good as any
@@ -125,7 +125,7 @@ class Tracker:
         return stretch if rivals == 1 and not stretch.is_full else None
 
     def _end(self, stretches: Sequence[_Tracklet]) -> None:
-        faces = described([stretch.best for stretch in stretches], self._settings)
+        faces = describe_found([stretch.best for stretch in stretches], self._settings)
         for stretch, best in zip(stretches, faces, strict=True):
             chosen, is_told = stretch.best, False
             for number, face in stretch.looks:
@@ -178,7 +178,7 @@ def described_only(sightings: Sequence[Detection]) -> Sequence[Detection]:
     return [sighting for sighting in sightings if sighting.is_described] or sightings
 
 
-def tracks_of(sightings: Iterable[Sequence[Detection]]) -> list[Track]:
+def build_tracks(sightings: Iterable[Sequence[Detection]]) -> list[Track]:
     """Return the tracks of one shot, given its sightings look by look."""
     tracks: list[Track] = []
     for seen in sightings:

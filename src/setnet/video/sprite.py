@@ -21,7 +21,7 @@ def sprite_times(start: float, stop: float) -> list[float]:
     return [start + (stop - start) * (n + 0.5) / _PICTURES for n in range(_PICTURES)]
 
 
-def sprite_of(frames: Sequence[NDArray[np.uint8]]) -> bytes:
+def make_sprite(frames: Sequence[NDArray[np.uint8]]) -> bytes:
     """Return pictures, red first, beside each other as a JPEG; nothing if it were too large."""
     sheet = np.concatenate([_small(frame) for frame in frames], axis=1)
     for quality in _QUALITIES:
@@ -53,7 +53,7 @@ class SpritePictures:
         for wanted in sprite_times(start, stop):
             _, data = min(inside, key=lambda kept: abs(kept[0] - wanted))
             frames.append(np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), 1), np.uint8)[..., ::-1])
-        return sprite_of(frames)
+        return make_sprite(frames)
 
 
 def _small(frame: NDArray[np.uint8]) -> NDArray[np.uint8]:

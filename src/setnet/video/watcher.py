@@ -12,7 +12,7 @@ from setnet.errors import VideoError
 from setnet.faces import FaceSettings
 from setnet.faces.pipeline import find_faces
 from setnet.video.frames import FRAME_STEP, Frame, watch_frames
-from setnet.video.people import Detection, ShotPerson, Tracker, shot_people, tracks_of
+from setnet.video.people import Detection, ShotPerson, Tracker, build_tracks, shot_people
 from setnet.video.shots import (
     CUT_DISTANCE,
     LONGEST,
@@ -198,7 +198,7 @@ def _shots(
         # A look at the beginning of a shot has its time; one at the end is of the shot that ends.
         inside = [(time, seen) for time, seen in looks if begin <= time <= limit.end]
         if limit.end > begin:
-            tracks = tracks_of(seen for _, seen in inside)
+            tracks = build_tracks(seen for _, seen in inside)
             times = [begin, *split_take(begin, limit.end, tracks), limit.end]
             for a, b in pairwise(times):
                 is_last = b == times[-1]
@@ -209,7 +209,7 @@ def _shots(
 
 
 def _shot(start: float, stop: float, seen: Sequence[Sequence[Detection]]) -> Shot:
-    people = shot_people(tracks_of(seen), len(seen), USUAL_STEP)
+    people = shot_people(build_tracks(seen), len(seen), USUAL_STEP)
     weights: dict[float, float] = {}
     for person in people:
         size = person.face.quality.size

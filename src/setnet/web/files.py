@@ -20,7 +20,7 @@ from zipfile import ZipFile, ZipInfo
 
 from pydantic import Field
 
-from setnet.addresses import address_of, is_address, read_address
+from setnet.addresses import is_address, read_address, to_address
 from setnet.client import Answer
 from setnet.errors import SetNetError
 from setnet.library import Library, LibraryPhoto
@@ -75,7 +75,7 @@ def real_path(library: Library, photo: LibraryPhoto) -> str:
 def _real_path_below(path: str | Path, folders: Iterable[Path]) -> str:
     if is_address(path):
         if any(is_below(resolve_path(path), resolve_path(folder)) for folder in folders):
-            return address_of(path)
+            return to_address(path)
         raise Problem(403, "this photo lies outside the indexed folders now: it is not served")
     real = os.path.realpath(path)
     for folder in folders:

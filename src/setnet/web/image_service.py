@@ -24,12 +24,12 @@ _MOST_FACES = 200
 
 def tasks(options: Mapping[str, Any]) -> Tasks:
     """Return the tasks for the face settings in ``options["faces"]``; load models if it ``finds_faces``."""
-    from setnet.faces import FaceSettings, faces_of
+    from setnet.faces import FaceSettings, extract_faces
 
     settings = FaceSettings.from_dict(options["faces"])
     if options["finds_faces"]:
         with suppress(SetNetError):  # a missing model is reported with the first image
-            faces_of(np.zeros((64, 64, 3), np.uint8), settings)
+            extract_faces(np.zeros((64, 64, 3), np.uint8), settings)
     calls: dict[str, Callable[[Photo, Message], Message]] = {
         "faces": partial(_faces, settings),
         "thumbnail": _thumbnail,
@@ -60,9 +60,9 @@ def _file(task: Message) -> str:
 
 def _sprite(task: Message) -> Message:
     from setnet.video import frames_at
-    from setnet.video.sprite import sprite_of
+    from setnet.video.sprite import make_sprite
 
-    picture = sprite_of(frames_at(_file(task), task.fields["times"]))
+    picture = make_sprite(frames_at(_file(task), task.fields["times"]))
     return Message("done", arrays={"picture": as_bytes(picture)})
 
 
@@ -75,11 +75,11 @@ def _contents(handle: int) -> bytes:
 
 
 def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
-    from setnet.faces import faces_of, load_descriptor
+    from setnet.faces import extract_faces, load_descriptor
     from setnet.library.photo_result import faces_to_arrays
     from setnet.library.pictures import face_picture, jpeg, thumbnail
 
-    found = faces_of(photo, settings)[:_MOST_FACES]
+    found = extract_faces(photo, settings)[:_MOST_FACES]
     arrays = faces_to_arrays(found, load_descriptor(settings.descriptor).dim)
     for number, face in enumerate(found):
         arrays[f"picture {number}"] = as_bytes(face_picture(photo.pixels, photo.in_pixels(face.box)))

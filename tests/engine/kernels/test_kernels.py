@@ -125,7 +125,7 @@ def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
     n = 67
     vectors = rng.normal(size=(n, dim)).astype(np.float32)
     codes = codec.encode(vectors, bits)
-    levels = codec.levels_of(codes, dim, bits)
+    levels = codec.decode_levels(codes, dim, bits)
     scales = np.zeros(-(-n // 16) * 16, np.float32)
     scales[:n] = 1.0 / np.linalg.norm(levels, axis=1)
     norm = float(np.linalg.norm(levels, axis=1).max())

@@ -13,7 +13,7 @@ import lfw_sample
 from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.calibration import LabelledFaces, trials
 from setnet.library.person_matcher import Cohort, Recogniser
 from setnet.library.score_calibration import MatchModel
@@ -69,7 +69,7 @@ def lfw(lfw_file: Path) -> LabelledFaces:
 def test_on_real_people_sure_matches_are_right_and_most_are_sure(
     lfw: LabelledFaces, examples: int, least: float
 ) -> None:
-    model = MatchModel.of(calibration_of("sface", "match"))
+    model = MatchModel.of(load_calibration("sface", "match"))
     cohort = Cohort.of_faces(lfw.descriptors, model)
     recall, false_sure, false_maybe, compared = [], 0, 0, 0
     for trial in trials(lfw, examples, 160, np.random.default_rng(0)):
@@ -89,7 +89,7 @@ def test_on_real_people_sure_matches_are_right_and_most_are_sure(
 @pytest.mark.xdist_group("lfw")
 @pytest.mark.timeout(900)
 def test_real_people_who_are_absent_get_no_sure_match_among_many(lfw: LabelledFaces) -> None:
-    model = MatchModel.of(calibration_of("sface", "match"))
+    model = MatchModel.of(load_calibration("sface", "match"))
     cohort = Cohort.of_faces(lfw.descriptors, model, faces=100_000)
     found = []
     for trial in trials(lfw, 3, 40, np.random.default_rng(1)):

@@ -14,7 +14,7 @@ from setnet.evaluate import shipped_heads
 from setnet.evaluate.people import read_split
 from setnet.evaluate.shipped_heads import train_heads, write_card
 from setnet.heads import Head, SetNet
-from setnet.heads.shipped import path_of, shipped_names
+from setnet.heads.shipped import head_path, shipped_names
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 
@@ -45,7 +45,7 @@ def test_evaluating_alone_changes_figures_and_no_head(lfw: Path, tmp_path: Path)
     folder = tmp_path / "heads"
     folder.mkdir()
     for name in shipped_names():
-        (folder / f"{name}.safetensors").write_bytes(path_of(name).read_bytes())
+        (folder / f"{name}.safetensors").write_bytes(head_path(name).read_bytes())
     said = run(lfw, "--evaluate-only", "--sets", 300, "--card", tmp_path / "card.md", "--out", folder)
     for name in shipped_names():
         before, after = SetNet.load(name), SetNet.load(folder / f"{name}.safetensors")

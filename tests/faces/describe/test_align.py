@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.faces.align import TEMPLATE, box_crop, five_point_crop, similarity_transform
-from setnet.faces.pixels import resized
+from setnet.faces.pixels import resize
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -91,6 +91,6 @@ def test_box_crop_repeats_the_edge_of_the_photo() -> None:
 def test_shrinking_averages_like_opencv_within_rounding() -> None:
     noise = np.random.default_rng(0).integers(0, 256, (480, 640, 3)).astype(np.uint8)
     exact = cv2.resize(noise, (160, 120), interpolation=cv2.INTER_AREA)
-    np.testing.assert_array_equal(resized(noise, 160, 120), exact)
-    assert resized(noise, 37, 29).shape == (29, 37, 3)
-    assert resized(noise, 37, 29).std() < 20
+    np.testing.assert_array_equal(resize(noise, 160, 120), exact)
+    assert resize(noise, 37, 29).shape == (29, 37, 3)
+    assert resize(noise, 37, 29).std() < 20

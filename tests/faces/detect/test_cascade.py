@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 import pytest
 
-from setnet.faces import Detections, FaceSettings, faces_of, load_detector, open_photo
+from setnet.faces import Detections, FaceSettings, extract_faces, load_detector, open_photo
 
 PERSONS = [f"P{number:03d}" for number in range(1, 11)]
 
@@ -41,7 +41,7 @@ def test_small_dark_and_turned_faces_are_found(people: Path, side: int, light: f
 def test_a_face_is_described_as_with_mtcnn(people: Path, person: str) -> None:
     photo = open_photo(people / person / "assets" / "amateur_selfie.jpg")
     ours, theirs = (
-        max(faces_of(photo, FaceSettings(detector=name)), key=lambda face: face.quality.size)
+        max(extract_faces(photo, FaceSettings(detector=name)), key=lambda face: face.quality.size)
         for name in ("cascade", "mtcnn")
     )
     assert np.abs(ours.landmarks - theirs.landmarks).max() < 0.1 * theirs.quality.size
@@ -53,8 +53,8 @@ def test_candidates_are_confirmed_in_a_larger_copy_of_the_photo(people: Path) ->
     detector = load_detector("cascade")
     half = np.asarray(cv2.resize(photo, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA), np.uint8)
     candidates = detector.candidates(half, min_face=20, threshold=0.7, longest_side=1600)
-    found = detector.confirmed(photo, candidates.scaled(2), 0.7)
-    assert len(found) == len(detector.confirmed(half, candidates, 0.7)) == 16
+    found = detector.confirm(photo, candidates.scale(2), 0.7)
+    assert len(found) == len(detector.confirm(half, candidates, 0.7)) == 16
 
 
 def test_detections_can_be_picked_and_scaled() -> None:
@@ -66,7 +66,7 @@ def test_detections_can_be_picked_and_scaled() -> None:
     assert three.only([2, 0]).scores.tolist() == pytest.approx([0.7, 0.9])
     assert three.only(three.scores > 0.6).boxes.tolist() == [[0, 1, 2, 3], [8, 9, 10, 11]]
     assert len(three.only([])) == len(three.only(three.scores > 1)) == 0
-    twice = three.scaled(2)
+    twice = three.scale(2)
     assert twice.boxes.tolist() == (three.boxes * 2).tolist()
     assert twice.landmarks.tolist() == (three.landmarks * 2).tolist()
     assert twice.scores.tolist() == three.scores.tolist()

@@ -11,7 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from setnet.faces import Detections, Face, FaceSettings, Photo, faces_of, load_detector, mtcnn, open_photo
+from setnet.faces import (
+    Detections,
+    Face,
+    FaceSettings,
+    Photo,
+    extract_faces,
+    load_detector,
+    mtcnn,
+    open_photo,
+)
 from setnet.faces.detector import non_maximum
 from setnet.faces.mtcnn import Mtcnn
 
@@ -86,7 +95,8 @@ def test_faces_below_the_minimum_are_left_out(detector: str, small_portrait: Pix
     canvas[100:200, 400:500] = cv2.resize(small_portrait, (100, 100), interpolation=cv2.INTER_AREA)
     sizes = {
         least: [
-            round(f.quality.size) for f in faces_of(canvas, FaceSettings(detector=detector, min_face=least))
+            round(f.quality.size)
+            for f in extract_faces(canvas, FaceSettings(detector=detector, min_face=least))
         ]
         for least in (25, 80, 300)
     }
@@ -101,8 +111,8 @@ def test_fifty_megapixels_are_searched_small_and_cut_out_large(detector: str, po
     huge = np.full((5773, 8660, 3), 90, np.uint8)
     x, y, side = 6000, 3000, 800
     huge[y : y + side, x : x + side] = cv2.resize(portrait.pixels, (side, side), interpolation=cv2.INTER_AREA)
-    (face,) = faces_of(huge, FaceSettings(detector=detector))
-    (alone,) = faces_of(
+    (face,) = extract_faces(huge, FaceSettings(detector=detector))
+    (alone,) = extract_faces(
         np.ascontiguousarray(huge[y : y + side, x : x + side]), FaceSettings(detector=detector)
     )
     assert np.abs(face.landmarks - [x, y] - alone.landmarks).max() < 0.06 * face.quality.size

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from setnet.faces import FaceSettings, faces_of
+from setnet.faces import FaceSettings, extract_faces
 from setnet.faces.detector import _parts
 
 PLACES = [40, 940, 1690, 2600, 3350, 4300, 5650]  # of which 940 and 3350 lie across the end of a part
@@ -29,7 +29,7 @@ def panorama(people: Path) -> np.ndarray:
 def test_all_faces_of_a_panorama_are_found_once(people: Path, detector: str) -> None:
     file = io.BytesIO()
     Image.fromarray(panorama(people)).save(file, "JPEG", quality=90)
-    found = faces_of(file.getvalue(), FaceSettings(detector=detector))
+    found = extract_faces(file.getvalue(), FaceSettings(detector=detector))
     centres = [(face.box.x0 + face.box.x1) / 2 for face in found]
     assert np.abs(np.array(centres) - np.array(PLACES) - 100).max() < 30
 
@@ -39,7 +39,7 @@ def test_a_face_as_high_as_the_panorama_is_found(people: Path) -> None:
     with Image.open(people / "P001" / "assets" / "studio_portrait.jpg") as image:
         large = image.convert("RGB").resize((1400, 1400)).crop((400, 200, 1000, 800))
         canvas[:, 1200:1800] = np.asarray(large)
-    (face,) = faces_of(canvas)
+    (face,) = extract_faces(canvas)
     assert face.quality.size > 250
 
 

@@ -22,7 +22,7 @@ def test_it_finds_what_opencv_finds(people: Path, size: tuple[int, int]) -> None
     expected = np.zeros((0, 15)) if expected is None else expected[np.argsort(-expected[:, 14])]
     detector = load_detector("yunet")
     assert isinstance(detector, YuNet)
-    found = detector.found_at(1.0, pixels, 0.6)
+    found = detector.find_at(1.0, pixels, 0.6)
     np.testing.assert_allclose(found.scores, expected[:, 14], atol=1e-4)
     corner, sides = expected[:, :2], expected[:, 2:4]
     np.testing.assert_allclose(found.boxes, np.hstack([corner, corner + sides]), atol=0.02)
@@ -35,6 +35,6 @@ def test_the_second_step_only_leaves_out(people: Path) -> None:
     detector = load_detector("yunet")
     some = detector.candidates(sheet, min_face=40, threshold=0.3, longest_side=1600)
     for threshold in (0.3, 0.8, 1.0):
-        kept = detector.confirmed(sheet, some, threshold)
+        kept = detector.confirm(sheet, some, threshold)
         np.testing.assert_array_equal(kept.scores, some.scores[some.scores >= threshold])
-    assert 0 < len(detector.confirmed(sheet, some, 0.8)) <= len(some)
+    assert 0 < len(detector.confirm(sheet, some, 0.8)) <= len(some)

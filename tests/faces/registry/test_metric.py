@@ -48,7 +48,7 @@ def test_descriptors_are_measured_from_the_offset() -> None:
 def test_everybody_counts_the_same_in_a_fitted_metric() -> None:
     rows = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]], np.float32)
     labels = np.array(["anna", "anna", "anna", "ben", ""])
-    assert Metric.fitted(rows, labels, "two people").offset == pytest.approx((0.5, 0.5))
+    assert Metric.fit(rows, labels, "two people").offset == pytest.approx((0.5, 0.5))
 
 
 def test_the_hash_tells_offsets_apart_and_survives_being_stored() -> None:

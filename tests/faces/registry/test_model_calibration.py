@@ -10,7 +10,7 @@ import pytest
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import add_model_file, model_entries, model_entry, remove_model
 from setnet.faces.registry import models_folder, write_model_entry
-from setnet.faces.settings import calibration_of, store_calibration
+from setnet.faces.settings import load_calibration, store_calibration
 from setnet.library.score_calibration import MatchModel
 from small_models import write_small_model
 
@@ -31,7 +31,7 @@ def test_every_descriptor_that_setnet_knows_says_what_its_similarities_mean(
     found = {}
     for entry in model_entries().values():
         if entry.kind == "descriptor":
-            numbers = calibration_of(entry.name, "match")
+            numbers = load_calibration(entry.name, "match")
             found[entry.name] = model = MatchModel.of(numbers)
             strangers = model.strangers_to(1)
             # one stranger in ten thousand reaches the threshold that was fitted for that rate
@@ -46,9 +46,9 @@ def test_a_model_without_calibration_is_judged_like_the_default_and_it_is_said(
 ) -> None:
     entry = str(write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24))
     with caplog.at_level(logging.WARNING, "setnet.faces"):
-        assert calibration_of("sface") == model_entry("sface", "descriptor").calibration
+        assert load_calibration("sface") == model_entry("sface", "descriptor").calibration
         assert caplog.text == ""
-        assert calibration_of(entry) == calibration_of("sface")
+        assert load_calibration(entry) == load_calibration("sface")
     assert "has no calibration" in caplog.text
 
 
@@ -58,32 +58,32 @@ def test_a_part_of_a_calibration_is_looked_for_by_itself(
     numbers = {"threshold": 0.3, "match": {"spread": 0.08}}
     file = write_small_model(tmp_path / "s.onnx")
     entry = str(write_model_entry(file, name="s", dim=24, calibration=numbers))
-    assert calibration_of(entry, "match") == {"spread": 0.08}
+    assert load_calibration(entry, "match") == {"spread": 0.08}
     assert caplog.text == ""
-    assert calibration_of(entry, "other") == calibration_of("sface", "other")
+    assert load_calibration(entry, "other") == load_calibration("sface", "other")
     assert "has no calibration" in caplog.text
 
 
 def test_what_was_fitted_here_comes_first_and_goes_with_the_model(tmp_path: Path) -> None:
     add_model_file(write_small_model(tmp_path / "s.onnx"), kind="arcface")
     path = store_calibration("s", {"threshold": 0.31, "w": 25.0})
-    assert dict(calibration_of("s")) == {"threshold": 0.31, "w": 25.0}
+    assert dict(load_calibration("s")) == {"threshold": 0.31, "w": 25.0}
     assert path in remove_model("s")
     assert not list(models_folder().iterdir())
 
 
 def test_fitted_numbers_replace_those_of_the_entry_one_by_one() -> None:
-    own = calibration_of("sface")
+    own = load_calibration("sface")
     store_calibration("sface", {"threshold": 0.5})
-    assert dict(calibration_of("sface")) == {**own, "threshold": 0.5}
+    assert dict(load_calibration("sface")) == {**own, "threshold": 0.5}
     assert [path.name for path in remove_model("sface")] == ["sface.calibration.json"]
-    assert calibration_of("sface") == own
+    assert load_calibration("sface") == own
 
 
 def test_a_model_named_by_its_file_has_its_numbers_beside_it(tmp_path: Path) -> None:
     entry = write_model_entry(write_small_model(tmp_path / "s.onnx"), name="s", dim=24)
     assert store_calibration(str(entry), {"threshold": 0.2}).parent == tmp_path
-    assert dict(calibration_of(str(entry))) == {"threshold": 0.2}
+    assert dict(load_calibration(str(entry))) == {"threshold": 0.2}
 
 
 def test_a_damaged_calibration_is_named() -> None:

@@ -17,7 +17,7 @@ import pytest
 from setnet.errors import ModelError
 from setnet.faces import (
     FaceSettings,
-    faces_of,
+    extract_faces,
     load_descriptor,
     load_detector,
     model_entries,
@@ -147,26 +147,28 @@ def test_a_users_model_runs_like_a_built_in_one(
 ) -> None:
     write_model_entry(sface_copy(tmp_path), name="mine", dim=128, licence="Apache-2.0", align="five-point")
     monkeypatch.setenv("SETNET_MODELS", str(tmp_path))
-    (own,) = faces_of(small_portrait, FaceSettings(descriptor="mine"))
-    (built_in,) = faces_of(small_portrait)
+    (own,) = extract_faces(small_portrait, FaceSettings(descriptor="mine"))
+    (built_in,) = extract_faces(small_portrait)
     metric = model_entry("sface", "descriptor").metric
     assert metric is not None  # a model that a user adds has none
-    np.testing.assert_array_equal(metric.applied(own.descriptor[None])[0], built_in.descriptor)
+    np.testing.assert_array_equal(metric.apply(own.descriptor[None])[0], built_in.descriptor)
     monkeypatch.delenv("SETNET_MODELS")
-    (by_path,) = faces_of(small_portrait, FaceSettings(descriptor=str(tmp_path / "copy.toml")))
+    (by_path,) = extract_faces(small_portrait, FaceSettings(descriptor=str(tmp_path / "copy.toml")))
     np.testing.assert_array_equal(by_path.descriptor, own.descriptor)
 
 
 def test_colour_mean_and_scale_reach_the_model(tmp_path: Path, small_portrait: npt.NDArray[np.uint8]) -> None:
     plain = write_model_entry(sface_copy(tmp_path), name="plain", dim=128)
-    (a,) = faces_of(small_portrait, FaceSettings(descriptor=str(plain)))
+    (a,) = extract_faces(small_portrait, FaceSettings(descriptor=str(plain)))
     swapped = write_model_entry(sface_copy(tmp_path), name="swapped", dim=128, colour="bgr")
-    (b,) = faces_of(np.ascontiguousarray(small_portrait[..., ::-1]), FaceSettings(descriptor=str(swapped)))
-    (c,) = faces_of(small_portrait, FaceSettings(descriptor=str(swapped)))
+    (b,) = extract_faces(
+        np.ascontiguousarray(small_portrait[..., ::-1]), FaceSettings(descriptor=str(swapped))
+    )
+    (c,) = extract_faces(small_portrait, FaceSettings(descriptor=str(swapped)))
     assert float(a.descriptor @ c.descriptor) < 0.99
     assert float(b.descriptor @ a.descriptor) > float(c.descriptor @ a.descriptor)
     shifted = write_model_entry(sface_copy(tmp_path), name="shifted", dim=128, mean=[20, 20, 20], scale=0.5)
-    (d,) = faces_of(small_portrait, FaceSettings(descriptor=str(shifted)))
+    (d,) = extract_faces(small_portrait, FaceSettings(descriptor=str(shifted)))
     assert float(a.descriptor @ d.descriptor) < 0.999
 
 
@@ -250,4 +252,4 @@ def test_a_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
 def test_a_wrong_dimension_is_an_error(tmp_path: Path, small_portrait: npt.NDArray[np.uint8]) -> None:
     entry = write_model_entry(sface_copy(tmp_path), name="mine", dim=512)
     with pytest.raises(ModelError, match=r"shape \(1, 128\), its entry says \(n, 512\)"):
-        faces_of(small_portrait, FaceSettings(descriptor=str(entry)))
+        extract_faces(small_portrait, FaceSettings(descriptor=str(entry)))

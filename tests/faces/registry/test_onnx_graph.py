@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from setnet.errors import ModelError
-from setnet.faces import FaceSettings, faces_of, load_descriptor, model_entry, model_paths
+from setnet.faces import FaceSettings, extract_faces, load_descriptor, model_entry, model_paths
 from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.registry import write_model_entry
 
@@ -158,7 +158,7 @@ def test_a_torch_model_with_the_papers_crop_runs_by_its_entry(
     path = export_batched(torch, network, tmp_path / "net.onnx")
     mean = [131.0912, 103.8827, 91.4953]
     entry = write_model_entry(path, name="net", dim=8, size=224, mean=mean, align="box", licence="own")
-    (face,) = faces_of(small_portrait, FaceSettings(descriptor=str(entry)))
+    (face,) = extract_faces(small_portrait, FaceSettings(descriptor=str(entry)))
     from setnet.faces.align import box_crop
 
     box = (face.box.x0, face.box.y0, face.box.x1, face.box.y1)

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from invented_photos import face_of, store
 from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library import Example, Library
 from setnet.library.score_calibration import MatchModel
 
-SFACE = MatchModel.of(calibration_of("sface", "match"))
+SFACE = MatchModel.of(load_calibration("sface", "match"))
 
 
 @pytest.fixture

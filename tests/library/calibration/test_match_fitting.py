@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from setnet.errors import InvalidInputError
 from setnet.evaluate.people import LFW_LIKE
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.calibration import LabelledFaces, fit_match_model
 from setnet.library.person_matcher import Cohort
 from setnet.library.score_calibration import MatchModel
 from setnet.train import VirtualPeople
 
-SFACE = MatchModel.of(calibration_of("sface", "match"))
+SFACE = MatchModel.of(load_calibration("sface", "match"))
 
 
 def virtual(people: int, each: int, seed: int = 0, difficulty: float = 1.0) -> LabelledFaces:

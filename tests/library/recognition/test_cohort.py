@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.person_matcher import Cohort
 from setnet.library.score_calibration import MatchModel
 
-MODEL = MatchModel.of(calibration_of("sface", "match"))
+MODEL = MatchModel.of(load_calibration("sface", "match"))
 
 
 def crowd(people: int, each: int, alike: float, seed: int = 0) -> NDArray[np.float32]:

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.errors import InvalidInputError
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.score_calibration import MatchModel, Strangers
 
-SFACE = MatchModel.of(calibration_of("sface", "match"))
+SFACE = MatchModel.of(load_calibration("sface", "match"))
 MODELS = [SFACE, replace(SFACE, strangers=0.05, strangers_many=0.07, genuine=0.65, genuine_many=0.75)]
 
 models = st.sampled_from(MODELS)

@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.person_matcher import Recogniser
 from setnet.library.score_calibration import MatchModel, Strangers
 
-MODEL = MatchModel.of(calibration_of("sface", "match"))
+MODEL = MatchModel.of(load_calibration("sface", "match"))
 VECTOR = np.eye(4, dtype=np.float32)[0]
 
 strangers = st.builds(Strangers, st.floats(0.0, 0.2), st.floats(0.06, 0.12))

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from setnet.engine import SetIndex
 from setnet.engine.rank import RankedItems
-from setnet.faces.settings import calibration_of
+from setnet.faces.settings import load_calibration
 from setnet.library.person_matcher import Recogniser
 from setnet.library.query import PhotoQuery, QueryPerson
 from setnet.library.score_calibration import MatchModel
 from setnet.library.search import QueryMatching
 
-MODEL = MatchModel.of(calibration_of("sface", "match"))
+MODEL = MatchModel.of(load_calibration("sface", "match"))
 PEOPLE, PHOTOS = 3, 6
 DIM = PEOPLE + PHOTOS * PEOPLE
 

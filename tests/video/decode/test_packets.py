@@ -35,7 +35,7 @@ def test_of_a_group_only_what_is_needed_is_decoded() -> None:
     key = Packet(1.0, b"k" * 100, False)
     others = [Packet(0.9, b"l", False), Packet(1.2, b"p", False), Packet(1.1, b"b", True)]
     group = PacketGroup(key, others)
-    assert [packet.data[:1] for packet in group.needed(9.0)] == [b"k", b"p"]
+    assert [packet.data[:1] for packet in group.needed_packets(9.0)] == [b"k", b"p"]
     assert group.seconds == pytest.approx(0.2)
     assert group.motion == pytest.approx(0.01)
 
@@ -43,8 +43,8 @@ def test_of_a_group_only_what_is_needed_is_decoded() -> None:
 def test_a_picture_that_one_shown_before_it_needs_is_decoded() -> None:
     others = [Packet(1.4, b"p", False), Packet(1.2, b"b", False), Packet(1.8, b"q", False)]
     group = PacketGroup(Packet(1.0, b"k", False), others)
-    assert [packet.data for packet in group.needed(1.3)] == [b"k", b"p", b"b"]
-    assert [packet.data for packet in group.needed(0.0)] == [b"k"]
+    assert [packet.data for packet in group.needed_packets(1.3)] == [b"k", b"p", b"b"]
+    assert [packet.data for packet in group.needed_packets(0.0)] == [b"k"]
 
 
 def test_many_bytes_tell_of_something_new() -> None:

@@ -25,7 +25,7 @@ def crops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             Face(f.box, f.landmarks, f.quality.score, f.quality, face_of(int(f.crop[0, 0, 0]))) for f in found
         ]
 
-    monkeypatch.setattr(following, "described", described)
+    monkeypatch.setattr(following, "describe_found", described)
     return told
 
 

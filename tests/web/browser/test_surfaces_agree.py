@@ -261,7 +261,7 @@ def test_everybody_has_one_number_of_photos(surfaces: Surfaces, window: Page) ->
     listed = httpx.get(f"{surfaces.url}/api/v1/people").json()["people"]
     assert {person["name"]: person["photos"] for person in listed} == expected
     assert {person.name: person.photos for person in surfaces.client.people().people} == expected
-    assert {name: surfaces.client.photos_of(name).total for name in SAVED} == expected
+    assert {name: surfaces.client.person_photos(name).total for name in SAVED} == expected
     tiles = window.open("people").locator(".named-person")
     tiles.first.wait_for()
     shown = dict(text.rsplit("\n", 1) for text in tiles.all_inner_texts())

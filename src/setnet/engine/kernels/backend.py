@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import ModuleType
 
-from setnet.errors import one_of
+from setnet.errors import choice_error
 from setnet.system import usable_cores
 
 kernels: ModuleType
@@ -29,7 +29,7 @@ def use(name: str) -> None:
     """Choose the kernels' instruction set by name; the fastest is the default."""
     global _level
     if name not in kernels.levels():
-        raise one_of("kernel level", name, kernels.levels())
+        raise choice_error("kernel level", name, kernels.levels())
     kernels.use_level(name)
     _level = name
 

@@ -221,7 +221,7 @@ def set_similarities(
     if bits >= 16:
         rows = codes[items].astype(np.float64)
     else:
-        rows = codec.levels_of(codes[items], dim, bits) * scales[items, None].astype(np.float64)
+        rows = codec.decode_levels(codes[items], dim, bits) * scales[items, None].astype(np.float64)
     out[:] = rows @ query[:count, :dim].T
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from setnet.heads import codec
 from setnet.heads.head import Head
 
-__all__ = ["ShippedHead", "heads", "path_of", "shipped_head", "shipped_names"]
+__all__ = ["ShippedHead", "head_path", "heads", "shipped_head", "shipped_names"]
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.safetensors"))
 
 
-def path_of(name: str) -> Path:
+def head_path(name: str) -> Path:
     """Return the file of a shipped head."""
     return Path(__file__).parent / f"{name}.safetensors"
 
 
 def shipped_head(name: str) -> Head:
     """Return a head of the package, read once: every library that is made or written to asks for it."""
-    path = path_of(name)
+    path = head_path(name)
     return _read(path, path.stat().st_mtime_ns if path.is_file() else 0)
 
 
