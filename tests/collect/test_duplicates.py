@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from invented_collect import invented_run, name_of, write
 from setnet.collect import CollectRun, duplicates
 from setnet.library import DescribedPhoto, DuplicateGroup
+from tests.support.invented_collect import invented_run, name_of, write
 
 
 class Copies:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lfw_sample import LFW, needs_lfw
 from setnet.errors import ModelError
 from setnet.faces import Face, FaceSettings, describe_faces, faces_of, model_entry, model_paths, open_photo
+from tests.support.lfw_sample import LFW, needs_lfw
 
 pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw")]
 

@@ -20,12 +20,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from library_scenarios import faces_in, photos_folder, remember_faces
-from random_walk import run_child
-from scenario import acknowledgement
-from scenarios import SCENARIOS
-
 from setnet.errors import OutcomeUnknownError, SetNetError
+from tests.faults.library_scenarios import faces_in, photos_folder, remember_faces
+from tests.faults.random_walk import run_child
+from tests.faults.scenario import acknowledgement
+from tests.faults.scenarios import SCENARIOS
 
 SHIM = ctypes.CDLL(os.environ["LD_PRELOAD"])
 SHIM.fault_disarm.restype = ctypes.c_long

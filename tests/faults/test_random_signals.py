@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Trials, Walk
-from random_walk import STORES
+
+from tests.faults.harness import Trials, Walk
+from tests.faults.random_walk import STORES
 
 SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT}
 LONGEST = {"index": 0.12, "library": 0.5}  # seconds until the signal: opening and some changes
@@ -22,7 +23,7 @@ LONGEST = {"index": 0.12, "library": 0.5}  # seconds until the signal: opening a
 
 def possible_states(kind: str, state: Any, reports: Sequence[Sequence[Any]]) -> list[Any]:
     """Return the states that the reports of a walk allow: with or without the change under way."""
-    under_way = None
+    under_way: Any = None
     for name, *more in reports:
         if name == "begin":
             under_way = more[0]

@@ -13,11 +13,11 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-import invented_photos
 from setnet.faces import FaceSettings
 from setnet.library import Example, Library, People, PhotoResult, PhotoWriter, StoredFace
 from setnet.library.creation import remember_folders
 from setnet.library.database import Database
+from tests.support import invented_photos
 
 
 @pytest.fixture(scope="session")

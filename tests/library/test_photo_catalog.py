@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from invented_photos import face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import Example, Library, PhotoWriter
+from tests.support.invented_photos import face_of, store
 
 
 class Follower:

@@ -15,7 +15,7 @@ import pytest
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths, write_model_entry
 from setnet.library import Example, IndexProgress, Library, LibraryPhoto, is_few, reembed
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 
 @pytest.fixture

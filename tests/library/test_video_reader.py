@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from clips import CODECS, Scene, write_clip
 from setnet import video
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
 from setnet.library import PhotoReader, PhotoTask
 from setnet.sandbox import Limits, Message, WorkerPool
+from tests.support.clips import CODECS, Scene, write_clip
 
 SETTINGS = FaceSettings(detector="yunet")
 LIMITS = Limits(seconds=30.0)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import lfw_sample
 from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
 from setnet.faces import calibration_of
 from setnet.library import Cohort, LabelledFaces, MatchModel, Recogniser, trials
+from tests.support import lfw_sample
 
 needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
 

@@ -19,7 +19,7 @@ from setnet.faces import (
 )
 from setnet.faces.registry import models_folder
 from setnet.library import MatchModel
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

@@ -11,7 +11,7 @@ from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entries, model_paths, write_model_entry
 from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.sessions import open_session
-from small_models import small_descriptor, write_small_model
+from tests.support.small_models import small_descriptor, write_small_model
 
 
 def runs_of(path: Path, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

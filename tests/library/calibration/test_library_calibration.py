@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from invented_photos import face_of, store
 from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
 from setnet.faces import calibration_of
 from setnet.library import Example, Library, MatchModel
+from tests.support.invented_photos import face_of, store
 
 SFACE = MatchModel.of(calibration_of("sface", "match"))
 

@@ -12,7 +12,6 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from invented_photos import DIM, face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import (
     Example,
@@ -27,6 +26,7 @@ from setnet.library import (
     contact_sheet,
 )
 from setnet.library.pictures import YELLOW
+from tests.support.invented_photos import DIM, face_of, store
 
 ANNA, BEN = 1, 2
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from invented_photos import face_of
 from setnet.faces import Box, Face, FaceSettings, FoundFace, Quality
 from setnet.video import people as following
 from setnet.video.people import Tracker
+from tests.support.invented_photos import face_of
 
 
 @pytest.fixture
