@@ -22,7 +22,8 @@ __all__ = ["STORES", "Change", "IndexStore", "State", "Store", "run_child"]
 
 State = dict[str, Any]
 Change = list[Any]  # what to do, and with what
-MOST_CHANGES = 300  # of a child whose signal came when no Python code could take it
+# Of a child whose interrupt was taken by an import in C, or by an index run, which returns what it has.
+MOST_CHANGES = 60
 PHOTOS = {"b.jpg": "old/b.jpg", "d.jpg": "new/d.jpg"}  # old/a.jpg is never forgotten
 
 

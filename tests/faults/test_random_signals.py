@@ -42,6 +42,7 @@ def shake(trials: Trials, kind: str, name: str, root: Path, number: int) -> None
         walk = Walk(str(root), kind, chance.randrange(10**9), state, SIGNALS[name], after)
         reports = trials.walk(walk)
         case = f"{name} in trial {trial} of {kind}: {reports[-12:]}"
+        assert "hung" not in {report[0] for report in reports}, f"{case}\n{reports[-2][1]}"  # with its stacks
         if name == "interrupt":
             assert ["closed"] in reports, case  # nothing foreign came out, and going on was possible
         else:
