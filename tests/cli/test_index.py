@@ -13,11 +13,11 @@ import pytest
 import typer
 from PIL import Image
 
-from command_line import answered, called, setnet
 from setnet.errors import LockedError
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library, folder_watch
-from small_models import write_small_model
+from tests.support.command_line import answered, called, setnet
+from tests.support.small_models import write_small_model
 
 
 def add(folder: Path, *names: str) -> None:

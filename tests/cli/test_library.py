@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from command_line import setnet
+from tests.support.command_line import setnet
 
 pytestmark = pytest.mark.xdist_group("recovery")
 

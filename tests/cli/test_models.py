@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from small_models import write_small_model, write_wheel
+from tests.support.small_models import write_small_model, write_wheel
 
 MEMBER = "some_package/net.onnx"
 

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from command_line import Terminal
 from setnet.cli.output import ProgressBar
+from tests.support.command_line import Terminal
 
 
 def test_without_a_terminal_progress_is_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from command_line import answered, called
 from setnet.library import Example, Library
-from sets_world import fill_table, sets_world
+from tests.support.command_line import answered, called
+from tests.support.sets_world import fill_table, sets_world
 
 WORLD = sets_world(30)
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from command_line import answered, called
-from invented_photos import area_of, store_file
 from setnet.library import Library
-from tag_files import lightroom
+from tests.support.command_line import answered, called
+from tests.support.invented_photos import area_of, store_file
+from tests.support.tag_files import lightroom
 
 ANNA = lightroom({"Anna": area_of(1)}, (1600, 1200))
 

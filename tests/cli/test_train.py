@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from learn_people import descriptors, photo_folder
 from setnet.cli.descriptors import app as descriptors_app
 from setnet.cli.train import app
 from setnet.errors import InvalidInputError, ModelError
 from setnet.heads import SetNet
+from tests.support.learn_people import descriptors, photo_folder
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from live_server import server_on
 from setnet.client import Client, ServerError
+from tests.support.live_server import server_on
 
 pytestmark = pytest.mark.xdist_group("client")
 

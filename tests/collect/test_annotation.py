@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from invented_collect import invented_run, name_of
 from setnet.collect import (
     AnnotationQueue,
     Answer,
@@ -17,6 +16,7 @@ from setnet.collect import (
     run_status,
 )
 from setnet.errors import InvalidInputError, StorageError
+from tests.support.invented_collect import invented_run, name_of
 
 ANN = "ann"
 

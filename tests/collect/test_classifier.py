@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from invented_photos import face_of
 from setnet.collect import AnnotationRules, calibrate_rules
 from setnet.collect.classifier import SHARPNESS, FaceClassifier, fit_softmax, portrait_trials
 from setnet.errors import InvalidInputError
+from tests.support.invented_photos import face_of
 
 
 def gallery(people: int, each: int = 3) -> dict[str, np.ndarray]:

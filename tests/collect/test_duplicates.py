@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from invented_collect import invented_run, name_of, write
 from setnet.collect import CollectRun, duplicates
 from setnet.library import DuplicateGroup
 from setnet.library.duplicates import DescribedPhoto
+from tests.support.invented_collect import invented_run, name_of, write
 
 
 class Copies:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_collect import invented_run, name_of, photo_row, write
-from invented_photos import face_of
 from setnet.collect import AnnotationQueue, Answer, CollectedSet, CollectRun, run_step, write_result
 from setnet.collect.dataset import SPLITS, is_collected
 from setnet.collect.result import final_rows, split_people
 from setnet.errors import InvalidInputError, NotAnIndexError
+from tests.support.invented_collect import invented_run, name_of, photo_row, write
+from tests.support.invented_photos import face_of
 
 # Four couples; who is together with whom makes two circles of four people.
 PHOTOS = [(0, 1), (1, 2), (2, 3), (4, 5), (5, 6), (6, 7, 50), (0, 3, 51, 52), (4, 7), (0, 1, 2), (4, 5, 6)]

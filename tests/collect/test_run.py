@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_collect import invented_run
 from setnet.collect import CollectRun, run_status, run_step
 from setnet.collect.run import Manifest, ManifestWriter
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
+from tests.support.invented_collect import invented_run
 
 
 def test_a_new_run_needs_portraits_and_photos_that_are_there(tmp_path: Path) -> None:

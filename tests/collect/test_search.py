@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from invented_collect import write
-from invented_photos import face_of
 from setnet.collect import CaptionArchive, CaptionedPhoto, CollectRun, run_step
 from setnet.collect.run import Row, pack
 from setnet.collect.search import name_pairs
+from tests.support.invented_collect import write
+from tests.support.invented_photos import face_of
 
 TEXTS = {
     "one.jpg": "Ann Cole and Ben Dole",

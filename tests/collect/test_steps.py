@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.collect.conftest import NAMES, PHOTOS, Archive, new_run
 
 from setnet.collect import (
     AnnotationQueue,
@@ -19,6 +18,7 @@ from setnet.collect import (
     write_result,
 )
 from setnet.evaluate.worlds import CollectedWorld
+from tests.collect.conftest import NAMES, PHOTOS, Archive, new_run
 
 
 def names_in(row: dict[str, Any]) -> list[str | None]:

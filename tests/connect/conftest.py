@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-import invented_photos
 from setnet.library import Library
+from tests.support import invented_photos
 
 # psycopg comes with the extra `postgres`, which `make install` installs
 collect_ignore = [] if find_spec("psycopg") else ["test_database.py", "test_immich.py", "test_postgres.py"]

@@ -6,11 +6,11 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from postgres_server import CAREFUL, PostgresServer
 from setnet.connect import PostgresSets
 from setnet.connect.database import display_uri
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
-from sets_world import fill_table, sets_world
+from tests.support.postgres_server import CAREFUL, PostgresServer
+from tests.support.sets_world import fill_table, sets_world
 
 
 @pytest.mark.parametrize(

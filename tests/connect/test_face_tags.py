@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from invented_photos import area_of
 from setnet.connect import import_tags
 from setnet.connect.face_regions import rotate_back
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Library
-from tag_files import elements, lightroom, microsoft
+from tests.support.invented_photos import area_of
+from tests.support.tag_files import elements, lightroom, microsoft
 
 SIZE = (1600, 1200)
 

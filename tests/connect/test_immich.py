@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from immich_database import READER, ImmichDatabase, uuid_of
-from postgres_server import PostgresServer
 from setnet.connect import ImmichIndex, SyncReport
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.library import Conditions
+from tests.support.immich_database import READER, ImmichDatabase, uuid_of
+from tests.support.postgres_server import PostgresServer
 
 
 @pytest.fixture(params=[False, True], ids=["personId", "personGroupId"])

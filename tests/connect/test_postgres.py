@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postgres_server import PostgresServer
 from setnet.connect import PostgresSets
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
-from sets_world import fill_table, sets_world
+from tests.support.postgres_server import PostgresServer
+from tests.support.sets_world import fill_table, sets_world
 
 WORLD = sets_world()
 QUERY = WORLD.people[WORLD.together]

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from invented_photos import area_of
 from setnet.connect import import_tags, write_tags
 from setnet.connect.xmp import regions_in_xmp
 from setnet.errors import InvalidInputError
 from setnet.library import Library
-from tag_files import lightroom, packet
+from tests.support.invented_photos import area_of
+from tests.support.tag_files import lightroom, packet
 
 SIZE = (1600, 1200)
 

@@ -12,7 +12,7 @@ from setnet.connect.face_regions import FaceRegion
 from setnet.connect.xmp import add_regions, new_sidecar, parse_xml, regions_in_xmp
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
-from tag_files import FACE, acdsee, elements, lightroom, microsoft, packet
+from tests.support.tag_files import FACE, acdsee, elements, lightroom, microsoft, packet
 
 PLACE = Box(0.4, 0.2, 0.6, 0.3)  # of FACE
 

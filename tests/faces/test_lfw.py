@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lfw_sample import LFW, needs_lfw
 from setnet.errors import ModelError
 from setnet.faces import (
     Face,
@@ -19,6 +18,7 @@ from setnet.faces import (
     model_paths,
     open_photo,
 )
+from tests.support.lfw_sample import LFW, needs_lfw
 
 pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw")]
 

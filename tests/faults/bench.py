@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness import Outcome, Trials
-from scenarios import SCENARIOS
+from tests.faults.harness import Outcome, Trials
+from tests.faults.scenarios import SCENARIOS
 
 __all__ = ["Bench"]
 

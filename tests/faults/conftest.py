@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the same modules
 
-from bench import Bench
-from harness import Trials, build_shim
 
 from setnet.faces.registry import write_model_entry
-from small_models import write_small_model
+from tests.faults.bench import Bench
+from tests.faults.harness import Trials, build_shim
+from tests.support.small_models import write_small_model
 
 collect_ignore = ["fork_server.py", "full_disk.py", "simulation.py"]  # programs of their own, not tests
 

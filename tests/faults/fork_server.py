@@ -8,11 +8,14 @@ what the child reported before and after each of its changes.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import json
 import os
+import select
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from contextlib import suppress
@@ -20,12 +23,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from library_scenarios import faces_in, photos_folder, remember_faces
-from random_walk import run_child
-from scenario import acknowledgement
-from scenarios import SCENARIOS
-
 from setnet.errors import OutcomeUnknownError, SetNetError
+from tests.faults.library_scenarios import faces_in, photos_folder, remember_faces
+from tests.faults.random_walk import run_child
+from tests.faults.scenario import acknowledgement
+from tests.faults.scenarios import SCENARIOS
+
+PATIENCE = 60  # seconds without a report until a child counts as hung
 
 SHIM = ctypes.CDLL(os.environ["LD_PRELOAD"])
 SHIM.fault_disarm.restype = ctypes.c_long
@@ -89,17 +93,37 @@ def run_trial(request: dict[str, Any]) -> dict[str, Any]:
 
 def run_walk(request: dict[str, Any]) -> list[Any]:
     reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        run_child(request, lambda report: os.write(writer, json.dumps(report).encode() + b"\n"))
-    os.close(writer)
-    with os.fdopen(reader, "rb") as pipe:
-        reports = [pipe.readline()]
-        time.sleep(request["after"])
-        os.kill(child, request["signal"])
-        reports += pipe
-    status = os.waitpid(child, 0)[1]
-    return [*(json.loads(line) for line in reports), ["status", status]]
+    with tempfile.TemporaryFile("w+") as stacks:
+        child = os.fork()
+        if child == 0:
+            faulthandler.enable(stacks)
+            run_child(request, lambda report: os.write(writer, json.dumps(report).encode() + b"\n"))
+        os.close(writer)
+        reports, is_hung = read_pipe(reader, b"", until=b"\n")
+        if not is_hung:
+            time.sleep(request["after"])
+            os.kill(child, request["signal"])
+            reports, is_hung = read_pipe(reader, reports)
+        if is_hung:
+            os.kill(child, signal.SIGABRT)  # its stacks are written, and it ends
+        os.close(reader)
+        status = os.waitpid(child, 0)[1]
+        answer = [json.loads(line) for line in reports.splitlines()]
+        if is_hung:
+            stacks.seek(0)
+            answer.append(["hung", stacks.read()])
+    return [*answer, ["status", status]]
+
+
+def read_pipe(pipe: int, read: bytes, until: bytes | None = None) -> tuple[bytes, bool]:
+    """Add what a child reports until it ends, or until some bytes; tell whether it fell silent instead."""
+    while until is None or until not in read:
+        if not select.select([pipe], [], [], PATIENCE)[0]:
+            return read, True
+        if not (more := os.read(pipe, 1 << 16)):
+            break
+        read += more
+    return read, False
 
 
 def warm_up() -> None:
@@ -112,6 +136,7 @@ def warm_up() -> None:
 def main() -> None:
     if "library" in sys.argv:
         warm_up()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs behind `&`
     gc.freeze()  # a collection in a child would copy every page
     for line in sys.stdin:
         request = json.loads(line)

@@ -1,7 +1,7 @@
 """Runs a scenario's change on a disk with too little space, for every amount from none to enough.
 
-Started in a mount namespace of its own: ``unshare -rm python full_disk.py SCENARIO STEP FOLDER``, where STEP
-is in pages. Prints the number of trials, or fails with what was lost.
+Started as ``python -m tests.faults.full_disk SCENARIO STEP FOLDER`` in a mount namespace of its own (`unshare
+-rm`), where STEP is in pages. Prints the number of trials, or fails with what was lost.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from scenarios import SCENARIOS
-
 from setnet.errors import SetNetError
+from tests.faults.scenarios import SCENARIOS
 
 PAGE = 4096
 DISK_BYTES = 32 << 20

@@ -12,9 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-__all__ = ["ABANDON", "KINDS", "Outcome", "Trials", "Walk", "build_shim"]
+__all__ = ["ABANDON", "KINDS", "ROOT", "Outcome", "Trials", "Walk", "build_shim", "program"]
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]  # where programs import `tests`
 KINDS = {"io-error": 1, "disk-full": 2, "short-write": 3, "interrupt": 4, "kill": 5}
 ABANDON = 6  # from a call on, none reaches the disk: what a kill leaves, in a process that goes on
 
@@ -51,13 +52,19 @@ def build_shim(folder: Path) -> Path | None:
     return target
 
 
+def program(name: str, *given: str) -> list[str]:
+    """Return the command of a program of this folder, to be run in `ROOT`."""
+    return [sys.executable, "-m", f"tests.faults.{name}", *given]
+
+
 class Trials:
     """A server of trials; use as a context manager."""
 
     def __init__(self, shim: Path, *warm: str) -> None:
         environment = os.environ | {"LD_PRELOAD": str(shim), "OPENBLAS_NUM_THREADS": "1"}
         self._server = subprocess.Popen(
-            [sys.executable, str(HERE / "fork_server.py"), *warm],
+            program("fork_server", *warm),
+            cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

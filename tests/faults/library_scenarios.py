@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scenario import Scenario, acknowledgement
 
 import setnet.faces
 from setnet.errors import InvalidInputError
 from setnet.library import GroupFace, Library
+from tests.faults.scenario import Scenario, acknowledgement
 
 __all__ = ["LIBRARY_SCENARIOS", "library_state", "photos_folder", "remember_faces"]
 

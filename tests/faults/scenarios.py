@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from library_scenarios import LIBRARY_SCENARIOS
-from scenario import Scenario, acknowledgement
 
 from setnet import SetIndex
 from setnet.errors import NotAnIndexError
+from tests.faults.library_scenarios import LIBRARY_SCENARIOS
+from tests.faults.scenario import Scenario, acknowledgement
 
 __all__ = ["SCENARIOS"]
 

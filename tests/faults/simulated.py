@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import random
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from random_walk import Change, IndexStore, State
-from scenarios import DIM, elements
-
-import library_model
-from invented_photos import finish_interrupted
-from library_model import Model, NotPossibleError
 from setnet import SetIndex
 from setnet.library import Library
+from tests.faults.random_walk import Change, IndexStore, State
+from tests.faults.scenarios import DIM, elements
+from tests.support import library_model
+from tests.support.invented_photos import finish_interrupted
+from tests.support.library_model import Model, NotPossibleError
 
 __all__ = ["SIMULATED", "Simulated"]
 

@@ -1,6 +1,6 @@
 """Plays a writer, readers, a second writer, faults, kills, clock jumps and restarts in one process.
 
-    LD_PRELOAD=shim.so python simulation.py index 7 10000 FOLDER
+    LD_PRELOAD=shim.so python -m tests.faults.simulation index 7 10000 FOLDER
 
 makes 10,000 events of an index (or of a ``library``), all of them chosen by the seed 7, and compares what
 is stored with a model after each. A run that fails prints its seed and its last events. `test_simulation.py`
@@ -27,10 +27,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from harness import ABANDON, KINDS
-from simulated import SIMULATED, Simulated
-
 from setnet.errors import InvalidInputError, LockedError, OutcomeUnknownError, SetNetError, StorageError
+from tests.faults.harness import ABANDON, KINDS
+from tests.faults.simulated import SIMULATED, Simulated
 
 SHIM = ctypes.CDLL(os.environ["LD_PRELOAD"])
 SHIM.fault_calls.restype = ctypes.c_long

@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from bench import Bench
-from harness import KINDS, Outcome
-from scenarios import SCENARIOS
+
+from tests.faults.bench import Bench
+from tests.faults.harness import KINDS, Outcome
+from tests.faults.scenarios import SCENARIOS
 
 ENGINE = [name for name in SCENARIOS if not name.startswith("library")]
 LIBRARY = [name for name in SCENARIOS if name.startswith("library")]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).with_name("full_disk.py")
+from tests.faults.harness import ROOT, program
+
 INDEX = ["create", "add", "upsert", "delete", "compact", "repair", "backup"]
 LIBRARY = ["library-index", "library-create", "library-forget", "library-person"]
 IS_SOAK = bool(os.environ.get("SETNET_SOAK"))
@@ -31,8 +31,8 @@ def test_a_full_disk_is_an_error_of_ours_and_loses_nothing(
     can_mount: None, fault_photos: None, tmp_path: Path, name: str, count_faults: Callable[..., None]
 ) -> None:
     pages = 1 if IS_SOAK else 61 if name in LIBRARY else 17  # between two sizes
-    command = ["unshare", "-rm", sys.executable, str(PROGRAM), name, str(pages), str(tmp_path)]
+    command = ["unshare", "-rm", *program("full_disk", name, str(pages), str(tmp_path))]
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     count_faults(name, "small disk", int(done.stdout))

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from bench import Bench
-from scenarios import SCENARIOS
-from trace_disk import Disk, disks
+
+from tests.faults.bench import Bench
+from tests.faults.scenarios import SCENARIOS
+from tests.faults.trace_disk import Disk, disks
 
 ENGINE = [name for name in SCENARIOS if not name.startswith("library")]
 LIBRARY = [name for name in SCENARIOS if name.startswith("library")]

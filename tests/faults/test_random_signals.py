@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness import Trials, Walk
-from random_walk import STORES
+
+from tests.faults.harness import Trials, Walk
+from tests.faults.random_walk import STORES
 
 SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT}
 LONGEST = {"index": 0.12, "library": 0.5}  # seconds until the signal: opening and some changes
@@ -22,7 +23,7 @@ LONGEST = {"index": 0.12, "library": 0.5}  # seconds until the signal: opening a
 
 def possible_states(kind: str, state: Any, reports: Sequence[Sequence[Any]]) -> list[Any]:
     """Return the states that the reports of a walk allow: with or without the change under way."""
-    under_way = None
+    under_way: Any = None
     for name, *more in reports:
         if name == "begin":
             under_way = more[0]
@@ -41,6 +42,7 @@ def shake(trials: Trials, kind: str, name: str, root: Path, number: int) -> None
         walk = Walk(str(root), kind, chance.randrange(10**9), state, SIGNALS[name], after)
         reports = trials.walk(walk)
         case = f"{name} in trial {trial} of {kind}: {reports[-12:]}"
+        assert "hung" not in {report[0] for report in reports}, f"{case}\n{reports[-2][1]}"  # with its stacks
         if name == "interrupt":
             assert ["closed"] in reports, case  # nothing foreign came out, and going on was possible
         else:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from harness import build_shim
 
-PROGRAM = Path(__file__).with_name("simulation.py")
+from tests.faults.harness import ROOT, build_shim, program
+
 SHORT = {"index": 400, "library": 250}  # events
 PARTS, EVENTS = 50, 10_000  # of the long form, of each kind of store
 
@@ -28,9 +27,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def simulate(shim: Path, kind: str, seed: int, events: int, folder: Path) -> dict[str, int]:
     """Run a simulation in a process of its own; return how many events of each kind there were."""
-    command = [sys.executable, str(PROGRAM), kind, str(seed), str(events), str(folder)]
+    command = program("simulation", kind, str(seed), str(events), str(folder))
     environment = os.environ | {"LD_PRELOAD": str(shim), "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, f"{done.stdout[-6000:]}{done.stderr[-2000:]}"
     counts: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
     return counts

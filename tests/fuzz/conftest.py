@@ -1,7 +1,3 @@
-"""Lets the tests import the targets as `tests.fuzz`: pytest's importlib mode adds no paths by itself."""
+"""Guided fuzzing needs Atheris and starts from `__main__`: no test."""
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
 collect_ignore = ["guided.py"]

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.fuzz.run import corpus_of, run
 from tests.fuzz.targets import TARGETS
 

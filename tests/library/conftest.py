@@ -13,13 +13,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-import invented_photos
 from setnet.faces import FaceSettings
 from setnet.library import Example, Library, People, StoredFace
 from setnet.library.creation import remember_folders
 from setnet.library.database import Database
 from setnet.library.photo_result import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
+from tests.support import invented_photos
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import library_model
-from library_model import Model, NotPossibleError
 from setnet.errors import InvalidInputError
 from setnet.library import Library
+from tests.support import library_model
+from tests.support.library_model import Model, NotPossibleError
 
 
 def walk(folder: Path, seed: int, changes: int) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clips import Scene, write_clip
 from setnet.errors import InvalidInputError
 from setnet.faces import FaceSettings
 from setnet.library import describe_frames
 from setnet.library.describe import describe_photos
 from setnet.library.descriptor_files import read_arrays
+from tests.support.clips import Scene, write_clip
 
 
 def test_describe_labels_the_main_face_by_its_folder(album: Path, tmp_path: Path) -> None:

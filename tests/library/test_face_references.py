@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import invented_photos
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Library
@@ -18,6 +17,7 @@ from setnet.library.face_references import (
     resolve_all_references,
     resolve_references,
 )
+from tests.support import invented_photos
 
 SIDE = st.integers(0, 40)
 BOXES = st.builds(lambda x, y, w, h: Box(x, y, x + w + 1, y + h + 1), SIDE, SIDE, SIDE, SIDE)

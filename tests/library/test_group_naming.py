@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import invented_photos
-from invented_photos import face_of
 from setnet.errors import InvalidInputError, TakenError
 from setnet.library import Example, Library
+from tests.support import invented_photos
+from tests.support.invented_photos import face_of
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import invented_photos
-from invented_photos import face_of
 from setnet.errors import LockedError
 from setnet.library import Example, Library
 from setnet.library.grouping import KnownLabels, _cluster_faces, assign_groups
+from tests.support import invented_photos
+from tests.support.invented_photos import face_of
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import invented_photos
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
 from setnet.library.photo_writer import PhotoWriter
-from small_models import write_small_model
-from stored_rows import alter
+from tests.support import invented_photos
+from tests.support.small_models import write_small_model
+from tests.support.stored_rows import alter
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 

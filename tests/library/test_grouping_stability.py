@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from invented_photos import store_vectors
 from setnet.evaluate.measures import group_quality, pairwise_agreement
 from setnet.evaluate.people import read_split
 from setnet.faces import FaceSettings
 from setnet.library import Library, describe_photos
+from tests.support.invented_photos import store_vectors
 
 LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
 Faces = tuple[NDArray[np.float32], NDArray[np.str_]]

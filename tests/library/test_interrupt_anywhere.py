@@ -14,8 +14,8 @@ import pytest
 from PIL import Image
 
 import setnet
-from invented_photos import face_of, store
 from setnet.library import Example, Library
+from tests.support.invented_photos import face_of, store
 
 SOURCES = str(Path(setnet.__file__).parent)
 UNHEARD = {"__del__", "<lambda>"}  # Python itself drops what is raised where an object is given up

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from invented_photos import face_of
 from setnet.errors import InvalidInputError, TakenError
 from setnet.library import Example, Library
 from setnet.library.people import People
 from setnet.library.purge import erase_photos
+from tests.support.invented_photos import face_of
 
 
 def example(*values: float) -> Example:

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import invented_photos
-from invented_photos import face_of
 from setnet.errors import InvalidInputError
 from setnet.library import Example, FaceName, Library, Verdict
+from tests.support import invented_photos
+from tests.support.invented_photos import face_of
 
 
 def said(library: Library, name: str) -> list[tuple[str, str | None, int | None]]:

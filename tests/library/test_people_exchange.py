@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import invented_photos
-from invented_photos import face_of
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library import Example, Library
+from tests.support import invented_photos
+from tests.support.invented_photos import face_of
 
 JPEG = b"\xff\xd8\xff a picture"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from invented_photos import face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import Example, Library
 from setnet.library.photo_writer import PhotoWriter
+from tests.support.invented_photos import face_of, store
 
 
 class Follower:

@@ -17,7 +17,7 @@ from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths
 from setnet.faces.registry import write_model_entry
 from setnet.library import Example, IndexProgress, Library, LibraryPhoto, reembed
 from setnet.library.folder_scan import is_few
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 # Small batches, so that a kill finds the run between two of them; after seven photos it says so and waits.
 RUN = """

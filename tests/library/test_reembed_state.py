@@ -16,7 +16,7 @@ from setnet.library import Library
 from setnet.library.photos import LibraryPhoto
 from setnet.library.reembed import reembed
 from setnet.library.reembed_state import NewIndex, PeopleFaces, ReembeddedPhoto, face_rows
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 SETTINGS = FaceSettings()
 

@@ -16,7 +16,7 @@ from setnet.library import Example, Library
 from setnet.library.database import Database
 from setnet.library.row_sums import COLUMNS
 from setnet.library.salvage import _first_page
-from stored_rows import alter
+from tests.support.stored_rows import alter
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from s3_server import S3Server, s3_server
 from setnet.errors import InvalidInputError
 from setnet.library import Library
 from setnet.web.files import open_inside
+from tests.support.s3_server import S3Server, s3_server
 
 ALBUM = "s3://album/photos"
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from invented_photos import face_of
 from setnet.faces import Box
 from setnet.heads import Logistic
 from setnet.library import Example
 from setnet.library.same_person import KnownFaces, mixed_warning, outsiders
+from tests.support.invented_photos import face_of
 
 LOGISTIC = Logistic(20.0, -8.0)
 BOX = Box(0, 0, 80, 100)

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from invented_photos import face_of
-from invented_photos import store as store_photos
 from setnet.library import Library, StoredFace
 from setnet.library.paths import shot_path
 from setnet.library.photo_result import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 from setnet.library.row_sums import register_row_hash
+from tests.support.invented_photos import face_of
+from tests.support.invented_photos import store as store_photos
 
 VIDEO = b"/invented/party.mp4"
 

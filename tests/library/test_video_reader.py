@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from clips import CODECS, Scene, write_clip
 from setnet import video
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
 from setnet.library.photo_reader import PhotoReader
 from setnet.library.photo_result import PhotoTask
 from setnet.sandbox import Limits, Message, WorkerPool
+from tests.support.clips import CODECS, Scene, write_clip
 
 SETTINGS = FaceSettings(detector="yunet")
 LIMITS = Limits(seconds=30.0)

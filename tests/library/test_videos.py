@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 import pytest
 
-from clips import Scene, write_clip
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery
 from setnet.library.reembed_state import FaceDescriber
 from setnet.video.sprite import LARGEST_SPRITE
+from tests.support.clips import Scene, write_clip
 
 SCENES = (Scene(("P001", "P003")), Scene(("P005",), 2.0, (140, 60, 40)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,13 @@ from setnet.sandbox import Limits, Message, Service, WorkerPool
 
 
 @pytest.fixture
-def open_pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., WorkerPool]]:
+def open_pool() -> Iterator[Callable[..., WorkerPool]]:
     """Return the function that opens a pool of hostile processes, closed at the end of the test."""
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
     pools = []
 
     def opened(workers: int = 1, limits: Limits | None = None, ahead: int = 0, **options: Any) -> WorkerPool:
-        pools.append(WorkerPool(Service("hostile_service", options), workers, limits, ahead=ahead))
+        service = Service("tests.sandbox.hostile_service", options)
+        pools.append(WorkerPool(service, workers, limits, ahead=ahead))
         return pools[-1]
 
     yield opened

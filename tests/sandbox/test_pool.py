@@ -226,9 +226,8 @@ def test_closing_ends_tasks_under_way(open_pool: OpenPool, call: Call, pid_of: P
         pid_of(pool)
 
 
-def test_a_process_that_hangs_ends_without_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    process = WorkerProcess(Service("hostile_service"), Limits(seconds=0.1))
+def test_a_process_that_hangs_ends_without_its_parent() -> None:
+    process = WorkerProcess(Service("tests.sandbox.hostile_service"), Limits(seconds=0.1))
     try:
         process.wait_until_ready()
         send(process._socket, Message("hang"))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from learn_people import descriptors
 from setnet.errors import InvalidInputError
 from setnet.train import calibration as model_calibration
 from setnet.train import fit_model_calibration, match_rates
 from setnet.train.calibration import calibrate_elements, fit_logistic
+from tests.support.learn_people import descriptors
 
 
 @settings(max_examples=20, deadline=None)

@@ -12,13 +12,14 @@ import pytest
 
 from setnet.train.loop import own_device
 
+ROOT = Path(__file__).parents[2]  # where children import `tests`
+
 SCRIPT = """
 import json, os, sys
 from pathlib import Path
 import numpy as np
 import torch
-sys.path.insert(0, sys.argv[1])
-from learn_people import pattern
+from tests.support.learn_people import pattern
 from setnet.train.faces import FaceArray
 from setnet.train.network import new_backbone
 from setnet.train.network import SetNetwork, make_aggregator
@@ -36,7 +37,7 @@ class Faces(FaceArray):
         return super().load(picks, streams).double()
 
 
-out = Path(sys.argv[2])
+out = Path(sys.argv[1])
 settings = load_settings("tiny", [
     "backbone.size=32", "backbone.width=0.25", "backbone.dim=16", "augment.short_side=36",
     "aggregator.dim=12", "aggregator.clusters=2", "aggregator.start_sets=100",
@@ -69,18 +70,16 @@ train(out / "two")
 
 
 def test_two_processes_give_the_loss_and_the_weights_of_one(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    here = str(Path(__file__).parents[1])
     started = []
     for rank in range(2):
         place = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         started.append(
             subprocess.Popen(
-                [sys.executable, str(script), here, str(tmp_path)],
+                [sys.executable, "-c", SCRIPT, str(tmp_path)],
+                cwd=ROOT,
                 env=os.environ | place,
                 stderr=subprocess.PIPE,
             )

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from learn_people import descriptors, pattern
 from setnet.errors import InvalidInputError, ModelError
 from setnet.faces import load_descriptor
 from setnet.heads import SetNet
@@ -20,6 +19,7 @@ from setnet.train.network import (
     make_head,
 )
 from setnet.train.stages import whiten
+from tests.support.learn_people import descriptors, pattern
 
 
 def network(name: str, place: str | None) -> tuple[SetNetwork, np.ndarray, np.ndarray]:

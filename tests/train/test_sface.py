@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from learn_people import pattern
 from setnet.errors import ModelError
 from setnet.faces import load_descriptor, model_entry, model_paths
 from setnet.train.network import export_backbone, new_backbone
 from setnet.train.settings import load_settings
 from setnet.train.sface import SFace, load_sface, onnx_weights
+from tests.support.learn_people import pattern
 
 CROPS = [pattern(person, 0, 112) for person in range(6)]
 

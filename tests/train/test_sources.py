@@ -9,8 +9,6 @@ import pytest
 import torch
 from PIL import Image
 
-from invented_collect import invented_run
-from learn_people import descriptors, pattern, photo_folder
 from setnet.collect import CollectRun, write_result
 from setnet.errors import InvalidInputError, PhotoError, TrainingError
 from setnet.faces import load_descriptor, load_detector, open_photo
@@ -23,6 +21,8 @@ from setnet.train.simulated import VirtualPeople
 from setnet.train.sources import DescriptorSource, VirtualSource, stream
 from setnet.train.stages import open_source
 from setnet.train.training import set_sizes
+from tests.support.invented_collect import invented_run
+from tests.support.learn_people import descriptors, pattern, photo_folder
 
 SPEC = InputSpec(32, (127.5, 127.5, 127.5), (128.0, 128.0, 128.0))
 AUGMENT = AugmentSettings(short_side=36)

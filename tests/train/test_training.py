@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from learn_people import descriptors, pattern, photo_folder
 from setnet.errors import TrainingError
 from setnet.train.aggregators import (
     GeneralisedMean,
@@ -39,6 +38,7 @@ from setnet.train.training import (
     pretrain,
     train_sets,
 )
+from tests.support.learn_people import descriptors, pattern, photo_folder
 
 HEAD = [
     "backbone.dim=32",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clips import Scene, write_clip
+from tests.support.clips import Scene, write_clip
 
 SCENES = (
     Scene(("P001", "P003")),

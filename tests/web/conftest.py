@@ -15,8 +15,8 @@ from fastapi.testclient import TestClient
 from pydantic import TypeAdapter
 from starlette.routing import Match
 
-from live_server import Running, server_on
 from setnet.web import WebSettings, create_app
+from tests.support.live_server import Running, server_on
 
 API = "/api/v1"
 

@@ -7,10 +7,10 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from invented_collect import invented_run, name_of
 from setnet.collect import AnnotationQueue, CollectRun
 from setnet.errors import LockedError
 from setnet.web.annotation import AnnotationSession, annotation_app
+from tests.support.invented_collect import invented_run, name_of
 
 API = "/api/v1/collect"
 

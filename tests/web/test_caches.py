@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_photos import face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import Library, PhotoQuery, Ranking
 from setnet.web import caches
 from setnet.web.caches import Cursors, Place, RankingCache
+from tests.support.invented_photos import face_of, store
 
 DIGEST = b"a query"
 

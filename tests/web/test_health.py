@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from invented_photos import store
 from setnet.library import Library
 from setnet.web.metrics import Metrics
+from tests.support.invented_photos import store
 
 pytestmark = pytest.mark.xdist_group("web-api")
 LARGE = "photos|faces|items|attributes|tags|row_sums|examples"

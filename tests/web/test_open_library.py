@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
-from invented_photos import face_of, remove, store
 from setnet.library import Library
 from setnet.web.state import ServerState
+from tests.support.invented_photos import face_of, remove, store
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

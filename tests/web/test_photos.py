@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from invented_photos import remove, store
 from setnet.library import Library
 from setnet.web.files import PhotoArchive
+from tests.support.invented_photos import remove, store
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"

@@ -13,9 +13,9 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from tests.engine.kernels.cases import write_cases
 
 from setnet.engine.kernels import backend, reference
+from tests.engine.kernels.cases import write_cases
 
 DRIVER = Path(__file__).with_name("driver.c")
 C = Path(backend.__file__).parent / "c"

@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from setnet import SetIndex
-from setnet.errors import InvalidInputError, NotAnIndexError, SetNetError, StorageError
+from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 
 DIM = 8
 
@@ -148,44 +148,6 @@ def test_files_that_were_never_stored_are_named(stored: Path) -> None:
     assert not extra.exists(), "merged"
     shutil.copyfile(max((stored / "segments").iterdir()), extra)
     assert SetIndex.repair(stored).set_aside == (extra.name,)
-
-
-@pytest.mark.parametrize("has_log", [True, False], ids=["written", "closed"])
-def test_any_one_file_lost_or_cut_costs_nothing_in_silence(
-    stored: Path, tmp_path: Path, has_log: bool
-) -> None:
-    """All items are there, or what is lost is named, or the repair is refused with a sentence."""
-    whole = tmp_path / "whole"
-    before = held(stored)
-    with SetIndex.open(stored) as index:
-        index.add(["late"], rows(7), [2])
-        index.delete(["b2"])
-        expected = {item.id for item in index.items()}
-        if has_log:
-            shutil.copytree(stored, whole)
-    if not has_log:
-        shutil.copytree(stored, whole)
-    assert len(expected) == len(before)
-    for file in sorted(path for path in whole.rglob("*") if path.is_file() and path.stat().st_size):
-        size = file.stat().st_size
-        for end in (None, 0, 1, 100, size // 3, size // 2, size - 1):
-            trial = tmp_path / "trial"
-            shutil.rmtree(trial, ignore_errors=True)
-            shutil.copytree(whole, trial)
-            damaged = trial / file.relative_to(whole)
-            if end is None:
-                damaged.unlink()
-            else:
-                damaged.write_bytes(file.read_bytes()[:end])
-            try:
-                report = SetIndex.repair(trial)
-            except SetNetError:
-                continue
-            with SetIndex.open(trial) as index:
-                index.compact()
-                found = {item.id for item in index.items()}
-                assert index.check().problems == []
-            assert found == expected or (found < expected and report.lost), (file.name, end, report)
 
 
 def test_what_cannot_be_repaired_is_told(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lfw_sample import needs_lfw
 from setnet.evaluate.grouping import OURS, evaluate_grouping
+from tests.support.lfw_sample import needs_lfw
 
 pytestmark = [needs_lfw, pytest.mark.xdist_group("lfw"), pytest.mark.timeout(900)]
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import lfw_sample
 from setnet.cli.evaluate import app
 from setnet.evaluate import plots_of, read_record, tables_of
 from setnet.evaluate.people import read_split
@@ -17,6 +16,7 @@ from setnet.faces.settings import load_calibration
 from setnet.library.calibration import LabelledFaces, trials
 from setnet.library.person_matcher import Cohort, Recogniser
 from setnet.library.score_calibration import MatchModel
+from tests.support import lfw_sample
 
 needs_lfw: pytest.MarkDecorator = lfw_sample.needs_lfw
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from invented_collect import invented_run
 from setnet.collect import CollectedSet, CollectRun, write_result
 from setnet.errors import InvalidInputError
 from setnet.evaluate import evaluate_retrieval
 from setnet.evaluate.inputs import Inputs
 from setnet.evaluate.worlds import CollectedWorld
+from tests.support.invented_collect import invented_run
 
 pytestmark = pytest.mark.usefixtures("coarse_calibration")
 

@@ -12,7 +12,7 @@ from setnet.faces import add_model_file, model_entries, model_entry, remove_mode
 from setnet.faces.registry import models_folder, write_model_entry
 from setnet.faces.settings import load_calibration, store_calibration
 from setnet.library.score_calibration import MatchModel
-from small_models import write_small_model
+from tests.support.small_models import write_small_model
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

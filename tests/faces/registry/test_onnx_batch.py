@@ -12,7 +12,7 @@ from setnet.faces import load_descriptor, model_entries, model_paths
 from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.registry import write_model_entry
 from setnet.faces.sessions import open_session
-from small_models import small_descriptor, write_small_model
+from tests.support.small_models import small_descriptor, write_small_model
 
 
 def runs_of(path: Path, images: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

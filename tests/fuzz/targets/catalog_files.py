@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from setnet import SetIndex
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import DEEP, DIGITS, json_bytes, junk, mutated_bytes, mutated_json
 from tests.fuzz.target import Function, attempt
-
-from setnet import SetIndex
 
 __all__ = ["Files", "exercise", "made", "restore", "target"]
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
-from tests.fuzz.target import Function, attempt
 
 from setnet import SetIndex
 from setnet.errors import SetNetError
 from setnet.library import Conditions
 from setnet.web.caches import Cursors, Place
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
+from tests.fuzz.target import Function, attempt
 
 ITEMS: list[dict[str, Any]] = [
     {"year": 2019, "place": "Rome", "size": 1.5},

@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import mutated_bytes
-from tests.fuzz.target import Function, attempt
-from tests.tag_files import FACE, acdsee, elements, lightroom, microsoft
-
 from setnet.connect.face_regions import FaceRegion, RegionList
 from setnet.connect.picasa import picasa_regions
 from setnet.connect.xmp import add_regions, regions_in_xmp
 from setnet.faces import Box
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import mutated_bytes
+from tests.fuzz.target import Function, attempt
+from tests.support.tag_files import FACE, acdsee, elements, lightroom, microsoft
 
 SOUND = (
     lightroom({"Anna": FACE}, (1600, 1200)),

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
-from tests.fuzz.target import Function, attempt
 
 from setnet.heads import Head, Logistic, SetNet
 from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
+from tests.fuzz.target import Function, attempt
 
 DIM = 4
 WORDS = ["F16", "F32", "BF16", "I64", "BOOL", "netvlad", "product", "affine", "blocks", "format", "share", 4]

@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from setnet.library import Library
+from setnet.web import WebSettings, create_app
+from setnet.web.guard import new_session
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, junk, mutated_bytes, mutated_json
 from tests.fuzz.openapi import sample
 from tests.fuzz.synthetic_library import fill_library
 from tests.fuzz.target import Function
 from tests.fuzz.targets.photo_files import damaged_photo, photos
-
-from setnet.library import Library
-from setnet.web import WebSettings, create_app
-from setnet.web.guard import new_session
 
 SECONDS = 60.0  # of waiting for an answer: processor time has a tighter limit
 TOKEN = "a token for these tests"

@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+
+from setnet.library import Example, Library
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
 from tests.fuzz.synthetic_library import fill_library
 from tests.fuzz.target import Function, attempt
 from tests.fuzz.targets.photo_files import photos
-
-from setnet.library import Example, Library
 
 
 @contextmanager

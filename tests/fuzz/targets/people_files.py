@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+
+from setnet.library import Example, Library
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
 from tests.fuzz.synthetic_library import fill_library
 from tests.fuzz.target import Function, attempt
 from tests.fuzz.targets.photo_files import photos
-
-from setnet.library import Example, Library
 
 WORDS = [
     "setnet people",

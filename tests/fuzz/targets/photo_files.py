@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import mutated_bytes
-from tests.fuzz.target import Function
 
 from setnet.faces import FaceSettings
 from setnet.library.photo_reader import PhotoReader
 from setnet.library.photo_result import PhotoTask
 from setnet.sandbox import Limits
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import mutated_bytes
+from tests.fuzz.target import Function
 
 __all__ = ["damaged_photo", "photos", "target"]
 

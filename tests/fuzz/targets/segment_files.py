@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import NUMBERS, json_bytes, junk, mutated_bytes
-from tests.fuzz.target import Function, attempt
 
 from setnet import SetIndex
 from setnet.engine.segment_file import FORMAT, TAIL, TRAILER
 from setnet.errors import SetNetError
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import NUMBERS, json_bytes, junk, mutated_bytes
+from tests.fuzz.target import Function, attempt
 
 Row = tuple[int, int, int, int]  # items, elements, bytes, crc
 DIM = 9

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import json_bytes, mutated_json
-from tests.fuzz.target import Function, attempt
-
 from setnet.engine.settings import Settings
 from setnet.faces import FaceSettings
 from setnet.heads import Mean
 from setnet.train.settings import TrainingSettings, load_settings
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import json_bytes, mutated_json
+from tests.fuzz.target import Function, attempt
 
 WORDS = ["float16", "mean", "none", "given", 1, 8, 128, [20.0, -8.0], "mtcnn", "yunet", "sface", "default"]
 

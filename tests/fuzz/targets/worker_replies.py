@@ -10,9 +10,6 @@ from pathlib import Path
 from time import monotonic
 
 import numpy as np
-from tests.fuzz.choices import Choices
-from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
-from tests.fuzz.target import Function
 
 from setnet.errors import SetNetError
 from setnet.faces import Box, Face, FaceSettings, Quality
@@ -21,6 +18,9 @@ from setnet.library.photo_result import PhotoTask, faces_to_arrays
 from setnet.sandbox import Limits, Message
 from setnet.sandbox.messages import receive, send
 from setnet.sandbox.service import failure_in
+from tests.fuzz.choices import Choices
+from tests.fuzz.mutation import json_bytes, mutated_bytes, mutated_json
+from tests.fuzz.target import Function
 
 LARGEST = 1 << 20
 WORDS = [

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from invented_photos import face_of, store
 from setnet.cli.descriptors import app
 from setnet.errors import InvalidInputError
 from setnet.faces.settings import load_calibration
 from setnet.library import Example, Library
 from setnet.library.score_calibration import MatchModel
+from tests.support.invented_photos import face_of, store
 
 SFACE = MatchModel.of(load_calibration("sface", "match"))
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_photos import face_of
 from setnet.errors import InvalidInputError
 from setnet.library.person_matcher import person_vector
+from tests.support.invented_photos import face_of
 
 
 @given(st.integers(1, 12), st.integers(0, 10**6))

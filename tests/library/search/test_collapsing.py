@@ -8,10 +8,10 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_photos import store
 from setnet.faces import Box
 from setnet.library import Library, LibraryPhoto, PersonMatch, PhotoHit
 from setnet.library.answer import collapsed
+from tests.support.invented_photos import store
 
 NOON = datetime(2019, 7, 4, 12)
 

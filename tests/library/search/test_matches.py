@@ -12,13 +12,13 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
-from invented_photos import DIM, face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import Example, GroupTotal, Library, PhotoQuery, QueryPerson, StoredFace, contact_sheet
 from setnet.library.person_matcher import NamedPeople
 from setnet.library.photo_result import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 from setnet.library.pictures import YELLOW
+from tests.support.invented_photos import DIM, face_of, store
 
 ANNA, BEN = 1, 2
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from invented_photos import face_of, remove, store
 from setnet.library import Conditions, Example, GroupTotal, Library, PhotoQuery, Ranking
+from tests.support.invented_photos import face_of, remove, store
 
 pytestmark = pytest.mark.xdist_group("ranked-pages")
 ANN, BEN, CLEO, OTHER = 1, 2, 3, 100

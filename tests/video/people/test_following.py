@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from invented_photos import face_of
 from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.faces.pipeline import FoundFace
 from setnet.video import people as following
 from setnet.video.people import Tracker
+from tests.support.invented_photos import face_of
 
 
 @pytest.fixture

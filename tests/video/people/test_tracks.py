@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from invented_photos import face_of
 from setnet.faces import Box, Face, Quality
 from setnet.video.people import Detection, build_tracks, shot_people
 from setnet.video.shots import LONGEST, split_take
+from tests.support.invented_photos import face_of
 
 
 def sighting(person: int, time: float, x: float = 0.0, yaw: float = 0.0) -> Detection:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from live_server import server_here
+from tests.support.live_server import server_here
 
 _BROWSERS = (os.environ.get("SETNET_BROWSER"), shutil.which("chromium"), shutil.which("google-chrome"))
 BROWSER = next((path for path in _BROWSERS if path), None)

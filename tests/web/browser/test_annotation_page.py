@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from PIL import Image
 
-from invented_collect import invented_run, name_of
-from live_server import server_of
 from setnet.collect import AnnotationQueue, CollectRun
+from tests.support.invented_collect import invented_run, name_of
+from tests.support.live_server import server_of
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from many_photos import PHOTOS, make_library
+from tests.support.many_photos import PHOTOS, make_library
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page

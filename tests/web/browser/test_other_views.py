@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from live_server import server_here
 from setnet.library import Library
+from tests.support.live_server import server_here
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page

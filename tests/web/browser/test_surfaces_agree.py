@@ -13,10 +13,10 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from command_line import answered, called
 from setnet.client import Client, ServerError
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library, PhotoQuery
+from tests.support.command_line import answered, called
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page

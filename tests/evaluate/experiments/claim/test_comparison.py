@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from learn_people import pattern
 from setnet.errors import InvalidInputError
 from setnet.evaluate import claim as comparison
 from setnet.evaluate import measures as bootstrap
@@ -25,6 +24,7 @@ from setnet.train import stages
 from setnet.train.aggregators import random_sets
 from setnet.train.settings import load_settings
 from setnet.train.stages import VARIANTS
+from tests.support.learn_people import pattern
 
 FAMILY_OF_ROW = {
     "Baseline-GM-": "gem",

@@ -24,7 +24,7 @@ from setnet.faces import (
 )
 from setnet.faces.registry import models_folder
 from setnet.faces.user_models import _tables, crop_settings, known_files, model_kinds
-from small_models import small_descriptor, write_small_model, write_wheel
+from tests.support.small_models import small_descriptor, write_small_model, write_wheel
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 MEMBER = "some_package/net.onnx"

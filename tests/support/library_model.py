@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from invented_photos import content_of, face_of, store
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Example, Library, LibraryPhoto
+from tests.support.invented_photos import content_of, face_of, store
 
 __all__ = [
     "Change",

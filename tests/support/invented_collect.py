@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from invented_photos import face_of
 from setnet.collect import CollectRun, run_step
 from setnet.collect.run import Row, pack
 from setnet.collect.steps import STEPS, write_manifest
+from tests.support.invented_photos import face_of
 
 LANDMARKS = pack(np.zeros(10, np.float32))
 

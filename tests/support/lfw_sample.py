@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[2] / "shared" / "data" / "lfw"))
+LFW = Path(os.environ.get("SETNET_LFW", Path(__file__).parents[3] / "shared" / "data" / "lfw"))
 needs_lfw = pytest.mark.skipif(
     not (LFW / "images").is_dir(), reason=f"LFW is not at {LFW}; set SETNET_LFW to its folder"
 )
