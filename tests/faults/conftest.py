@@ -9,9 +9,6 @@ from functools import cache
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # the server process imports the same modules
-
-
 from setnet.faces.registry import write_model_entry
 from tests.faults.bench import Bench
 from tests.faults.harness import Trials, build_shim
