@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from setnet import video
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
 from setnet.library.photo_reader import PhotoReader
@@ -111,7 +110,7 @@ def test_a_driver_that_crashes_costs_one_attempt(
         return call(pool, task, *more)
 
     monkeypatch.setattr(WorkerPool, "call", crashing)
-    monkeypatch.setattr(video, "may_have_hardware", lambda: True)
+    monkeypatch.setattr("setnet.video.capture.may_have_hardware", lambda: True)
     for name in ("one.mp4", "two.mp4"):
         (tmp_path / name).write_bytes(clips[".mp4"])
     with PhotoReader(SETTINGS, 0) as reader:

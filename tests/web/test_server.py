@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -67,7 +68,8 @@ def test_half_sent_headers_of_one_address_do_not_fill_the_server(running: Any) -
             slow[-1].sendall(b"GET / HT")
         assert httpx.get(f"{running.url}{API}/status", timeout=10).status_code == 200
         slow[0].settimeout(10)
-        assert slow[0].recv(1) == b"", "the oldest made room"
+        with suppress(ConnectionResetError):  # closed before its first bytes were read
+            assert slow[0].recv(1) == b"", "the oldest made room"
     finally:
         for connection in slow:
             connection.close()
