@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 import shutil
 import sqlite3
+import threading
 from pathlib import Path
 
 import pytest
 
-from setnet.durable import check_disk_full, transaction
+from setnet.durable import check_disk_full, own_errors, transaction
 from setnet.errors import StorageError
 
 
@@ -57,3 +58,18 @@ def test_what_sqlite_calls_full_is_full(db: sqlite3.Connection, tmp_path: Path) 
         db.execute("INSERT INTO t VALUES (zeroblob(100000))")
     with pytest.raises(StorageError, match=r"the disk of .*db is full .*make room"):
         check_disk_full(tmp_path / "db", failed.value)
+
+
+def test_an_interrupt_within_a_condition_stays_an_interrupt() -> None:
+    class Waiting:
+        path = Path("/somewhere")
+
+        @own_errors
+        def wait(self) -> None:
+            try:
+                raise KeyboardInterrupt
+            finally:  # what `Condition.__exit__` does when the interrupt kept it from taking its lock again
+                threading.Lock().release()
+
+    with pytest.raises(KeyboardInterrupt):
+        Waiting().wait()

@@ -105,7 +105,8 @@ def after_commit(path: Path) -> Iterator[None]:
 def own_errors(method: Method) -> Method:
     """Let nothing but errors of setnet out of a method of an object with a ``path``.
 
-    Errors of the system and of SQLite become `StorageError`, those of odd texts `InvalidInputError`.
+    Errors of the system and of SQLite become `StorageError`, those of odd texts `InvalidInputError`. A
+    Ctrl-C that met `threading.Condition` taking its lock again, a `RuntimeError` then, is itself again.
     """
 
     @wraps(method)
@@ -115,6 +116,10 @@ def own_errors(method: Method) -> Method:
                 return method(owner, *args, **options)
         except UnicodeError as error:
             raise InvalidInputError(f"a name or path is no valid text: {error}") from error
+        except RuntimeError as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
 
     return cast(Method, wrapped)
 
