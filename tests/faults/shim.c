@@ -191,9 +191,8 @@ ssize_t write(int fd, const void *data, size_t size)
     if (!is_tracked(fd)) return real(fd, data, size);
     int error = counted(1);
     if (error > 0) { errno = error; return -1; }
-    off_t at = lseek(fd, 0, SEEK_CUR);
     ssize_t done = real(fd, data, error < 0 && size > 1 ? size / 2 : size);
-    if (done > 0) emit('W', inode_of(fd), at, data, (size_t)done, NULL);
+    if (done > 0) emit('W', inode_of(fd), lseek(fd, 0, SEEK_CUR) - done, data, (size_t)done, NULL); /* O_APPEND */
     return done;
 }
 
