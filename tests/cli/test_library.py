@@ -41,7 +41,6 @@ def found(library: Path) -> list[str]:
 
 def alter(library: Path) -> None:
     with sqlite3.connect(library / "library.db") as db:
-        db.execute("DROP TRIGGER photos_update")
         db.execute("UPDATE photos SET width = 1 WHERE id = 1")
     db.close()
 
@@ -51,19 +50,19 @@ def halve(library: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "people"),
+    "damage",
     [
-        (lambda library: (library / "library.db").unlink(), (0,)),
-        (halve, (0, 1)),
-        (alter, (1,)),
-        (lambda library: (library / "index" / "catalog.sqlite").unlink(), (1,)),
-        (lambda library: next((library / "index" / "segments").iterdir()).unlink(), (1,)),
-        (lambda library: (library / "library.commits").unlink(), (1,)),
+        lambda library: (library / "library.db").unlink(),
+        halve,
+        alter,
+        lambda library: (library / "index" / "catalog.sqlite").unlink(),
+        lambda library: next((library / "index" / "segments").iterdir()).unlink(),
+        lambda library: (library / "library.journal").unlink(),
     ],
-    ids=["no database", "half a database", "an altered row", "no catalogue", "a lost segment", "no record"],
+    ids=["no database", "half a database", "an altered row", "no catalogue", "a lost segment", "no journal"],
 )
 def test_a_damaged_library_is_repaired_and_its_photos_are_found_again(
-    kept: Path, made: Any, tmp_path: Path, damage: Callable[[Path], None], people: tuple[int, ...]
+    kept: Path, made: Any, tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
     library = tmp_path / "library"
     shutil.copytree(kept / "library", library)
@@ -73,19 +72,20 @@ def test_a_damaged_library_is_repaired_and_its_photos_are_found_again(
     done = setnet(library, "repair", "--json")
     report = json.loads(done.stdout)
     assert done.returncode == (1 if report["lost"] else 0), done.stderr
-    assert report["people"] in people
+    assert report["people"] == 1
     assert setnet(library, "index", made.photos, "--workers", 0).returncode in (0, 1)  # one file is broken
     assert setnet(library, "check").returncode == 0
     assert answered(library, "status")["photos"] == 5
-    if report["people"] and not any("example faces" in text for text in report["lost"]):
-        assert sorted(found(library)) == sorted(found(kept / "library"))
+    assert sorted(found(library)) == sorted(found(kept / "library"))
 
 
 def test_a_backup_replaces_a_library_that_is_beyond_repair(kept: Path, tmp_path: Path) -> None:
     library = tmp_path / "library"
     shutil.copytree(kept / "library", library)
-    (library / "library.db").write_bytes(b"nonsense")
-    shutil.rmtree(library / "index")
+    for name in ("library.db", "library.journal"):
+        (library / name).write_bytes(b"nonsense")
+    for name in ("index", "copies"):
+        shutil.rmtree(library / name, ignore_errors=True)
     done = setnet(library, "repair")
     assert done.returncode == 2
     assert "setnet restore" in done.stderr

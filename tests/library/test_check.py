@@ -16,7 +16,10 @@ import pytest
 from setnet.errors import SetNetError, StorageError
 from setnet.library import Example, Library
 from setnet.library.database import Database
-from setnet.library.row_sums import COLUMNS, row_hash, row_problems
+from setnet.library.journal import JOURNAL_TABLES
+from setnet.library.schema import PHOTO_TABLES, damaged_photos
+
+COLUMNS = {table: columns for table, (_, columns) in PHOTO_TABLES.items()} | dict(JOURNAL_TABLES)
 
 
 def rows_of(database: Path) -> Any:
@@ -89,13 +92,9 @@ def test_flipped_bits_that_alter_rows_are_found(stored: Path, tmp_path: Path) ->
         "UPDATE people SET note = 'other'",
         "UPDATE aliases SET name = 'Ann'",
         "UPDATE verdicts SET says = 'yes'",
-        "UPDATE changes SET summary = ''",
-        "DELETE FROM changed_rows",
-        "UPDATE removed_examples SET person = 7",
-        "DELETE FROM removed_verdicts",
         "UPDATE meta SET value = 'other' WHERE key = 'model'",
         "DELETE FROM folders",
-        "DROP TRIGGER people_insert",
+        "DROP TRIGGER people_noted_new",
     ],
 )
 def test_rows_changed_behind_the_back_are_found(stored: Path, change: str) -> None:
@@ -103,7 +102,6 @@ def test_rows_changed_behind_the_back_are_found(stored: Path, change: str) -> No
         fill_journal(library)
         assert library.check() == []
         with sqlite3.connect(stored / "library.db") as db:
-            db.create_function("row_hash", -1, lambda *_: 0)
             db.execute(change)
         assert any("library.db" in problem for problem in library.check())
 
@@ -125,11 +123,11 @@ def test_sums_follow_whatever_is_done(tmp_path: Path) -> None:
         db.execute("INSERT OR REPLACE INTO meta VALUES ('a', 'c')")
     with database.reading() as db:
         assert db.execute("SELECT count(*) FROM faces").fetchone() == (1,)
-        assert row_problems(db) == []
-
-
-def test_the_hash_of_a_row_is_the_same_everywhere() -> None:
-    assert row_hash(1, -(2**40), 2.5, "é", b"\xff", None) == -4351642600812344810
+        assert damaged_photos(db) == []
+    journal = database.journal.read()
+    assert journal is not None
+    assert (journal.number, journal.damaged, journal.rows["meta"]) == (2, 0, {"a": ("a", "c")})
+    database.close()
 
 
 def killed_copy(library: Path, to: Path, change: Callable[[Library], object]) -> None:
@@ -160,7 +158,7 @@ def test_commits_that_a_damaged_log_takes_back_are_noticed(stored: Path, tmp_pat
         shutil.rmtree(copy)
     (killed / "library.db-wal").unlink()
     assert problems_in(killed)
-    (killed / "library.commits").unlink()  # nothing tells of the loss any more
+    (killed / "library.journal").unlink()  # nothing tells of the loss any more
     assert problems_in(killed) == []
 
 
@@ -176,22 +174,42 @@ def test_commits_of_several_writers_are_counted_in_order(tmp_path: Path) -> None
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
     database = Database(tmp_path / "library.db")
-    assert database.commits.highest() == 40
-    with database.writing():
-        pass
-    assert database.commits.highest() == 41
+    assert database.journal.last_number() == 40
+    journal = database.journal.read()
+    assert journal is not None
+    assert (len(journal.rows["meta"]), journal.damaged) == (40, 0)
     database.close()
 
 
-def test_a_long_record_of_commits_is_shortened(tmp_path: Path) -> None:
+def test_a_journal_that_is_long_damaged_at_its_end_or_behind_is_written_again(tmp_path: Path) -> None:
     database = Database(tmp_path / "library.db")
-    with database.writing():
-        pass
-    with open(database.commits.path, "ab") as file:
-        file.write(b"damaged line\n" * 3000)
+    for number in range(12):
+        with database.writing() as db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('a', ?)", (f"{number}" * 100_000,))
+    path = database.journal.path
+    before = path.read_bytes()
     database.close()
-    assert Database(tmp_path / "library.db").commits.highest() == 1
-    assert (tmp_path / "library.commits").stat().st_size < 50
+    Database(tmp_path / "library.db").close()
+    whole = path.read_bytes()
+    assert len(whole) < len(before) / 4
+    for damaged in (b"", whole[:-1], whole + b"no line", before[: len(before) // 2]):
+        path.write_bytes(damaged)
+        Database(tmp_path / "library.db").close()
+        assert path.read_bytes() == whole
+
+
+def test_a_change_whose_entry_is_missing_is_entered_with_the_next(tmp_path: Path) -> None:
+    database = Database(tmp_path / "library.db")
+    for key in "abc":
+        before = database.journal.path.read_bytes()
+        with database.writing() as db:
+            db.execute("INSERT INTO meta VALUES (?, '')", (key,))
+        if key == "b":
+            database.journal.path.write_bytes(before)
+    journal = database.journal.read()
+    assert journal is not None
+    assert (journal.number, sorted(journal.rows["meta"])) == (3, ["a", "b", "c"])
+    database.close()
 
 
 def test_an_index_that_cannot_be_opened_is_a_problem_like_others(stored: Path) -> None:

@@ -123,20 +123,3 @@ def test_a_library_that_cannot_be_written_can_be_searched(
         with pytest.raises(StorageError, match="read-only"):
             library.people.add("Anna", [Example(faces[0])])
         assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_an_interrupt_while_sqlite_has_a_row_hashed_is_an_interrupt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    database = Database(tmp_path / "library.db")
-    with monkeypatch.context() as patch:
-
-        def interrupted(*_: object, **__: object) -> None:
-            raise KeyboardInterrupt
-
-        patch.setattr("setnet.library.row_sums.blake2b", interrupted)
-        with pytest.raises(KeyboardInterrupt), database.writing() as db:
-            db.execute("INSERT INTO meta VALUES ('a', 'b')")
-    with database.writing() as db:  # nothing was stored, and the next change is
-        db.execute("INSERT INTO meta VALUES ('a', 'c')")
-    assert database.connection.execute("SELECT * FROM meta").fetchall() == [("a", "c")]

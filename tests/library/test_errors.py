@@ -38,7 +38,6 @@ def test_odd_values_are_answered_with_our_errors(shared: Library, call: Callable
 def test_damaged_settings_are_answered_with_our_errors(tmp_path: Path, key: str, value: str) -> None:
     Library.create(tmp_path / "library").close()
     with sqlite3.connect(tmp_path / "library" / "library.db") as db:
-        db.create_function("row_hash", -1, lambda *_: 0)
         db.execute("UPDATE meta SET value = ? WHERE key = ?", (value, key))
     with pytest.raises(SetNetError), Library.open(tmp_path / "library") as library:
         library.settings  # noqa: B018

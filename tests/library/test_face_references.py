@@ -75,7 +75,7 @@ def test_each_copy_of_a_photo_has_the_face(library: Library) -> None:
         db.execute("UPDATE faces SET x0 = 100, x1 = 180 WHERE photo = 2")
         assert resolve_all_references(db, [reference]) == [[(1, 0), (2, 0)]]
         assert resolve_references(db, [reference]) == [(1, 0)]
-        db.execute("UPDATE photos SET state = 'removing' WHERE id = 1")
+        db.execute("UPDATE photos SET state = 'unread' WHERE id = 1")
         assert resolve_references(db, [reference]) == [(2, 0)]
 
 

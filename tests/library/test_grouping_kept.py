@@ -9,14 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
 from setnet.library.photo_writer import PhotoWriter
 from tests.support import invented_photos
 from tests.support.small_models import write_small_model
-from tests.support.stored_rows import alter
 
 GroupsIn = Callable[[Library], dict[str, tuple[str | None, set[str]]]]
 
@@ -135,35 +133,6 @@ def test_a_backup_has_the_groups(grouped: Library, groups_in: GroupsIn, tmp_path
     with Library.open(tmp_path / "backup") as backup:
         assert groups_in(backup) == groups_in(grouped)
         assert backup.check() == []
-
-
-@pytest.mark.parametrize(
-    ("table", "statement"),
-    [
-        ("face_groups", "UPDATE face_groups SET hidden = 1 WHERE id = 2"),
-        ("group_members", "UPDATE group_members SET grp = 1"),
-        ("group_members", "DELETE FROM group_members WHERE grp = 2"),
-    ],
-)
-def test_damaged_groups_are_noticed_and_a_repair_saves_the_rest(
-    grouped: Library, groups_in: GroupsIn, table: str, statement: str
-) -> None:
-    grouped.groups.name("g1", "Anna")
-    grouped.groups.hide(["g3"])
-    before, path = groups_in(grouped), grouped.path
-    grouped.close()
-    alter(path, table, statement)
-    with Library.open(path) as damaged:
-        assert any(table in problem for problem in damaged.check())
-    assert any("groups of faces" in text for text in Library.repair(path).lost)
-    with Library.open(path) as repaired:
-        assert repaired.check() == []
-        repaired.groups.update()
-        found = groups_in(repaired)
-        assert sorted(map(len, (faces for _, faces in found.values()))) == [1, 4, 6, 6]
-        assert next(name for name, faces in found.values() if "a0 1" in faces) == "Anna"
-        if table == "face_groups":
-            assert {g: found[g] for g in ("g1", "g3", "g4")} == {g: before[g] for g in ("g1", "g3", "g4")}
 
 
 def test_members_of_nothing_are_noticed(grouped: Library) -> None:

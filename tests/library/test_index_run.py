@@ -258,13 +258,10 @@ def test_a_kill_between_the_two_stores_heals_at_the_next_run(
         patch.setattr(f"setnet.engine.SetIndex.{step}", die)
         with pytest.raises(Killed):
             run(library, photos, prune=True)
-    assert library.photos.unfinished()
     for hit in library.search(
         [library.photos.descriptors(id_of(library, photos / "2019" / "three.jpg"))], k=10
     ):
         assert hit.photo.path.is_file() or hit.photo.path.name == "pair.jpg"
-    run(library, photos / "2019")  # even a run over another folder completes what was begun
-    assert library.photos.unfinished() == []
     run(library, photos, prune=True)
     assert library.photos.counts().photos == 4
     assert library.check() == []

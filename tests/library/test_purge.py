@@ -12,7 +12,7 @@ import pytest
 from setnet.errors import InvalidInputError, NotAnIndexError
 from setnet.library import Example, Library, LibraryPhoto, purge
 from setnet.library.person_matcher import NamedPeople
-from setnet.library.photo_writer import mark_removed
+from setnet.library.photo_writer import delete_photos
 
 
 def anywhere(folder: Path, data: bytes) -> bool:
@@ -48,14 +48,13 @@ def test_what_a_killed_command_was_forgetting_leaves_no_trace_after_the_next_run
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for step in ("setnet.library.purge.delete_stale", "setnet.engine.SetIndex.compact"):
+    for step in ("setnet.library.photo_writer.delete_stale", "setnet.engine.SetIndex.compact"):
         with monkeypatch.context() as patch:
             patch.setattr(step, killed)
             with pytest.raises(KeyboardInterrupt):
                 library.forget([pair.path])
     assert library.people.get("Anna").examples == 0
-    report = library.index([photos / "2019"], workers=0)
-    assert report.removed == 1
+    library.index([photos / "2019"], workers=0)
     library.close()  # SQLite's log goes with the last connection
     assert not anywhere(library.path, secret.tobytes())
     assert not anywhere(library.path, b"pair.jpg")
@@ -142,13 +141,12 @@ def test_a_thumbnail_asked_for_while_photos_are_being_forgotten_goes_with_them(
     library: Library, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     photo = next(p for p in library.photos.all_photos() if p.path.stem == "pair")
-    mark = mark_removed
 
     def asked_for_meanwhile(db: sqlite3.Connection, ids: list[int]) -> None:
         library.photos.thumbnail(photo.id, 160)
-        mark(db, ids)
+        delete_photos(db, ids)
 
-    monkeypatch.setattr(purge, "mark_removed", asked_for_meanwhile)
+    monkeypatch.setattr(purge, "delete_photos", asked_for_meanwhile)
     library.forget([photo.path])
     assert list((library.path / "thumbnails").glob("*/*")) == []
 
@@ -158,7 +156,7 @@ import os, sys
 from setnet.library import Library
 from setnet.library import backup as backups, repair
 step, path, backup = sys.argv[1:]
-repair._is_sound = lambda database: False
+repair._Repair._is_sound = lambda self: False
 module, name = {"index": ("setnet.engine.SetIndex", "backup"), "complete": (None, "complete")}[step]
 if module is None:
     repair.complete_staging = backups.complete_staging = lambda library: os._exit(9)

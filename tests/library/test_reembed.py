@@ -99,7 +99,7 @@ def test_it_is_the_library_that_the_other_model_would_have_made(
     assert {hit.path.name for hit in again.search(["Anna", "Ben"], at_least=2)} == {"pair.jpg", "three.jpg"}
     assert again.index(workers=0).unchanged == 6  # the broken file included
     assert not (place / "redescribed").exists()
-    assert sorted(p.name for p in (place / "quarantine").iterdir())[:2] == ["index", "library.commits"]
+    assert sorted(p.name for p in (place / "quarantine").iterdir())[:2] == ["index", "library.db"]
 
 
 def test_another_dimension(place: Path, opened: Callable[[], Library], small: str, photos: Path) -> None:

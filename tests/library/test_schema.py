@@ -62,7 +62,7 @@ def test_a_migration_that_fails_at_its_end_leaves_the_library_as_it_was(
     Database(stored).close()
 
 
-STATES = ("ready", "adding", "removing", "failed")
+STATES = ("ready", "unread", "failed")
 CHANGES = st.lists(
     st.tuples(
         st.sampled_from(["store", "mark", "delete", "replace", "recount", "fail"]),

@@ -87,7 +87,6 @@ def check(library: LibraryOption = None, json: JsonOption = False) -> None:
 @app.command()
 def repair(
     folder: Annotated[Path | None, argument("LIBRARY", "The library's folder; as --library.")] = None,
-    revive: Annotated[bool, option("Go on even if what was forgotten may come back.", "--revive")] = False,
     library: LibraryOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -98,7 +97,7 @@ def repair(
     """
     from setnet.library import Library, default_library
 
-    done = Library.repair(folder or library or default_library(), revive)
+    done = Library.repair(folder or library or default_library())
     print_either(
         done.to_dict(),
         f"the library has {pluralise(done.photos, 'photo')} and {pluralise(done.people, 'person', 'people')}",

@@ -30,9 +30,10 @@ from setnet.library.creation import restrict_files
 from setnet.library.database import Database, make_private
 from setnet.library.paths import (
     BACKUP_MARK,
-    COMMITS,
+    COPIES,
     DATABASE,
     INDEX,
+    JOURNAL,
     LOCK,
     LOGS,
     NEXT_DATABASE,
@@ -126,7 +127,7 @@ def put_in_place(library: Path) -> None:
             shutil.rmtree(aside / INDEX, ignore_errors=True)
             os.replace(library / INDEX, aside / INDEX)
         os.replace(library / NEXT_INDEX, library / INDEX)
-    for name in (COMMITS, *LOGS):
+    for name in (JOURNAL, *LOGS):
         with suppress(FileNotFoundError):
             os.replace(library / name, aside / name)
     sync_folder(library)
@@ -202,8 +203,9 @@ def restore(database: Database, index: SetIndex, to: Path, *, replace: bool) -> 
     with suppress(FileNotFoundError):
         FileLock(to / INDEX / "lock").close()  # nobody may be writing
     done = _copy(database, index, to)
-    if (to / THUMBNAILS).exists():  # of the library that was replaced
-        shutil.rmtree(to / THUMBNAILS)
+    for folder in (THUMBNAILS, COPIES):  # of the library that was replaced
+        if (to / folder).exists():
+            shutil.rmtree(to / folder)
     (to / VLADS).unlink(missing_ok=True)
     return done
 
@@ -221,6 +223,7 @@ def _copy(database: Database, index: SetIndex, to: Path) -> LibraryBackup:
             link_segments(to / INDEX, to / NEXT_INDEX)
         counts, done = _copy_both(database, index, to)
         complete_staging(to)
+        Database(to / DATABASE).close()  # which writes its journal
         expire_quarantine(to, older_than=-math.inf)  # whatever the clock says
         restrict_files(to, group_readable=False)
     copied = done["copied_bytes"] + (to / DATABASE).stat().st_size

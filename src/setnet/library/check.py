@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from pathlib import Path
 
-from setnet.durable import transaction
-from setnet.engine import Item, SetIndex
-from setnet.errors import SetNetError
+from setnet.engine import SetIndex
+from setnet.errors import LockedError, SetNetError
 from setnet.library.database import Database
-from setnet.library.row_sums import row_problems
-from setnet.library.schema import count_problems, group_problems, schema_problems
+from setnet.library.journal import JournalContents, differing_rows, lost_changes, stored_number
+from setnet.library.paths import INDEX
+from setnet.library.photo_writer import find_disagreements
+from setnet.library.schema import count_problems, damaged_photos, group_problems, schema_problems
+from setnet.system import FileLock
 
 _MOST = 20
+_ATTEMPTS, _PAUSE = 40, 0.25  # seconds: how long a writer may take from the index to the database
 
 
 def find_problems(database: Database, open_index: Callable[[], SetIndex]) -> list[str]:
@@ -32,48 +36,62 @@ def find_problems(database: Database, open_index: Callable[[], SetIndex]) -> lis
 
 
 def find_damage(database: Database) -> list[str]:
-    """Return what is wrong with the database by itself, as of one commit."""
-    recorded = database.commits.highest()
-    with database.reading() as db, transaction(db, "BEGIN"):
-        broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
-        broken += schema_problems(db) or row_problems(db) or count_problems(db)
-        broken += [] if broken else group_problems(db)
-        lost = database.commits.loss(db, recorded)
-    return [f"{database.path}: {text}" for text in broken] + ([lost] if lost else [])
+    """Return what is wrong with the database and its journal, as of one commit."""
+    with database.reading() as db:
+        with database.journal.locked():  # nothing is committed and not yet entered
+            journal = database.journal.read()
+            db.execute("BEGIN")
+            stored_number(db)  # from here on the database is that of this moment
+        try:
+            broken = database_problems(db)
+            return [f"{database.path}: {text}" for text in broken] + _journal_problems(database, db, journal)
+        finally:
+            db.execute("ROLLBACK")
+
+
+def database_problems(db: sqlite3.Connection) -> list[str]:
+    """Return what is wrong with a database by itself; for calls inside one transaction."""
+    broken = [row[0] for row in db.execute("PRAGMA integrity_check(20)") if row[0] != "ok"]
+    broken = broken or schema_problems(db)
+    broken = broken or [f"photo {photo} is not as it was stored" for photo in damaged_photos(db)]
+    return broken or count_problems(db) or group_problems(db)
+
+
+def _journal_problems(
+    database: Database, db: sqlite3.Connection, journal: JournalContents | None
+) -> list[str]:
+    """Compare the database with its journal; one that is behind is written whole by the next change."""
+    path, number = database.journal.path, stored_number(db)
+    if journal is None or journal.number < number:
+        return []
+    if journal.damaged:
+        return [f"{path}: {journal.damaged} lines cannot be read; `setnet repair` writes it again"]
+    if journal.number > number:
+        return [lost_changes(database.path, journal.number - number)]
+    return [f"{database.path}: {text}" for text in differing_rows(db, journal)]
 
 
 def _settled_disagreements(database: Database, index: SetIndex) -> list[str]:
-    """Compare database and index; where they disagree, again while nobody can change the database.
-
-    A writer marks a photo in the database before it changes the index, and unmarks it afterwards.
-    """
-    if not any(find_disagreements(database, index)):
-        return []
-    with closing(sqlite3.connect(database.path, timeout=60, isolation_level=None)) as lock:
-        with suppress(sqlite3.OperationalError):  # read-only
-            lock.execute("BEGIN IMMEDIATE")
-        photos, items = find_disagreements(database, index)
+    """Compare database and index; while somebody writes, again until what is under way is stored."""
+    photos, items = find_disagreements(database, index)
+    for _ in range(_ATTEMPTS):
+        if not photos and not items:
+            break
+        is_last = not _is_written(database.path.with_name(INDEX))
+        now, unknown = find_disagreements(database, index)
+        photos = {photo: text for photo, text in photos.items() if now.get(photo) == text}
+        items = [item for item in items if item in unknown]
+        if is_last:
+            break
+        time.sleep(_PAUSE)
     found = [f"photo {photo}: {text}" for photo, text in photos.items()]
     return found + [f"item {item.id} of the index is no photo" for item in items]
 
 
-def find_disagreements(database: Database, index: SetIndex) -> tuple[dict[int, str], list[Item]]:
-    """Return what is wrong with photos of the database, by id, and the items that are no photo."""
-    with database.reading() as db, transaction(db, "BEGIN"):
-        known = dict(db.execute("SELECT id, faces FROM photos WHERE state = 'ready'").fetchall())
-        counted = dict(db.execute("SELECT photo, count(*) FROM faces GROUP BY photo").fetchall())
-        marked = {row[0] for row in db.execute("SELECT id FROM photos WHERE state IN ('adding', 'removing')")}
-    stored: dict[int, int] = {}
-    unknown = []
-    for item in index.items():
-        photo = int(item.id) if item.id.isdecimal() else -1
-        stored[photo] = item.elements
-        if photo not in known and photo not in marked:
-            unknown.append(item)
-    wrong = {}
-    for photo, faces in known.items():
-        if stored.get(photo) != faces:
-            wrong[photo] = f"{faces} faces in the database, {stored.get(photo)} in the index"
-        elif counted.get(photo, 0) != faces:
-            wrong[photo] = f"{faces} faces counted, {counted.get(photo, 0)} described"
-    return wrong, unknown
+def _is_written(index: Path) -> bool:
+    """Return whether somebody is writing the index, or nobody can tell."""
+    try:
+        FileLock(index / "lock").close()
+    except (LockedError, OSError):
+        return True
+    return False

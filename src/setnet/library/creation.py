@@ -24,11 +24,13 @@ from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, ModelError, NotAnIndexError, StorageError
 from setnet.library.database import Database
 from setnet.library.folder_scan import check_patterns
+from setnet.library.journal import Journal
 from setnet.library.paths import (
     DATABASE,
     FILES,
     FOLDERS,
     INDEX,
+    JOURNAL,
     THUMBNAILS,
     display_path,
     existing_paths,
@@ -143,9 +145,12 @@ def _clear_unfinished(path: Path) -> None:
     """Delete the index of a library whose creation was interrupted; one that holds items is refused."""
     if library_exists(path):
         raise InvalidInputError(f"{display_path(path)} holds a library already: open it")
-    if not (path / DATABASE).exists():  # what a database left that was deleted by hand
-        for name in FILES:
-            (path / name).unlink(missing_ok=True)
+    journal = Journal(path / JOURNAL).read()
+    if journal is not None and journal.rows["people"]:
+        raise InvalidInputError(
+            f"{display_path(path)} has the journal of a library that lost its database: `setnet repair` it, "
+            "or delete the folder"
+        )
     if (path / INDEX).exists():
         with suppress(NotAnIndexError), SetIndex.open(path / INDEX) as index:
             if len(index):
@@ -154,6 +159,9 @@ def _clear_unfinished(path: Path) -> None:
                     "`setnet repair` it, or delete it"
                 )
         shutil.rmtree(path / INDEX)
+    if not (path / DATABASE).exists():  # what a database left that was deleted by hand
+        for name in FILES:
+            (path / name).unlink(missing_ok=True)
 
 
 def settings_of(catalog: PhotoCatalog) -> FaceSettings:

@@ -1,101 +1,50 @@
 """The database of a library: one connection to write, others to read, and nothing lost unnoticed.
 
-Damage to SQLite's write-ahead log silently takes back the commits in it. Each transaction therefore counts
-itself in the database, and its number is appended to `library.commits` once it is stored. A number there
-that is higher than the database's own means that changes were lost.
+At the end of each transaction, what it touched is known from triggers of its connection: photos get a new
+checksum (`schema.photo_checksums`), and rows that people typed go to the journal (`journal`) as well.
+
+Before an index run changes something, at most once a day, the database is copied to the folder `copies`.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sqlite3
 import threading
 import time
-import zlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from setnet.durable import append_durably, check_disk_full, replace_file, transaction
+from setnet.durable import check_disk_full, transaction
 from setnet.engine.catalog import ReadAccess
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
-from setnet.library.paths import LOCK, NEXT_DATABASE, QUARANTINE, STAGING
-from setnet.library.row_sums import raise_hidden, register_row_hash
-from setnet.library.schema import migrate
-from setnet.system import FileLock
+from setnet.library.journal import JOURNAL_TABLES, Entry, Journal, lost_changes, stored_number, table_rows
+from setnet.library.paths import COPIES, JOURNAL, LOCK, NEXT_DATABASE, QUARANTINE, STAGING, display_path
+from setnet.library.schema import PHOTO_TABLES, migrate, photo_checksums
+from setnet.system import FileLock, sync_folder
 
-_LONGEST = 1 << 14  # bytes: a longer file is replaced by its last number
-
-
-class CommitRecord:
-    """The file of acknowledged commits of one database; several processes may append to it."""
-
-    def __init__(self, database: Path) -> None:
-        self._database = database
-        self.path = database.with_suffix(".commits")
-
-    def count(self, db: sqlite3.Connection) -> int:
-        """Count a transaction, inside it; return its number."""
-        row = db.execute(
-            "UPDATE sums SET value = value + 1 WHERE name = 'commits' RETURNING value"
-        ).fetchone()
-        return 0 if row is None else int(row[0])
-
-    def append(self, number: int) -> None:
-        """Record that a commit is stored.
-
-        The change is safe without: a full disk costs the record, and says nothing.
-        """
-        with suppress(OSError):
-            append_durably(self.path, _line(number))
-
-    def loss(self, db: sqlite3.Connection, recorded: int | None) -> str | None:
-        """Return what to tell the user when the database lacks commits that were acknowledged.
-
-        `recorded` is what `highest` returned before the database was read: others may commit meanwhile.
-        """
-        missing = (recorded or 0) - stored_commits(db)
-        if missing <= 0:
-            return None
-        return (
-            f"{self._database} has lost {missing} stored changes: its write-ahead log was damaged, or an "
-            "older copy took its place. Repair it (`setnet repair`) or restore a backup (`setnet restore`)"
-        )
-
-    def tidy(self, db: sqlite3.Connection) -> None:
-        """Begin the file where there is none, and shorten a long one."""
-        with suppress(OSError):
-            if not self.path.exists() or self.path.stat().st_size > _LONGEST:
-                number = max(self.highest() or 0, stored_commits(db))
-                replace_file(self.path, _line(number))
-                os.chmod(self.path, self._database.stat().st_mode & 0o777)
-
-    def highest(self) -> int | None:
-        """Return the highest number; a damaged or unfinished line says nothing, another follows it."""
-        try:
-            lines = set(self.path.read_bytes().splitlines(keepends=True))
-        except FileNotFoundError:
-            return None
-        numbers = [
-            int(text) for line in lines if (text := line.partition(b" ")[0]).isdigit() and len(text) < 20
-        ]
-        return max((number for number in numbers if _line(number) in lines), default=None)
-
-
-def _line(number: int) -> bytes:
-    text = b"%d" % number
-    return b"%s %08x\n" % (text, zlib.crc32(text))
-
-
-def stored_commits(db: sqlite3.Connection) -> int:
-    """Return how many commits the database itself counts."""
-    row = db.execute("SELECT value FROM sums WHERE name = 'commits'").fetchone()
-    return 0 if row is None else int(row[0])
-
-
+_LOG = logging.getLogger("setnet.library")
 _PATIENCE_SECONDS = 10.0
 _MAPPED = 1 << 30  # bytes read without a copy or a system call per page
+_COPIES, _COPY_SECONDS = 3, 24 * 3600.0  # how many are kept, and how far apart they are at least
+
+
+def _touch_triggers() -> Iterator[str]:
+    """Yield statements that let a connection note which photos and rows of the journal it changes."""
+    keys = {table: (table, f"{{}}{columns.split()[0]}") for table, columns in JOURNAL_TABLES.items()}
+    keys |= {table: ("photos", key) for table, (key, _) in PHOTO_TABLES.items()}
+    yield "CREATE TEMP TABLE touched (tbl TEXT, key)"
+    for table, (noted, key) in keys.items():
+        columns = f" OF {', '.join(PHOTO_TABLES[table][1].split())}" if table in PHOTO_TABLES else ""
+        for event, rows in (("INSERT", ["NEW"]), (f"UPDATE{columns}", ["OLD", "NEW"]), ("DELETE", ["OLD"])):
+            note = " ".join(
+                f"INSERT INTO touched VALUES ('{noted}', {key.format(f'{row}.')});" for row in rows
+            )
+            name = f"{table}_{event.split()[0].lower()}_touched"
+            yield f"CREATE TEMP TRIGGER {name} AFTER {event} ON {table} BEGIN {note} END"
 
 
 def make_private(path: Path) -> None:
@@ -128,16 +77,14 @@ class Database:
         self._local = threading.local()
         self._open: list[ReadAccess] = []
         self._lock = threading.Lock()
-        self.commits = CommitRecord(path)
+        self.journal = Journal(path.with_name(JOURNAL))
         self._loss: str | None = None
         try:
             with self.errors():
                 if not path.exists() and self._can_write:
                     make_private(path)
                 migrate(self.connection)
-                self._loss = self.commits.loss(self.connection, self.commits.highest())
-                if self._can_write and not self._loss:
-                    self.commits.tidy(self.connection)
+                self._compare_with_journal()
             self._identity = self._on_disk()
         except BaseException:
             self.close()
@@ -162,11 +109,26 @@ class Database:
             "synchronous = FULL",
             "secure_delete = ON",
             "foreign_keys = ON",
+            "recursive_triggers = ON",  # a row that is replaced is deleted, for triggers too
+            "temp_store = MEMORY",
             f"mmap_size = {_MAPPED}",
         ):
             access.db.execute(f"PRAGMA {setting}")
-        register_row_hash(access.db)
         return access
+
+    def _compare_with_journal(self) -> None:
+        """Write a journal that is behind; one that is ahead has changes that the database lost."""
+        entered = self.journal.last_number()  # first: others may commit, and then enter, meanwhile
+        missing = (entered or 0) - stored_number(self.connection)
+        if missing > 0:
+            self._loss = lost_changes(self.path, missing)
+        elif self._can_write and (entered is None or missing or self.journal.is_long(self.connection)):
+            self.rewrite_journal()
+
+    def rewrite_journal(self) -> None:
+        """Write the journal whole."""
+        with self.journal.locked(), transaction(self.connection, "BEGIN"):
+            self.journal.rewrite(self.connection)
 
     @property
     def _can_write(self) -> bool:
@@ -205,13 +167,23 @@ class Database:
         if self._loss:
             raise StorageError(self._loss)
         db = self.connection
-        with self.errors():
+        with self.errors(), ExitStack() as journal:
+            if not db.execute("SELECT 1 FROM sqlite_temp_master WHERE name = 'touched'").fetchone():
+                with transaction(db, "BEGIN"):
+                    for statement in _touch_triggers():
+                        db.execute(statement)
             with transaction(db):
                 if self.is_gone:  # replaced or deleted while we waited for our turn: nobody would see it
                     raise LockedError(f"{self.path} was replaced by another program a moment ago: try again")
                 yield db
-                number = self.commits.count(db)
-            self.commits.append(number)
+                entries = _finish(db)
+                if entries:
+                    journal.enter_context(self.journal.locked())
+            if entries:
+                try:
+                    self.journal.enter(db, stored_number(db), entries)
+                except OSError as error:  # stored all the same; the next change writes the journal whole
+                    _LOG.warning("%s is not up to date: %s", display_path(self.journal.path), error)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -223,7 +195,6 @@ class Database:
         except (UnicodeError, OverflowError) as error:
             raise InvalidInputError(f"{self.path} cannot hold or read a value: {error}") from error
         except sqlite3.Error as error:
-            raise_hidden(error)
             text = str(error)
             if "locked" in text or "busy" in text:
                 raise LockedError(f"{self.path} is being written by another process: try again") from error
@@ -242,6 +213,8 @@ class Database:
         """Rebuild the file without free pages, empty its log and what is set aside: deleted rows are gone."""
         with self.errors():
             self._empty(QUARANTINE)
+            has_copies = (self.path.parent / COPIES).exists()
+            self._empty(COPIES)
             if (self.path.parent / STAGING).exists():
                 with closing(FileLock(self.path.parent / LOCK)):  # nobody stages what was deleted
                     if (self.path.parent / NEXT_DATABASE).exists():
@@ -250,13 +223,45 @@ class Database:
                             "repeat the deletion"
                         )
                     self._empty(STAGING)
+            self.rewrite_journal()
             self.connection.execute("VACUUM")
+            if has_copies:
+                self.copy_daily()
+            with self.writing() as db:
+                db.execute("UPDATE sums SET value = 0 WHERE name = 'purging'")
             busy = self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
         if busy:
             raise StorageError(
                 f"deleted, but another program is reading {self.path} and keeps its log from being emptied: "
                 "close it and delete something again"
             )
+
+    def copy_daily(self) -> None:
+        """Copy the database to the folder `copies`, unless that was done within a day; keep three copies.
+
+        A copy that cannot be made is a warning: nothing depends on it as long as the database is sound.
+        """
+        folder = self.path.parent / COPIES
+        try:
+            copies = sorted(folder.glob("*.db"))
+            if not copies or abs(time.time() - copies[-1].stat().st_mtime) >= _COPY_SECONDS:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                self._copy_to(folder / f"{int(copies[-1].stem) + 1 if copies else 1:06}.db")
+                for outdated in copies[: 1 - _COPIES]:
+                    outdated.unlink()
+        except (OSError, ValueError, sqlite3.Error) as error:
+            _LOG.warning("no copy of %s could be made: %s", display_path(self.path), error)
+
+    def _copy_to(self, path: Path) -> None:
+        unfinished = path.with_name("unfinished")
+        unfinished.unlink(missing_ok=True)
+        make_private(unfinished)
+        with closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
+            self.connection.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # a copy has no log beside it
+        os.chmod(unfinished, self.path.stat().st_mode & 0o777)
+        os.replace(unfinished, path)
+        sync_folder(path.parent)
 
     def _empty(self, folder: str) -> None:
         if (self.path.parent / folder).exists():
@@ -269,3 +274,28 @@ class Database:
                 access.close()
             self._open.clear()
         self._local = threading.local()
+
+
+def _finish(db: sqlite3.Connection) -> list[Entry]:
+    """Complete a transaction: checksums of the photos it touched, and numbers; return what to journal."""
+    for photo, checksum in photo_checksums(db, "IN (SELECT key FROM touched WHERE tbl = 'photos')"):
+        db.execute("UPDATE photos SET checksum = ? WHERE id = ?", (checksum, photo))
+    entries: list[Entry] = []
+    for table, columns in JOURNAL_TABLES.items():
+        keys = db.execute("SELECT DISTINCT key FROM touched WHERE tbl = ? ORDER BY key", (table,)).fetchall()
+        if keys:
+            where = f"WHERE {columns.split()[0]} IN (SELECT key FROM touched WHERE tbl = '{table}')"
+            rows = {row[0]: row for row in table_rows(db, table, where)}
+            entries += [(table, key, rows.get(key)) for (key,) in keys]
+    db.execute("DELETE FROM touched")
+    db.execute(
+        "UPDATE sums SET value = value + 1 WHERE name = 'commits' OR (name = 'journal' AND ?)",
+        (bool(entries),),
+    )
+    return entries
+
+
+def stored_commits(db: sqlite3.Connection) -> int:
+    """Return how many commits the database counts: another number means that something has changed."""
+    row = db.execute("SELECT value FROM sums WHERE name = 'commits'").fetchone()
+    return 0 if row is None else int(row[0])

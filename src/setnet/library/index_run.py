@@ -185,7 +185,8 @@ class IndexRun:
 
     def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
-        removed = self._writer.recover()
+        self._writer.recover()
+        removed = 0
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
         away = missing_roots(roots, self._catalog.folders(), self._known)
@@ -233,8 +234,8 @@ class IndexRun:
                 work.append(task)
             else:
                 self._counts["unchanged"] += 1
-        # Photos that a killed run left half-stored are finished by the next one, whichever folders it reads.
-        for _, path, _ in self._catalog.unfinished():
+        # Photos that a repair left to be read again, whichever folders this run reads.
+        for path in self._catalog.unread_files():
             if path not in self._seen and (is_address(path) or os.path.isfile(path)):
                 self._seen.add(path)
                 work.append(PhotoTask(path))

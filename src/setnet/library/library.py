@@ -216,18 +216,17 @@ class Library:
         return self.photos.meta("group_readable") == "yes"
 
     @staticmethod
-    def repair(path: str | Path, revive: bool = False) -> LibraryRepair:
+    def repair(path: str | Path) -> LibraryRepair:
         """Repair a damaged library in place, and tell what could not be saved.
 
         Nothing is changed until the repaired state is complete; what it replaces is kept in the folder
-        `quarantine` until something is forgotten, or for a week. What was forgotten stays so. Where nothing
-        tells, as when changes were lost with the database's log, nothing is done unless `revive` is set.
+        `quarantine` until something is forgotten, or for a week. What was forgotten stays so.
         """
         from setnet.library.repair import repair
 
         place = library_place(path)
         with storage_errors(place, "cannot repair: "):
-            done = repair(place, revive=revive)
+            done = repair(place)
             with Library.open(place) as repaired:
                 restrict_files(place, group_readable=repaired.group_readable)
         return done
@@ -480,7 +479,7 @@ class Library:
         from setnet.library.purge import forget
 
         with self._writing() as index:
-            return forget(self.database, index, self.path / THUMBNAILS, paths)
+            return forget(self.database, index, paths)
 
     @own_errors
     def forget_everything(self) -> int:

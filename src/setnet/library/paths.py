@@ -11,7 +11,8 @@ from setnet.addresses import is_address, require_address, to_address
 from setnet.errors import InvalidInputError
 from setnet.system import data_folder
 
-DATABASE, COMMITS, INDEX, THUMBNAILS = "library.db", "library.commits", "index", "thumbnails"
+DATABASE, JOURNAL, INDEX, THUMBNAILS = "library.db", "library.journal", "index", "thumbnails"
+COPIES = "copies"  # of the database, one a day at most
 VLADS = "vlads.db"  # of whole photos, to find near-duplicates; made again when it is gone
 QUARANTINE = "quarantine"  # what a repair, a restored backup or a new description replaced
 REDESCRIBED = "redescribed"  # an index with the descriptors of another model, under way
@@ -21,12 +22,12 @@ STAGING = "staging"  # a new state until it is in place; `backup` says how it ge
 NEXT_DATABASE, NEXT_INDEX = f"{STAGING}/{DATABASE}", f"{STAGING}/{INDEX}"
 UNFINISHED_DATABASE, SCRATCH = f"{STAGING}/{DATABASE}.part", f"{STAGING}/scratch"
 LOGS = tuple(f"{DATABASE}-{log}" for log in ("wal", "shm", "journal"))
-# In the order in which they are deleted: a record of commits without its database would mean a loss.
+# In the order in which they are deleted: a journal without its database would mean a loss.
 FILES = (
-    *(COMMITS, f"{COMMITS}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
+    *(JOURNAL, f"{JOURNAL}.new", *LOGS, DATABASE, BACKUP_MARK, LOCK),
     *(VLADS, f"{VLADS}-journal"),
 )
-FOLDERS = (STAGING, INDEX, REDESCRIBED, THUMBNAILS, QUARANTINE)
+FOLDERS = (STAGING, COPIES, INDEX, REDESCRIBED, THUMBNAILS, QUARANTINE)
 
 
 def default_library() -> Path:

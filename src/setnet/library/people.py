@@ -57,7 +57,7 @@ from setnet.library.person import (
     verdicts_of,
 )
 from setnet.library.pictures import picture_of
-from setnet.library.purge import REMOVAL, erase_examples, erase_people, removed_people
+from setnet.library.purge import REMOVAL, erase_examples, erase_people, note_purge, removed_people
 from setnet.library.same_person import mixed_warning, outsiders
 from setnet.library.undo import Change, Recorder, erase_changes, list_changes, record_final, undo_change
 from setnet.wording import pluralise
@@ -378,6 +378,7 @@ class People:
         """Delete the journal for good, with the rows that waited for an undo; return how many changes."""
         with self._database.writing() as db:
             erased = erase_changes(db)
+            note_purge(db)
         self._database.erase_traces()
         return erased
 

@@ -180,15 +180,15 @@ class PhotoCatalog:
                 found[file] = KnownFile(ids, size, mtime_ns, content, state, start is not None)
         return found
 
-    def unfinished(self) -> list[tuple[int, bytes, str]]:
-        """Return photos whose storing was cut short: (id, path of the file, state)."""
+    def unread_files(self) -> list[bytes]:
+        """Return the files that are to be read again."""
         with self._database.reading() as db:
             rows = db.execute(
                 # the first condition is that of the index which makes this quick
-                "SELECT photos.id, path, state, start FROM photos LEFT JOIN shots USING (id) "
-                "WHERE state <> 'ready' AND state <> 'failed'"
+                "SELECT path, start FROM photos LEFT JOIN shots USING (id) "
+                "WHERE state <> 'ready' AND state = 'unread'"
             ).fetchall()
-        return [(photo, file_of(path, start), state) for photo, path, state, start in rows]
+        return [file_of(path, start) for path, start in rows]
 
     def same_content(self, content_hash: bytes) -> list[tuple[tuple[int, ...], bytes]]:
         """Return (ids, path) of files with this content of which all is stored."""

@@ -1,27 +1,42 @@
 """Write photos to the two stores of a library, index and database, and delete them from both.
 
-Each change is three steps: the database marks the photos (`adding` or `removing`), the index takes or
-drops their faces, the database marks them done. A kill between two steps leaves a mark that the next run
-finds (`recover`); searches leave marked photos out, so no half-stored photo is ever an answer.
+One rule says that the two agree: the items of the index are the photos of the database that are `ready`,
+with as many elements as they have faces. A photo is added to the index first and then, in one transaction,
+to the database; it is removed from the database first. So a kill between the two leaves items that are no
+photo, which no search shows and `recover` deletes. Their numbers tell whether there are any.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
+from numpy.typing import NDArray
 
-from setnet.engine import SetIndex
+from setnet.durable import transaction
+from setnet.engine import Item, SetIndex
 from setnet.library.database import Database
 from setnet.library.face_references import follow_change
 from setnet.library.folder_scan import is_video_name
-from setnet.library.paths import display_path, file_of, folder_text, is_shot_path, shot_path
+from setnet.library.paths import (
+    REDESCRIBED,
+    THUMBNAILS,
+    VLADS,
+    display_path,
+    file_of,
+    folder_text,
+    is_shot_path,
+    shot_path,
+)
 from setnet.library.photo_catalog import PhotoCatalog, taken_number
 from setnet.library.photo_result import PhotoResult, taken_date
+from setnet.library.pictures import delete_stale
 from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
 
 _NEVER = -1  # a modification time no file has: the next run looks at the photo again
@@ -34,58 +49,70 @@ class PhotoWriter:
         self._database = database
         self._catalog = PhotoCatalog(database)
         self._index = index
+        self._is_copied = False
 
-    def recover(self) -> int:
-        """Complete what a killed run left unfinished; return how many photos it was removing."""
-        unfinished = self._catalog.unfinished()
-        removing = [i for i, _, state in unfinished if state == "removing"]
-        if removing:
-            self.erase(removing)
+    def _copy_first(self) -> None:
+        """Copy the database before the first change of a run, once a day."""
+        if not self._is_copied and len(self._index):
+            self._database.copy_daily()
+        self._is_copied = True
+
+    def recover(self) -> bool:
+        """Complete what a killed run left unfinished; return whether something was being forgotten."""
+        if not agree(self._database, self._index):
+            self.reconcile()
+        with self._database.reading() as db:
+            (is_purging,) = db.execute("SELECT value FROM sums WHERE name = 'purging'").fetchone()
+        if is_purging:
+            self.purge()
+        return bool(is_purging)
+
+    def reconcile(self) -> list[Item]:
+        """Let photos that are not in the index be read again; delete and return items that are no photo."""
+        photos, unknown = find_disagreements(self._database, self._index)
         with self._database.writing() as db:
-            mark_unread(db, [i for i, _, state in unfinished if state == "adding"])
-        return len(removing)
+            mark_unread(db, photos)
+            refresh_groups(db)
+        if unknown:
+            self._index.delete([item.id for item in unknown])
+            self._index.compact()
+        return unknown
+
+    def purge(self) -> None:
+        """Leave no trace of deleted photos in any file."""
+        library = self._database.path.parent
+        if (library / REDESCRIBED).exists():  # it has their faces too
+            shutil.rmtree(library / REDESCRIBED)
+        (library / VLADS).unlink(missing_ok=True)
+        delete_stale(library / THUMBNAILS, self._catalog)  # a server that is making one looks again
+        self._index.compact()  # deletions in segments are marks until then
+        self._database.erase_traces()
 
     def store(self, results: Sequence[PhotoResult]) -> list[int]:
         """Store what workers found, new, changed and moved files alike, in one step; return their ids."""
         if not results:
             return []
-        with self._database.writing() as db:
-            for result in results:
-                if result.moved_from is not None:
-                    _move(db, result.moved_from, result.path)
-                elif result.descriptors is not None:
-                    _follow(db, result)
-            ids = [self._mark(db, result) for result in results]
-            old = _other_shots(db, results)
-            mark_removed(db, old)
+        self._copy_first()
+        with self._database.reading() as db:
+            ids = _choose_ids(db, results)
+            before = {photo: self._descriptors(photo) for photo in _with_groups(db, ids)}
         good = [(str(i), r) for i, r in zip(ids, results, strict=True) if r.reason is None]
-        bad = [i for i, r in zip(ids, results, strict=True) if r.reason is not None]
         if good:
             self._add(good)
-        self._drop([*bad, *old])
         with self._database.writing() as db:
-            db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in old])
-            db.executemany(
-                "UPDATE photos SET state = iif(reason IS NULL, 'ready', 'failed') WHERE id = ?",
-                [(i,) for i in ids],
-            )
-            refresh_groups(db)
+            for photo_id, result in zip(ids, results, strict=True):
+                if result.moved_from is not None:
+                    _move(db, photo_id, result.path)
+                elif result.descriptors is not None:
+                    _follow(db, result)
+                _store(db, photo_id, result, before.get(photo_id))
+            gone = _other_shots(db, results)
+            delete_photos(db, gone)
+        self.drop([*gone, *(i for i, r in zip(ids, results, strict=True) if r.reason is not None)])
         return ids
 
-    def _mark(self, db: sqlite3.Connection, result: PhotoResult) -> int:
-        """Store a photo that is being added; faces that are found again stay in their groups."""
-        known = db.execute("SELECT id, hash FROM photos WHERE path = ?", (result.path,)).fetchone()
-        members = [] if known is None else members_in(db, known[0])
-        photo_id = _mark(db, result)
-        if members and result.descriptors is not None:
-            is_same = known[1] == result.hash
-            if is_same or str(photo_id) in self._index:
-                before = None if is_same else self._index.elements(str(photo_id))
-                boxes = [face.box for face in result.faces]
-                rejoin_groups(
-                    db, photo_id, members, before, list(zip(boxes, result.descriptors, strict=True))
-                )
-        return photo_id
+    def _descriptors(self, photo: int) -> NDArray[np.float32] | None:
+        return self._index.elements(str(photo)) if str(photo) in self._index else None
 
     def _add(self, photos: Sequence[tuple[str, PhotoResult]]) -> None:
         found = [r.descriptors for _, r in photos if r.descriptors is not None]
@@ -138,38 +165,84 @@ class PhotoWriter:
     def remove(self, ids: Sequence[int]) -> None:
         """Remove photos from both stores."""
         if ids:
+            self._copy_first()
             with self._database.writing() as db:
-                mark_removed(db, ids)
-            self._drop(ids)
-            self._delete(ids)
+                delete_photos(db, ids)
+            self.drop(ids)
 
-    def erase(self, ids: Sequence[int]) -> None:
-        """Remove marked photos from both stores for good; the marks stay until no file has their faces."""
-        self._drop(ids)
-        self._index.compact()  # deletions in segments are marks until then
-        self._delete(ids)
-
-    def _delete(self, ids: Sequence[int]) -> None:
-        with self._database.writing() as db:
-            db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in ids])
-            refresh_groups(db)
-
-    def _drop(self, ids: Sequence[int]) -> None:
+    def drop(self, ids: Sequence[int]) -> None:
+        """Remove photos from the index that are in the database no more."""
         there = [str(i) for i in ids if str(i) in self._index]
         if there:
             self._index.delete(there)
 
 
-def mark_removed(db: sqlite3.Connection, ids: Sequence[int]) -> None:
-    """Mark photos that are being removed: searches leave them out, and a run after a kill completes it."""
-    db.executemany("UPDATE photos SET state = 'removing' WHERE id = ?", [(i,) for i in ids])
+def agree(database: Database, index: SetIndex) -> bool:
+    """Return whether database and index have as many photos and faces: the rule by which they agree."""
+    counts, stats = PhotoCatalog(database).counts(), index.stats()
+    return (counts.photos, counts.faces) == (stats.items, stats.elements)
+
+
+def find_disagreements(database: Database, index: SetIndex) -> tuple[dict[int, str], list[Item]]:
+    """Return what is wrong with photos of the database, by id, and the items that are no photo."""
+    with database.reading() as db, transaction(db, "BEGIN"):
+        known = dict(db.execute("SELECT id, faces FROM photos WHERE state = 'ready'").fetchall())
+        counted = dict(db.execute("SELECT photo, count(*) FROM faces GROUP BY photo").fetchall())
+    stored: dict[int, int] = {}
+    unknown = []
+    for item in index.items():
+        photo = int(item.id) if item.id.isdecimal() else -1
+        stored[photo] = item.elements
+        if photo not in known:
+            unknown.append(item)
+    wrong = {}
+    for photo, faces in known.items():
+        if stored.get(photo) != faces:
+            wrong[photo] = f"{faces} faces in the database, {stored.get(photo)} in the index"
+        elif counted.get(photo, 0) != faces:
+            wrong[photo] = f"{faces} faces counted, {counted.get(photo, 0)} described"
+    return wrong, unknown
 
 
 def mark_unread(db: sqlite3.Connection, photos: Iterable[int]) -> None:
     """Let the next run look at photos again; until then no search finds them."""
     db.executemany(
-        "UPDATE photos SET state = 'adding', mtime_ns = ? WHERE id = ?", [(_NEVER, i) for i in photos]
+        "UPDATE photos SET state = 'unread', mtime_ns = ? WHERE id = ?", [(_NEVER, i) for i in photos]
     )
+
+
+def delete_photos(db: sqlite3.Connection, ids: Sequence[int]) -> None:
+    """Delete photos from the database; what they are in the index goes afterwards."""
+    db.executemany("DELETE FROM photos WHERE id = ?", [(i,) for i in ids])
+    refresh_groups(db)
+
+
+def _choose_ids(db: sqlite3.Connection, results: Sequence[PhotoResult]) -> list[int]:
+    """Return the ids that photos have, or will have: only whoever writes the index adds any."""
+    row = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'photos'").fetchone()
+    new, ids = count(1 + (row[0] if row else 0)), dict[bytes, int]()
+    for result in results:
+        known = db.execute("SELECT id FROM photos WHERE path = ?", (result.path,)).fetchone()
+        if result.path not in ids:
+            ids[result.path] = result.moved_from or (known[0] if known else next(new))
+    return [ids[result.path] for result in results]
+
+
+def _with_groups(db: sqlite3.Connection, ids: Iterable[int]) -> list[int]:
+    return [photo for photo in ids if members_in(db, photo)]
+
+
+def _store(
+    db: sqlite3.Connection, photo_id: int, result: PhotoResult, before: NDArray[np.float32] | None
+) -> None:
+    """Store a photo; faces that are found again stay in their groups."""
+    known = db.execute("SELECT hash FROM photos WHERE id = ?", (photo_id,)).fetchone()
+    members = members_in(db, photo_id)
+    _store_rows(db, photo_id, result)
+    is_same = known is not None and known[0] == result.hash
+    if members and result.descriptors is not None and (is_same or before is not None):
+        faces = zip([face.box for face in result.faces], result.descriptors, strict=True)
+        rejoin_groups(db, photo_id, members, None if is_same else before, list(faces))
 
 
 def attributes_of(
@@ -204,27 +277,27 @@ def _follow(db: sqlite3.Connection, result: PhotoResult) -> None:
         follow_change(db, row[0], result.hash, list(zip(boxes, result.descriptors, strict=True)))
 
 
-def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
-    (photo_id,) = db.execute(
-        "INSERT INTO photos (path, size, mtime_ns, hash, taken, width, height, faces, state, reason, stored) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'adding', ?, ?) "
-        "ON CONFLICT (path) DO UPDATE SET size = excluded.size, mtime_ns = excluded.mtime_ns, "
-        "hash = excluded.hash, taken = excluded.taken, width = excluded.width, height = excluded.height, "
-        "faces = excluded.faces, state = 'adding', reason = excluded.reason, stored = excluded.stored "
-        "RETURNING id",
-        (
-            result.path,
-            result.size,
-            result.mtime_ns,
-            result.hash or None,
-            result.taken,
-            result.width,
-            result.height,
-            len(result.faces),
-            result.reason,
-            time.time(),
-        ),
-    ).fetchone()
+def _store_rows(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
+    values = {
+        "id": photo_id,
+        "path": result.path,
+        "size": result.size,
+        "mtime_ns": result.mtime_ns,
+        "hash": result.hash or None,
+        "taken": result.taken,
+        "width": result.width,
+        "height": result.height,
+        "faces": len(result.faces),
+        "state": "ready" if result.reason is None else "failed",
+        "reason": result.reason,
+        "stored": time.time(),
+    }
+    changed = ", ".join(f"{name} = excluded.{name}" for name in values if name != "id")
+    db.execute(
+        f"INSERT INTO photos ({', '.join(values)}) VALUES ({', '.join('?' * len(values))}) "
+        f"ON CONFLICT (id) DO UPDATE SET {changed}",
+        list(values.values()),
+    )
     db.execute("DELETE FROM faces WHERE photo = ?", (photo_id,))
     db.executemany(
         "INSERT INTO faces (photo, ordinal, x0, y0, x1, y1, score, landmarks, quality) "
@@ -237,11 +310,10 @@ def _mark(db: sqlite3.Connection, result: PhotoResult) -> int:
         "ON CONFLICT (id) DO UPDATE SET taken_from = excluded.taken_from, note = excluded.note",
         (photo_id, result.taken_from, result.note),
     )
-    _mark_shot(db, photo_id, result)
-    return int(photo_id)
+    _store_shot(db, photo_id, result)
 
 
-def _mark_shot(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
+def _store_shot(db: sqlite3.Connection, photo_id: int, result: PhotoResult) -> None:
     """Store what a shot has and a photo has not."""
     if result.start is None:
         db.execute("DELETE FROM shots WHERE id = ?", (photo_id,))

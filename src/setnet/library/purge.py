@@ -17,11 +17,9 @@ from typing import Any
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.database import Database
-from setnet.library.paths import FILES, FOLDERS, REDESCRIBED, VLADS, display_path, is_below, resolve_path
+from setnet.library.paths import FILES, FOLDERS, display_path, is_below, resolve_path
 from setnet.library.person import key_of
-from setnet.library.photo_catalog import PhotoCatalog
-from setnet.library.photo_writer import PhotoWriter, mark_removed
-from setnet.library.pictures import delete_stale
+from setnet.library.photo_writer import PhotoWriter, delete_photos
 from setnet.library.undo import drop_unused_rows, erase_changes, record_final
 from setnet.wording import pluralise
 
@@ -29,11 +27,17 @@ REMOVAL = "remove"  # the kind of a change that removed people
 _ROWS = ("examples", "verdicts")  # with descriptors, and tables beside them where removed ones wait
 
 
+def note_purge(db: sqlite3.Connection) -> None:
+    """Note that files have traces of what is deleted, for `Database.erase_traces`, or the next run."""
+    db.execute("UPDATE sums SET value = 1 WHERE name = 'purging'")
+
+
 def erase_people(db: sqlite3.Connection, people: Sequence[int]) -> None:
     """Delete people with all that is theirs, and every change that concerned one of them.
 
     Who was merged into one of them is that person too.
     """
+    note_purge(db)
     for table in _ROWS:
         rows = [
             row
@@ -136,6 +140,7 @@ def _is_below(source: bytes | None, places: Sequence[bytes]) -> bool:
 
 def _erase_rows(db: sqlite3.Connection, table: str, rows: Iterable[int]) -> None:
     """Delete rows that are there or removed, and what the journal says of them."""
+    note_purge(db)
     keys = [(row,) for row in rows]
     for place in (table, f"removed_{table}"):
         db.executemany(f"DELETE FROM {place} WHERE id = ?", keys)
@@ -162,29 +167,26 @@ def _tidy_journal(db: sqlite3.Connection, erased: Iterable[int]) -> None:
     drop_unused_rows(db)
 
 
-def forget(
-    database: Database, index: SetIndex, thumbnails: Path, paths: Sequence[str | os.PathLike[str]]
-) -> int:
+def forget(database: Database, index: SetIndex, paths: Sequence[str | os.PathLike[str]]) -> int:
     """Remove photos, or all photos below folders, from every file of the library; return how many.
 
     Examples of people that come from these photos go too, whether or not the photos were indexed, and what
     was confirmed or refused in them.
     """
+    writer = PhotoWriter(database, index)
+    was_killed = writer.recover()
     roots = [resolve_path(path) for path in paths]
-    with database.writing() as db:  # in one step: after a kill the next run finds the marks and does the rest
+    with database.writing() as db:  # in one step: after a kill the next run does the rest
         ids = _below(db, roots)
-        mark_removed(db, ids)
         # folders inside go too: the next run must not bring them back
         forgotten = db.executemany(f"DELETE FROM folders WHERE {_BELOW}", map(_limits, roots)).rowcount
-        examples = erase_photos(db, roots, _contents_leaving(db))
-    if not ids and not forgotten and not examples:
-        raise InvalidInputError(f"the library knows no photo in {', '.join(map(display_path, roots))}")
-    if (unfinished := thumbnails.with_name(REDESCRIBED)).exists():  # it has their faces too
-        shutil.rmtree(unfinished)
-    thumbnails.with_name(VLADS).unlink(missing_ok=True)
-    delete_stale(thumbnails, PhotoCatalog(database))  # a server that is making one looks at the marks again
-    PhotoWriter(database, index).erase(ids)
-    database.erase_traces()
+        examples = erase_photos(db, roots, _contents_leaving(db, ids))
+        if not ids and not forgotten and not examples and not was_killed:
+            raise InvalidInputError(f"the library knows no photo in {', '.join(map(display_path, roots))}")
+        delete_photos(db, ids)
+        note_purge(db)
+    writer.drop(ids)
+    writer.purge()
     return len(ids)
 
 
@@ -195,13 +197,12 @@ def _below(db: sqlite3.Connection, roots: Sequence[bytes]) -> list[int]:
     return sorted(found)
 
 
-def _contents_leaving(db: sqlite3.Connection) -> list[bytes]:
-    """Return the contents of photos that are being removed and of which no copy stays."""
-    rows = db.execute(
-        "SELECT DISTINCT hash FROM photos WHERE state <> 'ready' AND state = 'removing' AND hash IS NOT NULL "
-        "AND hash NOT IN (SELECT hash FROM photos WHERE state <> 'removing' AND hash IS NOT NULL)"
-    )
-    return [content for (content,) in rows]
+def _contents_leaving(db: sqlite3.Connection, ids: Sequence[int]) -> list[bytes]:
+    """Return the contents of photos of which no copy stays."""
+    leaving = set(ids)
+    rows = db.execute("SELECT id, hash FROM photos WHERE hash IS NOT NULL").fetchall()
+    stay = {content for photo, content in rows if photo not in leaving}
+    return sorted({content for photo, content in rows if photo in leaving} - stay)
 
 
 _BELOW = "path = ? OR (path > ? AND path < ?)"

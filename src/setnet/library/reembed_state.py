@@ -37,8 +37,7 @@ from setnet.library.photo_reader import PhotoReader
 from setnet.library.photo_result import PhotoTask, descriptors_from_arrays
 from setnet.library.photo_writer import attributes_of, mark_unread
 from setnet.library.photos import LibraryPhoto
-from setnet.library.row_sums import register_row_hash
-from setnet.library.schema import refresh_groups
+from setnet.library.schema import photo_checksums, refresh_groups
 from setnet.sandbox import Limits, Message, Service, WorkerPool, unordered_map
 from setnet.sandbox.messages import as_bytes
 
@@ -378,9 +377,13 @@ def _nobody_writes(library: Path) -> Iterator[None]:
 def _rewrite(db: sqlite3.Connection, described: Mapping[FaceRow, NewDescriptor], rows: NewRows) -> None:
     """Give a copied database the new descriptors and facts."""
     # without a log of its own, which would have to be moved with it; deleted descriptors leave no trace
-    for setting in ("journal_mode = DELETE", "secure_delete = ON", "foreign_keys = ON"):
+    for setting in (
+        "journal_mode = DELETE",
+        "secure_delete = ON",
+        "foreign_keys = ON",
+        "recursive_triggers = ON",
+    ):
         db.execute(f"PRAGMA {setting}")
-    register_row_hash(db)
     with transaction(db):
         db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(rows.facts.items()))
         for row, new in described.items():
@@ -394,4 +397,6 @@ def _rewrite(db: sqlite3.Connection, described: Mapping[FaceRow, NewDescriptor],
         db.executemany("DELETE FROM photos WHERE id = ?", [(photo,) for photo in rows.removed])
         refresh_groups(db)
         mark_unread(db, rows.unread)  # the next index run looks at them again
-        db.execute("UPDATE sums SET value = value + 1 WHERE name = 'commits'")
+        for photo, checksum in list(photo_checksums(db)):
+            db.execute("UPDATE photos SET checksum = ? WHERE id = ?", (checksum, photo))
+        db.execute("UPDATE sums SET value = value + 1 WHERE name IN ('commits', 'journal')")

@@ -18,15 +18,21 @@
 - **Changes feed**: `item_changes` has one row for each photo and person there ever was, with the number of
   its last change; a change gives it a new number, so that whoever read up to some number finds what changed
   since behind it. Triggers keep it. `sums` has a random number that tells one feed of changes from another.
-- **Checksums** are described in `row_sums`.
+- **Checksums**: `photos.checksum` is that of a photo's own rows in all tables of `PHOTO_TABLES`; what people
+  typed is in the journal too (`journal`), and groups are made again from photos and people.
 """
 
 from __future__ import annotations
 
+import heapq
+import marshal
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -36,7 +42,6 @@ from setnet.durable import transaction
 from setnet.errors import NotAnIndexError, VersionError
 from setnet.faces import Box
 from setnet.library.face_references import is_same_face
-from setnet.library.row_sums import ROW_SUMS_SCHEMA, register_row_hash
 
 FACES = 65536  # numbers of faces for each photo, as in the checksums of `faces`
 
@@ -213,7 +218,7 @@ _COUNTS = (
     "CREATE TABLE photo_counts (state TEXT PRIMARY KEY, "
     + ", ".join(f"{name} INTEGER NOT NULL DEFAULT 0" for name in _COLUMNS)
     + ") WITHOUT ROWID;\n"
-    "INSERT INTO photo_counts (state) VALUES ('ready'), ('adding'), ('removing'), ('failed');\n"
+    "INSERT INTO photo_counts (state) VALUES ('ready'), ('unread'), ('failed');\n"
     "CREATE TRIGGER photos_counted_in AFTER INSERT ON photos BEGIN "
     f"{_changed('+', 'NEW')} END;\n"
     "CREATE TRIGGER photos_counted_out AFTER DELETE ON photos BEGIN "
@@ -231,6 +236,13 @@ def read_counts(db: sqlite3.Connection) -> Counts:
 def recount(db: sqlite3.Connection) -> Counts:
     """Return the numbers by adding up all rows: to compare with what the triggers keep."""
     return _sum_counts(db, _ADDED_UP)
+
+
+def recount_photos(db: sqlite3.Connection) -> None:
+    """Let the kept numbers be those of the rows."""
+    zeros = ", ".join(f"{name} = 0" for name in _COLUMNS)
+    db.execute(f"UPDATE photo_counts SET {zeros}")
+    db.execute(f"INSERT OR REPLACE INTO photo_counts {_ADDED_UP}")
 
 
 def count_problems(db: sqlite3.Connection) -> list[str]:
@@ -253,11 +265,41 @@ def _sum_counts(db: sqlite3.Connection, by_state: str) -> Counts:
     return Counts(
         **ready,
         failed=found.get("failed", (0,))[0],
-        unfinished=sum(found.get(state, (0,))[0] for state in ("adding", "removing")),
+        unfinished=found.get("unread", (0,))[0],
         people=people,
         folders=folders,
         shots=shots,
     )
+
+
+# What a photo has in each table: which column says whose a row is, and what its checksum covers.
+PHOTO_TABLES = {
+    "photos": ("{}id", "path size mtime_ns hash taken width height faces state reason stored"),
+    "faces": ("{}photo", "ordinal x0 y0 x1 y1 landmarks score quality"),
+    "shots": ("{}id", "start stop best video"),
+    "shot_faces": (f"{{}}id / {FACES}", "id at seen track"),
+    "photo_facts": ("{}id", "taken_from note external"),
+}
+
+
+def photo_checksums(db: sqlite3.Connection, which: str = "IS NOT NULL") -> Iterator[tuple[int, bytes]]:
+    """Yield the ids of photos that meet a condition, and the checksums of what they have in all tables."""
+    parts = []
+    for number, (table, (key, columns)) in enumerate(PHOTO_TABLES.items()):
+        key, columns = key.format(""), ", ".join(columns.split())
+        parts.append(
+            db.execute(f"SELECT {key}, {number}, {columns} FROM {table} WHERE {key} {which} ORDER BY 1, 3")
+        )
+    rows = heapq.merge(*parts, key=itemgetter(0, 1))
+    for photo, own in groupby(rows, itemgetter(0)):
+        # Format 2 of marshal is the same in all versions of Python
+        yield photo, blake2b(marshal.dumps([*own], 2), digest_size=8).digest()
+
+
+def damaged_photos(db: sqlite3.Connection) -> list[int]:
+    """Return the photos that are not as they were stored; for calls inside one transaction."""
+    stored = dict(db.execute("SELECT id, checksum FROM photos").fetchall())
+    return [photo for photo, checksum in photo_checksums(db) if stored.get(photo) != checksum]
 
 
 APPLICATION_ID = 0x5E7A1B  # marks an SQLite file as a library's database
@@ -275,9 +317,10 @@ _PHOTOS = f"""
         width INTEGER,
         height INTEGER,
         faces INTEGER NOT NULL DEFAULT 0,
-        state TEXT NOT NULL CHECK (state IN ('ready', 'adding', 'removing', 'failed')),
+        state TEXT NOT NULL CHECK (state IN ('ready', 'unread', 'failed')),
         reason TEXT,
-        stored REAL NOT NULL
+        stored REAL NOT NULL,
+        checksum BLOB
     );
     CREATE INDEX photos_by_hash ON photos (hash);
     CREATE INDEX photos_not_ready ON photos (state) WHERE state <> 'ready';
@@ -410,7 +453,8 @@ _CHANGES_FEED = """
 """
 _SUMS = """
     CREATE TABLE sums (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
-    INSERT INTO sums VALUES ('commits', 0), ('people', 0), ('examples', 0), ('aliases', 0), ('verdicts', 0),
+    INSERT INTO sums VALUES ('commits', 0), ('journal', 0), ('purging', 0),
+        ('people', 0), ('examples', 0), ('aliases', 0), ('verdicts', 0),
         ('face_groups', 0), ('item_changes', abs(random() / 2));
 """
 
@@ -432,8 +476,9 @@ def _noted(kind: str, item: str) -> str:
 _TRIGGERS = (
     "CREATE TRIGGER photos_noted_new AFTER INSERT ON photos WHEN NEW.state = 'ready' BEGIN "
     f"{_noted('photo', '+NEW.id')} END;\n"
-    "CREATE TRIGGER photos_noted_ready AFTER UPDATE OF state ON photos "
-    "WHEN NEW.state <> OLD.state AND NEW.state <> 'adding' AND (NEW.state = 'ready' OR EXISTS "
+    "CREATE TRIGGER photos_noted_ready AFTER UPDATE OF state, stored ON photos "
+    "WHEN (NEW.state <> OLD.state OR NEW.stored <> OLD.stored) AND NEW.state <> 'unread' "
+    "AND (NEW.state = 'ready' OR EXISTS "
     "(SELECT 1 FROM item_changes WHERE kind = 'photo' AND item = +NEW.id)) BEGIN "
     f"{_noted('photo', '+NEW.id')} END;\n"
     "CREATE TRIGGER photos_noted_gone AFTER DELETE ON photos WHEN EXISTS "
@@ -452,9 +497,7 @@ _TRIGGERS = (
 )
 
 # Never edit a migration that was released: add one.
-MIGRATIONS: tuple[str, ...] = (
-    _PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS + _CHANGES_FEED + _TRIGGERS + ROW_SUMS_SCHEMA,
-)
+MIGRATIONS: tuple[str, ...] = (_PHOTOS + _PEOPLE + _SUMS + _GROUPS + _COUNTS + _CHANGES_FEED + _TRIGGERS,)
 
 
 def migrate(db: sqlite3.Connection) -> None:
@@ -479,7 +522,6 @@ def migrate(db: sqlite3.Connection) -> None:
 def schema_problems(db: sqlite3.Connection) -> list[str]:
     """Return which tables, indexes and triggers are not those of this version."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as sound:
-        register_row_hash(sound)
         migrate(sound)
         expected, found = _schema(sound), _schema(db)
     return [f"{name!r} is not as it was made" for name, _ in sorted(expected ^ found, key=str)]

@@ -347,8 +347,10 @@ class Ranking:
 
     def _ranked(self, vectors: Floats, options: SearchOptions, conditions: Conditions) -> RankedItems:
         """Search for items that are photos by now and meet the conditions that `where` cannot say."""
-        left_out = {str(photo_id) for photo_id, _, _ in self._catalog.unfinished()}
-        left_out |= conditions.left_out(self._catalog)
+        left_out = conditions.left_out(self._catalog)
+        if len(self._index) != self._catalog.counts().photos:  # some are being stored or removed
+            photos = {str(photo) for photo, _ in self._catalog.by_date()}
+            left_out |= {item.id for item in self._index.items()} - photos
         k = options.k
         try:
             found = self._index.ranked(vectors, replace(options, k=k + len(left_out)))
@@ -403,7 +405,7 @@ class Ranking:
         pairs = zip(items.ids, scores, elements, items.similarities.tolist(), strict=True)
         for photo_id, score, of_photo, similarities in pairs:
             photo = photos.get(photo_id)
-            if photo is not None:
+            if photo is not None and max(of_photo) < len(photo.faces):
                 yield PhotoHit(photo, score, tuple(self.matching.matches(photo, of_photo, similarities)))
 
 

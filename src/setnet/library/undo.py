@@ -10,13 +10,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
-from setnet.library.row_sums import COLUMNS
+from setnet.library.journal import JOURNAL_TABLES
 from setnet.library.schema import GROUP_TABLES, refresh_groups
 
 # Tables whose rows belong to a person, in `person`.
 OWNED = ("aliases", "examples", "verdicts")
 # Where rows with descriptors wait when they are removed; others are kept as JSON in the journal itself.
 _REMOVED = {"examples": "removed_examples", "verdicts": "removed_verdicts"}
+
+
+_GROUP_COLUMNS = {
+    "face_groups": "id person hidden faces photos first last cover stale",
+    "group_members": "id grp",
+}
+
+
+def _columns(table: str) -> list[str]:
+    return {**JOURNAL_TABLES, **_GROUP_COLUMNS}[table].split()
 
 
 class RowChange(NamedTuple):
@@ -73,14 +83,14 @@ class Recorder:
         if table == "examples":
             self._uncover(row)
         if table in _REMOVED:
-            columns = ", ".join(COLUMNS[table].split())
+            columns = ", ".join(_columns(table))
             self.values(table, row, ["id"])
             self.db.execute(
                 f"INSERT INTO {_REMOVED[table]} ({columns}) SELECT {columns} FROM {table} WHERE id = ?",
                 (row,),
             )
         else:
-            before = self.values(table, row, COLUMNS[table].split())
+            before = self.values(table, row, _columns(table))
         if table == "people":
             if self._is_owner(row):
                 raise OutdatedError(table, row)
@@ -95,7 +105,7 @@ class Recorder:
         if table not in _REMOVED:
             self._insert(table, values or {})
             return
-        columns, waiting = ", ".join(COLUMNS[table].split()), _REMOVED[table]
+        columns, waiting = ", ".join(_columns(table)), _REMOVED[table]
         moved = self.db.execute(
             f"INSERT INTO {table} ({columns}) SELECT {columns} FROM {waiting} "
             f"WHERE id = ? AND person IN (SELECT id FROM people)",

@@ -136,7 +136,7 @@ def test_an_unfinished_photo_is_neither_found_nor_counted(invented: Library) -> 
     best = invented.search(PEOPLE, k=1)[0].photo.id
     before = invented.find(PhotoQuery(PEOPLE, at_least=1, totals=True)).totals
     with invented.database.writing() as db:
-        db.execute("UPDATE photos SET state = 'removing' WHERE id = ?", (best,))
+        db.execute("UPDATE photos SET state = 'unread' WHERE id = ?", (best,))
     answer = invented.find(PhotoQuery(PEOPLE, k=500, at_least=1, totals=True))
     assert best not in [hit.photo.id for hit in answer.hits]
     assert before is not None

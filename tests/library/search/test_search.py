@@ -163,7 +163,7 @@ def test_pages_do_not_repeat_a_photo_while_another_is_being_stored(
 ) -> None:
     best, *rest = library.search([portrait("P003")], k=4)
     with library.database.writing() as db:
-        db.execute("UPDATE photos SET state = 'adding' WHERE id = ?", (best.photo.id,))
+        db.execute("UPDATE photos SET state = 'unread' WHERE id = ?", (best.photo.id,))
     pages = [library.search([portrait("P003")], k=1, offset=place) for place in range(3)]
     assert [hit.photo.id for page in pages for hit in page] == [hit.photo.id for hit in rest]
 
