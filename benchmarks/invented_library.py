@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from setnet.engine import SetIndex
 from setnet.library import Library, StoredFace
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 
 Vectors = NDArray[np.float32]

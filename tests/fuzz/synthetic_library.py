@@ -10,7 +10,7 @@ import numpy as np
 
 from setnet.library import Example, Library, StoredFace
 from setnet.library.creation import remember_folders
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 
 __all__ = ["fill_library"]

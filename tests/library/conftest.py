@@ -17,7 +17,7 @@ from setnet.faces import FaceSettings
 from setnet.library import Example, Library, People, StoredFace
 from setnet.library.creation import remember_folders
 from setnet.library.database import Database
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 from tests.support import invented_photos
 

@@ -14,7 +14,7 @@ import pytest
 from setnet.errors import InvalidInputError, LockedError, StorageError
 from setnet.library import Example, Library, StoredFace
 from setnet.library.backup import stage_new_state
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 
 FACE = StoredFace(0, 1.0, 2.0, 3.0, 4.0, 0.9, np.zeros((5, 2), "<f4").tobytes(), "{}")

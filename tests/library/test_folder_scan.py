@@ -11,8 +11,8 @@ from setnet.library.folder_scan import FolderScan, is_photo_name
 from setnet.library.paths import display_path, folder_text
 
 
-def names(*roots: Path, skipped: tuple[bytes, ...] = ()) -> list[str]:
-    scan = FolderScan([os.fsencode(root) for root in roots], skipped)
+def names(*roots: Path, left_out: tuple[bytes, ...] = ()) -> list[str]:
+    scan = FolderScan([os.fsencode(root) for root in roots], left_out)
     return [display_path(file.path).removeprefix(str(roots[0]) + "/") for file in scan.files()]
 
 
@@ -62,6 +62,21 @@ def test_a_missing_folder_is_reported_not_raised(tmp_path: Path) -> None:
     assert scan.unreadable == [(os.fsencode(tmp_path / "missing"), "No such file or directory")]
 
 
+def test_links_to_nothing_and_photos_without_a_suffix_are_skipped_with_a_reason(tmp_path: Path) -> None:
+    touch(tmp_path / "a.jpg")
+    (tmp_path / "gone.jpg").symlink_to(tmp_path / "nowhere.jpg")
+    (tmp_path / "IMG_1").write_bytes(b"\xff\xd8\xff\xe0 and more")
+    (tmp_path / "IMG_2").write_bytes(b"\0\0\0\x18ftypheic and more")
+    (tmp_path / "Makefile").write_text("all:")
+    scan = FolderScan([os.fsencode(tmp_path)])
+    assert [display_path(file.path) for file in scan.files()] == [str(tmp_path / "a.jpg")]
+    assert scan.unreadable == []
+    reasons = {os.path.basename(path): reason for path, reason in scan.skipped}
+    assert reasons.keys() == {b"gone.jpg", b"IMG_1", b"IMG_2"}
+    assert reasons[b"gone.jpg"] == "a link to a file that is gone"
+    assert reasons[b"IMG_1"].startswith("its name has no suffix such as .jpg")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read every folder")
 def test_an_unreadable_folder_is_reported_and_the_rest_is_found(tmp_path: Path) -> None:
     touch(tmp_path / "locked" / "a.jpg")
@@ -78,7 +93,7 @@ def test_an_unreadable_folder_is_reported_and_the_rest_is_found(tmp_path: Path) 
 def test_a_single_photo_is_a_root_and_a_skipped_folder_is_not_entered(tmp_path: Path) -> None:
     touch(tmp_path / "a.jpg")
     touch(tmp_path / "library" / "thumb.jpg")
-    assert names(tmp_path, skipped=(os.fsencode(tmp_path / "library"),)) == ["a.jpg"]
+    assert names(tmp_path, left_out=(os.fsencode(tmp_path / "library"),)) == ["a.jpg"]
     assert [f.path for f in FolderScan([os.fsencode(tmp_path / "a.jpg")]).files()] == [
         os.fsencode(tmp_path / "a.jpg")
     ]

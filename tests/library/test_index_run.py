@@ -173,6 +173,39 @@ def test_progress_tells_where_a_run_is(library: Library, photos: Path, compose: 
     assert reading.seconds_left == 0
 
 
+def test_the_time_left_follows_the_last_minute_and_not_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Loading the models takes as long as dozens of photos, and a slow disk may become a quick one."""
+    clock = 0.0
+    monkeypatch.setattr(index_run, "monotonic", lambda: clock)
+    pace = index_run.Pace()
+    assert pace.rate(0) == 0.0
+    clock = 20.0
+    assert pace.rate(1) == 0.0  # nothing to go by yet
+    for done in range(2, 11):  # two seconds each
+        clock += 2.0
+        rate = pace.rate(done)
+    assert rate == pytest.approx(0.5)
+    for done in range(11, 811):  # ten in a second
+        clock += 0.1
+        rate = pace.rate(done)
+    assert rate == pytest.approx(10.0, rel=0.02)
+
+
+def test_links_to_nothing_are_skipped_and_their_photos_are_not_taken_for_gone(
+    library: Library, photos: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "disk" / "away.jpg"
+    elsewhere.parent.mkdir()
+    shutil.copyfile(photos / "2016" / "pair.jpg", elsewhere)
+    (photos / "away.jpg").symlink_to(elsewhere)
+    assert run(library).copied == 1
+    elsewhere.unlink()
+    report = run(library, prune=True)
+    assert report.ok
+    assert report.skipped == ((photos / "away.jpg", "a link to a file that is gone"),)
+    assert (report.removed, report.vanished) == (0, ())
+
+
 def test_a_run_can_be_stopped_from_outside(
     library: Library, photos: Path, compose: Callable[..., None]
 ) -> None:

@@ -20,7 +20,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from setnet.library import Library
 from setnet.library import index_run
-index_run._BATCH_PHOTOS, index_run._BATCH_SECONDS = 3, 1e9
+index_run.BATCH_PHOTOS, index_run.BATCH_SECONDS = 3, 1e9
 
 def wait(now):
     if now.done == 7 and len(sys.argv) > 4:
@@ -112,7 +112,7 @@ def test_ctrl_c_keeps_what_was_found(tmp_path: Path, many: Path) -> None:
 def test_searches_go_on_while_a_run_writes(
     tmp_path: Path, many: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("setnet.library.index_run._BATCH_PHOTOS", 2)
+    monkeypatch.setattr("setnet.library.index_run.BATCH_PHOTOS", 2)
     with Library.create(tmp_path / "library") as library:
         first = sorted(many.iterdir())[0]
         library.index([first], workers=0)

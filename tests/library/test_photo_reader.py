@@ -9,7 +9,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,7 @@ import pytest
 from setnet.errors import ModelError, WorkerError
 from setnet.faces import Box, Face, FaceSettings, Quality
 from setnet.library import Library
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoResult, PhotoTask, faces_from_arrays, faces_to_arrays
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask, faces_in, faces_to_arrays
 from setnet.sandbox import Limits, Message
 
 SETTINGS = FaceSettings()
@@ -38,7 +37,7 @@ def test_a_worker_that_dies_costs_one_photo(tmp_path: Path, many: Path) -> None:
 
     def kill_its_reader() -> None:
         writer = os.open(blocking, os.O_WRONLY)  # returns when the process has opened it too
-        (process,) = reader._pool._calls
+        (process,) = reader.pool._calls
         os.kill(process._process.pid, signal.SIGKILL)
         os.close(writer)
 
@@ -178,8 +177,8 @@ def test_replies_that_no_photo_has_are_refused(name: str, value: object) -> None
 
 
 def test_faces_come_back_as_they_were_sent() -> None:
-    (face,) = faces_from_arrays(Message("done", arrays=faces_to_arrays([a_face()], DIM)), DIM)
     sent = a_face()
-    assert (face.box, face.score, face.quality) == (sent.box, sent.score, sent.quality)
+    (face,), (descriptor,) = faces_in(Message("done", arrays=faces_to_arrays([sent], DIM)), DIM)
+    assert (face.box, face.score, face.quality) == (sent.box, sent.score, asdict(sent.quality))
     assert np.array_equal(face.landmarks, sent.landmarks)
-    assert np.array_equal(face.descriptor, sent.descriptor)
+    assert np.array_equal(descriptor, sent.descriptor)

@@ -15,7 +15,7 @@ import pytest
 from setnet.errors import InvalidInputError, LockedError, ModelError
 from setnet.faces import FaceSettings, load_descriptor, model_entry, model_paths
 from setnet.faces.registry import write_model_entry
-from setnet.library import Example, IndexProgress, Library, LibraryPhoto, reembed
+from setnet.library import Example, IndexProgress, Library, LibraryPhoto, index_run
 from setnet.library.folder_scan import is_few
 from tests.support.small_models import write_small_model
 
@@ -151,7 +151,7 @@ def test_a_model_whose_file_has_changed_is_the_reason_to_describe_anew(photos: P
 def test_an_interrupted_run_is_gone_on_with_and_searches_use_the_old_index(
     place: Path, opened: Callable[[], Library], bgr: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembed, "_BATCH_PHOTOS", 1)
+    monkeypatch.setattr(index_run, "BATCH_PHOTOS", 1)
     old = descriptors(opened())
     seen: list[IndexProgress] = []
     report = Library.reembed(place, bgr, workers=0, progress=seen.append, should_stop=lambda: len(seen) >= 2)

@@ -20,8 +20,8 @@ RUN = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 from setnet.library import Library
-from setnet.library import reembed
-reembed._BATCH_PHOTOS, reembed._BATCH_SECONDS = 2, 1e9
+from setnet.library import index_run
+index_run.BATCH_PHOTOS, index_run.BATCH_SECONDS = 2, 1e9
 
 def wait(now):
     if now.done == 7:

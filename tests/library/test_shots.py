@@ -11,7 +11,7 @@ import pytest
 
 from setnet.library import Library, StoredFace
 from setnet.library.paths import shot_path
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 from tests.support.invented_photos import face_of
 from tests.support.invented_photos import store as store_photos

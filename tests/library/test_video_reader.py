@@ -12,8 +12,7 @@ import pytest
 
 from setnet.errors import WorkerError
 from setnet.faces import FaceSettings
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoTask
+from setnet.library.photo_reader import PhotoReader, PhotoTask
 from setnet.sandbox import Limits, Message, WorkerPool
 from tests.support.clips import CODECS, Scene, write_clip
 

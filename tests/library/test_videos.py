@@ -13,7 +13,7 @@ import pytest
 
 from setnet.errors import InvalidInputError
 from setnet.library import Conditions, Library, LibraryPhoto, PhotoQuery
-from setnet.library.reembed_state import FaceDescriber
+from setnet.library.photo_reader import PhotoReader
 from setnet.video.sprite import LARGEST_SPRITE
 from tests.support.clips import Scene, write_clip
 
@@ -192,11 +192,11 @@ def test_the_people_of_shots_can_be_described_anew_unless_the_video_changed(
 ) -> None:
     video = place / "photos/films/party.mp4"
     shots = library.photos.shots_of(os.fsencode(video))
-    with FaceDescriber(library.settings, 0) as describer:
-        for described in describer.results(shots):
+    with PhotoReader(library.settings, 0) as reader:
+        for described in reader.describe(shots):
             alike = (described.descriptors * library.photos.descriptors(described.photo.id)).sum(axis=1)
             assert alike.min() > 0.6  # one picture of each, beside the mean of several
         video.write_bytes(b"another video")
-        assert {described.reason for described in describer.results(shots)} == {
+        assert {described.reason for described in reader.describe(shots)} == {
             "its content has changed since it was indexed"
         }

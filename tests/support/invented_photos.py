@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.library import Library, StoredFace
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 
 DIM = 128

@@ -13,7 +13,7 @@ from PIL import Image
 from setnet.engine import SetIndex
 from setnet.library import Library, StoredFace
 from setnet.library.creation import remember_folders
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 
 PHOTOS = 20_000

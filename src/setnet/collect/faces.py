@@ -13,8 +13,7 @@ from setnet.collect.run import CollectRun, CollectSettings, Row, pack, unpack
 from setnet.faces import FaceSettings
 from setnet.library.describe import main_face
 from setnet.library.folder_scan import FolderScan
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from setnet.system import usable_cores
 
 

@@ -33,7 +33,7 @@ from setnet.engine.query import KnownPair
 from setnet.errors import InvalidInputError, NotAnIndexError, StorageError
 from setnet.heads import Logistic
 from setnet.library import Conditions
-from setnet.library.photo_catalog import taken_time
+from setnet.library.photos import taken_time
 
 
 @dataclass(frozen=True, slots=True)

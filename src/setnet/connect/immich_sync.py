@@ -22,7 +22,7 @@ from psycopg.sql import SQL, Composable, Composed, Identifier
 from setnet.connect.database import Connection, unit_vectors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError, NotAnIndexError
-from setnet.library.photo_catalog import taken_number
+from setnet.library.photos import taken_number
 
 _NEEDED = {
     "asset": ("id", "ownerId", "originalFileName", "localDateTime", "deletedAt", "status", "visibility"),

@@ -23,7 +23,7 @@ from setnet.engine.catalog import ReadAccess
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError
 from setnet.library.journal import JOURNAL_TABLES, Entry, Journal, lost_changes, stored_number, table_rows
 from setnet.library.paths import COPIES, JOURNAL, LOCK, NEXT_DATABASE, QUARANTINE, STAGING, display_path
-from setnet.library.schema import PHOTO_TABLES, migrate, photo_checksums
+from setnet.library.schema import PHOTO_TABLES, migrate, refresh_checksums
 from setnet.system import FileLock, sync_folder
 
 _LOG = logging.getLogger("setnet.library")
@@ -278,8 +278,7 @@ class Database:
 
 def _finish(db: sqlite3.Connection) -> list[Entry]:
     """Complete a transaction: checksums of the photos it touched, and numbers; return what to journal."""
-    for photo, checksum in photo_checksums(db, "IN (SELECT key FROM touched WHERE tbl = 'photos')"):
-        db.execute("UPDATE photos SET checksum = ? WHERE id = ?", (checksum, photo))
+    refresh_checksums(db, "IN (SELECT key FROM touched WHERE tbl = 'photos')")
     entries: list[Entry] = []
     for table, columns in JOURNAL_TABLES.items():
         keys = db.execute("SELECT DISTINCT key FROM touched WHERE tbl = ? ORDER BY key", (table,)).fetchall()

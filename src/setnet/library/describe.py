@@ -21,8 +21,7 @@ from setnet.library.descriptor_files import check_output_place, write_descriptor
 from setnet.library.folder_scan import FolderScan, is_video_name
 from setnet.library.index_run import IndexProgress
 from setnet.library.paths import as_path, display_path, existing_paths
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from setnet.sandbox import Limits, Message, Service, Tasks, WorkerPool
 from setnet.system import usable_cores
 

@@ -96,25 +96,32 @@ class FoundFile:
 
 @dataclass
 class FolderScan:
-    """One walk over folders; iterate `files()` and read `unreadable` afterwards.
+    """One walk over folders; iterate `files()`, and read `unreadable` and `skipped` afterwards.
 
     Parameters
     ----------
     roots
         Absolute folders (or single photo files), or addresses of them.
-    skipped
+    left_out
         Absolute folders that are left out, such as the library's own.
     is_excluded
         Tells which other files and folders are left out, by absolute path.
     videos
         Whether videos are listed too, but those that are part of a live photo: one item with its photo.
+
+    Attributes
+    ----------
+    unreadable, skipped
+        Folders and files that could not be read, and those that look like photos and are none of the files;
+        each with the reason.
     """
 
     roots: Sequence[bytes]
-    skipped: Collection[bytes] = ()
+    left_out: Collection[bytes] = ()
     is_excluded: Callable[[bytes], bool] = field(default_factory=Exclusion)
     videos: bool = False
     unreadable: list[tuple[bytes, str]] = field(default_factory=list)
+    skipped: list[tuple[bytes, str]] = field(default_factory=list)
     _seen: set[tuple[int, int]] = field(default_factory=set)
 
     def files(self) -> Iterator[FoundFile]:
@@ -169,7 +176,7 @@ class FolderScan:
         pending = [top]
         while pending:
             folder = pending.pop()
-            if folder in self.skipped or not self._enter(folder):
+            if folder in self.left_out or not self._enter(folder):
                 continue
             try:
                 entries = sorted(os.scandir(folder), key=lambda e: e.name)
@@ -215,6 +222,8 @@ class FolderScan:
             if not is_photo_name(entry.name) and not (self.videos and is_video_name(entry.name)):
                 if entry.is_symlink() and not entry.name.startswith(b".") and entry.is_dir():
                     links.append(entry.path)
+                elif is_unnamed_photo(entry):
+                    self.skipped.append((entry.path, _NO_SUFFIX))
                 return
             info = entry.stat()
             if stat.S_ISREG(info.st_mode):
@@ -222,7 +231,23 @@ class FolderScan:
             elif stat.S_ISDIR(info.st_mode):
                 links.append(entry.path)
         except OSError as error:
-            self.unreadable.append((entry.path, error.strerror or str(error)))
+            is_dangling = isinstance(error, FileNotFoundError) and entry.is_symlink()
+            problem = (entry.path, "a link to a file that is gone" if is_dangling else str(error.strerror))
+            (self.skipped if is_dangling else self.unreadable).append(problem)
+
+
+_NO_SUFFIX = "its name has no suffix such as .jpg, by which setnet knows photos: rename it"
+_SIGNATURES = re.compile(
+    rb"\xff\xd8\xff|\x89PNG|GIF8|RIFF....WEBP|II\*\0|MM\0\*|....ftyp(?:hei|hev|mif1|avif)", re.DOTALL
+)
+
+
+def is_unnamed_photo(entry: os.DirEntry[bytes]) -> bool:
+    """Return whether a file whose name has no suffix begins as photos do."""
+    if b"." in entry.name or not entry.is_file():
+        return False
+    with open(entry.path, "rb") as file:
+        return _SIGNATURES.match(file.read(12)) is not None
 
 
 _REMEDY = "its photos stay in the library until it is back, or until you `setnet forget` it"

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 from setnet.errors import InvalidInputError
 from setnet.faces import Box
 from setnet.library.paths import as_path, display_path
-from setnet.library.photo_catalog import taken_number, taken_time
-from setnet.library.photos import corners
+from setnet.library.photos import corners, taken_number, taken_time
 from setnet.library.schema import FACES, face_number
 
 _KEY = "grouping"  # of the table `meta`

@@ -3,36 +3,38 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
-from setnet.library.database import Database
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
-from setnet.library.paths import as_path, is_below
-from setnet.library.photo_catalog import KnownFile, PhotoCatalog
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoResult, PhotoTask
+from setnet.library.paths import THUMBNAILS, as_path, is_below, resolve_path
+from setnet.library.photo_catalog import KnownFile
+from setnet.library.photo_reader import PhotoReader, PhotoResult, PhotoTask
 from setnet.library.photo_writer import PhotoWriter
 from setnet.library.pictures import cache_sprite
+from setnet.system import usable_cores
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from setnet.faces import FaceSettings
+    from setnet.library.library import Library
     from setnet.sandbox import Limits
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos."""
+    """A running index run: `done` of `total` files read, unchanged ones left out; `minutes` are of videos.
+
+    `rate` is that of the last minute, in files per second; 0 until there is something to go by.
+    """
 
     stage: str
     done: int
@@ -42,15 +44,13 @@ class IndexProgress:
     failed: int
     seconds: float
     minutes: float = 0.0
-
-    @property
-    def rate(self) -> float:
-        """Photos per second so far."""
-        return self.done / self.seconds if self.seconds > 0 else 0.0
+    rate: float = 0.0
 
     @property
     def seconds_left(self) -> float | None:
         """The expected rest of the run, once there is something to go by."""
+        if self.done >= self.total:
+            return 0.0
         return (self.total - self.done) / self.rate if self.rate > 0 else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,53 +121,102 @@ class IndexReport:
 
     def to_dict(self, path_text: Callable[[Path], str] = str, most: int | None = None) -> dict[str, Any]:
         """Return the report as values that JSON can hold, with at most `most` paths in each list."""
-        return asdict(self) | {
-            "vanished": [path_text(path) for path in self.vanished[:most]],
-            "failed": [{"photo": path_text(p), "reason": why} for p, why in self.failed[:most]],
-            "unreadable": [{"folder": path_text(p), "reason": why} for p, why in self.unreadable[:most]],
-            "partial": [{"photo": path_text(p), "reason": why} for p, why in self.partial[:most]],
-            "skipped": [{"photo": path_text(p), "reason": why} for p, why in self.skipped[:most]],
-            "vanished_count": len(self.vanished),
-            "failed_count": len(self.failed),
-            "unreadable_count": len(self.unreadable),
-            "partial_count": len(self.partial),
-            "skipped_count": len(self.skipped),
-        }
+        found = asdict(self) | {"vanished": [path_text(path) for path in self.vanished[:most]]}
+        for name in ("failed", "unreadable", "partial", "skipped"):
+            what = "folder" if name == "unreadable" else "photo"
+            found[name] = [{what: path_text(p), "reason": why} for p, why in getattr(self, name)[:most]]
+        names = ("vanished", "failed", "unreadable", "partial", "skipped")
+        return found | {f"{name}_count": len(getattr(self, name)) for name in names}
 
 
-_BATCH_PHOTOS = 256
-_BATCH_SECONDS = 4.0
-_MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
+BATCH_PHOTOS = 256
+BATCH_SECONDS = 4.0
+MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
+_PACE_SECONDS = 60.0  # for which the rate is that of a run
 
 Progress = Callable[[IndexProgress], None]
 AgreeToPrune = Callable[[int, int], bool]
+Named = list[tuple[bytes, str]]  # paths, each with what is to be said of it
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a run over a library is done; `Library.index` says what each means."""
+
+    workers: int | None = None
+    prune: bool | AgreeToPrune = False
+    retry: bool = False
+    progress: Progress | None = None
+    should_stop: Callable[[], bool] | None = None
+    limits: Limits | None = None
+
+    def workers_for(self, files: int) -> int:
+        """Return how many processes so many files are read by."""
+        return min(usable_cores() if self.workers is None else self.workers, files)
+
+    def check_stopped(self) -> None:
+        """End the run, as Ctrl-C does, where the caller asks for it."""
+        if self.should_stop is not None and self.should_stop():
+            raise KeyboardInterrupt
+
+    def agree_to_prune(self, gone: int, known: int) -> bool:
+        """Return whether so many photos may be removed."""
+        return self.prune if isinstance(self.prune, bool) else self.prune(gone, known)
+
+
+def store_in_batches(
+    results: Iterable[T],
+    batch: list[T],
+    take: Callable[[T], None],
+    flush: Callable[[], None],
+    options: RunOptions,
+) -> None:
+    """Take results as they come and store them now and then; what was taken is kept when a run is stopped.
+
+    `take` adds what is to be stored to the batch, and `flush` stores it.
+    """
+    since = monotonic()
+    try:
+        for result in results:
+            take(result)
+            if len(batch) >= BATCH_PHOTOS or monotonic() - since > BATCH_SECONDS:
+                flush()
+                since = monotonic()
+            options.check_stopped()
+    finally:
+        flush()
+    options.check_stopped()
+
+
+class Pace:
+    """How many files a run reads in a second, by what it read in the last minute.
+
+    The first file does not count: it waits until processes have started and models are loaded.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[float, int]] = deque()
+
+    def rate(self, done: int) -> float:
+        """Return the rate, now that so many files are done; 0 while there is nothing to go by."""
+        now = monotonic()
+        if done:
+            self._seen.append((now, done))
+        while len(self._seen) > 2 and now - self._seen[1][0] > _PACE_SECONDS:
+            self._seen.popleft()
+        if not self._seen or done <= self._seen[0][1]:
+            return 0.0
+        since, before = self._seen[0]
+        return (done - before) / max(now - since, 1e-6)
 
 
 class IndexRun:
-    """The state of one run over some folders."""
+    """The state of one run over some folders, whose index is open for writing."""
 
-    def __init__(
-        self,
-        database: Database,
-        index: SetIndex,
-        settings: FaceSettings,
-        thumbnails: Path,
-        *,
-        workers: int,
-        prune: bool | AgreeToPrune,
-        retry: bool,
-        progress: Progress | None,
-        should_stop: Callable[[], bool] | None = None,
-        limits: Limits | None = None,
-        excluded: Sequence[str] = (),
-    ) -> None:
-        self._database, self._index, self._settings = database, index, settings
-        self._catalog, self._thumbnails = PhotoCatalog(database), thumbnails
-        self._writer = PhotoWriter(database, index)
-        self._workers, self._prune, self._retry, self._progress = workers, prune, retry, progress
-        self._should_stop = should_stop or (lambda: False)
-        self._limits = limits
-        self._is_excluded = Exclusion(excluded)
+    def __init__(self, library: Library, index: SetIndex, options: RunOptions) -> None:
+        self._library, self._index, self._options = library, index, options
+        self._catalog = library.photos
+        self._writer = PhotoWriter(library.database, index)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
         self._by_size: dict[int, tuple[bytes, ...]] = {}
@@ -175,58 +224,59 @@ class IndexRun:
         self._moved: set[int] = set()
         self._batch: list[PhotoResult] = []
         self._touched: list[tuple[int, PhotoResult]] = []
-        self._failed: list[tuple[bytes, str]] = []
-        self._partial: list[tuple[bytes, str]] = []
-        self._skipped: list[tuple[bytes, str]] = []
+        self._failed: Named = []
+        self._partial: Named = []
+        self._skipped: Named = []
         self._detect = self._describe = self._scan_seconds = 0.0
-        self._start = perf_counter()
-        self._interrupted = self._refused = False
+        self._start, self._pace = perf_counter(), Pace()
+        self._refused = False
+        self._workers = 0
         self._reader: PhotoReader | None = None
 
-    def over(self, roots: Sequence[bytes], skipped: Sequence[bytes]) -> IndexReport:
+    def over(self, roots: Sequence[bytes]) -> IndexReport:
         """Bring the library up to date with the folders `roots`."""
         self._writer.recover()
-        removed = 0
         self._known = self._catalog.known_files()
         self._by_size = _contents_by_size(self._known.values())
         away = missing_roots(roots, self._catalog.folders(), self._known)
         scan = FolderScan(
-            [root for root in roots if root not in dict(away)], skipped, self._is_excluded, videos=True
+            [root for root in roots if root not in dict(away)],
+            [resolve_path(self._library.path)],
+            Exclusion(self._library.excluded),
+            videos=True,
         )
         scan.unreadable += away
         work: list[PhotoTask] = []
         vanished: list[bytes] = []
+        removed, interrupted = 0, False
         try:
             work = self._work(scan)
             vanished = self._vanished(roots, scan)
             self._scan_seconds = perf_counter() - self._start
             self._read(work)
         except KeyboardInterrupt:
-            self._interrupted = True
+            interrupted = True
         vanished = [path for path in vanished if self._moved.isdisjoint(self._known[path].ids)]
-        if vanished and not self._interrupted and self._may_prune(len(vanished)):
+        if vanished and not interrupted and self._may_prune(len(vanished)):
             self._writer.remove([photo for path in vanished for photo in self._known[path].ids])
-            removed, vanished = removed + len(vanished), []
-        if self._index.stats().segments > _MOST_SEGMENTS:
-            self._report_progress("tidying up", len(work))
+            removed, vanished = len(vanished), []
+        if self._index.stats().segments > MOST_SEGMENTS:
+            self.show("tidying up", self._counts["done"], len(work))
             self._index.compact()
-        return self._report(scan, vanished, removed)
+        return self._report(scan, vanished, removed, interrupted)
 
     def _may_prune(self, gone: int) -> bool:
-        if isinstance(self._prune, bool):
-            return self._prune
-        agreed = self._prune(gone, len(self._known))
-        self._refused = not agreed
+        agreed = self._options.agree_to_prune(gone, len(self._known))
+        self._refused = not agreed and not isinstance(self._options.prune, bool)
         return agreed
 
     def _work(self, scan: FolderScan) -> list[PhotoTask]:
         work = []
         for file in scan.files():
-            if self._should_stop():
-                raise KeyboardInterrupt
+            self._options.check_stopped()
             self._seen.add(file.path)
             if len(self._seen) % 5000 == 0:
-                self._report_progress("looking for photos", len(self._seen))
+                self.show("looking for photos", self._counts["done"], len(self._seen))
             task = self._task(file)
             if task is not None and is_raw_name(os.path.basename(file.path)) and not can_read_raw():
                 self._skipped.append((file.path, RAW_NEEDS))
@@ -243,7 +293,7 @@ class IndexRun:
 
     def _task(self, file: FoundFile) -> PhotoTask | None:
         known = self._known.get(file.path)
-        settled = ("ready",) if self._retry else ("ready", "failed")
+        settled = ("ready",) if self._options.retry else ("ready", "failed")
         if (
             known is not None
             and known.state in settled
@@ -255,27 +305,21 @@ class IndexRun:
     def _read(self, work: Sequence[PhotoTask]) -> None:
         if not work:
             return
-        since = monotonic()
         redo: list[PhotoTask] = []
-        workers = min(self._workers, len(work))
-        with PhotoReader(self._settings, workers, self._limits) as reader:
+        self._workers = self._options.workers_for(len(work))
+
+        def poll() -> bool:  # also while a long video is being watched
+            self.show("finding faces", self._counts["done"], len(work))
+            return self._options.should_stop is not None and self._options.should_stop()
+
+        def take(result: PhotoResult) -> None:
+            self._take(result, redo)
+            self.show("finding faces", self._counts["done"], len(work))
+
+        with PhotoReader(self._library.settings, self._workers, self._options.limits) as reader:
             self._reader = reader
-
-            def poll() -> bool:  # also while a long video is being watched
-                self._report_progress("finding faces", len(work))
-                return self._should_stop()
-
-            try:
-                for result in self._results(reader, work, redo, poll):
-                    self._take(result, redo)
-                    if len(self._batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
-                        self._flush()
-                        since = monotonic()
-                    self._report_progress("finding faces", len(work))
-                    if self._should_stop():
-                        raise KeyboardInterrupt
-            finally:
-                self._flush()
+            results = self._results(reader, work, redo, poll)
+            store_in_batches(results, self._batch, take, self._flush, self._options)
 
     def _results(
         self,
@@ -287,15 +331,14 @@ class IndexRun:
         """Yield the results of `work`, then of what was added to `redo` meanwhile."""
         while work:
             yield from reader.results(work, poll)
-            if self._should_stop():
-                raise KeyboardInterrupt
+            self._options.check_stopped()
             work = list(redo)
             redo.clear()
 
     def _flush(self) -> None:
         for photo_id, result in zip(self._writer.store(self._batch), self._batch, strict=True):
             if result.sprite:
-                cache_sprite(self._thumbnails, photo_id, result.hash, result.sprite)
+                cache_sprite(self._library.path / THUMBNAILS, photo_id, result.hash, result.sprite)
         self._batch.clear()
         self._writer.touch(self._touched)
         self._touched.clear()
@@ -344,8 +387,8 @@ class IndexRun:
         return path not in self._seen and not os.path.lexists(path)
 
     def _vanished(self, roots: Sequence[bytes], scan: FolderScan) -> list[bytes]:
-        """Return known photos under `roots` that are no longer there; unreadable folders are no proof."""
-        unsure = [path for path, _ in scan.unreadable]
+        """Return known photos under `roots` that are gone; an unreadable folder or link proves nothing."""
+        unsure = [path for path, _ in (*scan.unreadable, *scan.skipped)]
         return [
             path
             for path in self._known
@@ -356,41 +399,34 @@ class IndexRun:
 
     @property
     def _minutes(self) -> float:
-        return 0.0 if self._reader is None else self._reader.videos.seconds / 60
+        return 0.0 if self._reader is None else self._reader.video_seconds / 60
 
-    def _report_progress(self, stage: str, total: int) -> None:
-        if self._progress is not None:
-            counts = self._counts
-            self._progress(
-                IndexProgress(
-                    stage=stage,
-                    done=counts["done"],
-                    total=total,
-                    unchanged=counts["unchanged"],
-                    faces=counts["faces"],
-                    failed=len(self._failed),
-                    seconds=perf_counter() - self._start - self._scan_seconds,
-                    minutes=self._minutes,
-                )
+    def show(self, stage: str, done: int, total: int) -> None:
+        """Report how far the run is."""
+        if self._options.progress is None:
+            return
+        is_reading = stage == "finding faces"
+        self._options.progress(
+            IndexProgress(
+                stage=stage,
+                done=done,
+                total=total,
+                unchanged=self._counts["unchanged"],
+                faces=self._counts["faces"],
+                failed=len(self._failed),
+                seconds=perf_counter() - self._start - self._scan_seconds if is_reading else 0.0,
+                minutes=self._minutes if is_reading else 0.0,
+                rate=self._pace.rate(done) if is_reading else 0.0,
             )
+        )
 
-    def show_grouping(self, stage: str, done: int, total: int) -> None:
+    def show_grouping(self, _: str, done: int, total: int) -> None:
         """Report how far the grouping is that follows the run."""
-        if self._progress is not None:
-            counts = self._counts
-            self._progress(
-                IndexProgress(
-                    stage="grouping faces",
-                    done=done,
-                    total=total,
-                    unchanged=counts["unchanged"],
-                    faces=counts["faces"],
-                    failed=len(self._failed),
-                    seconds=0.0,
-                )
-            )
+        self.show("grouping faces", done, total)
 
-    def _report(self, scan: FolderScan, vanished: Sequence[bytes], removed: int) -> IndexReport:
+    def _report(
+        self, scan: FolderScan, vanished: Sequence[bytes], removed: int, interrupted: bool
+    ) -> IndexReport:
         counts = self._counts
         return IndexReport(
             scanned=len(self._seen),
@@ -402,9 +438,9 @@ class IndexRun:
             removed=removed,
             faces=counts["faces"],
             vanished=tuple(map(as_path, vanished)),
-            failed=tuple((as_path(p), reason) for p, reason in self._failed),
-            unreadable=tuple((as_path(p), reason) for p, reason in scan.unreadable),
-            interrupted=self._interrupted,
+            failed=_named(self._failed),
+            unreadable=_named(scan.unreadable),
+            interrupted=interrupted,
             seconds=perf_counter() - self._start,
             scan_seconds=self._scan_seconds,
             detect_seconds=self._detect,
@@ -412,10 +448,14 @@ class IndexRun:
             workers=self._workers,
             shots=counts["shots"],
             minutes=self._minutes,
-            partial=tuple((as_path(p), note) for p, note in self._partial),
-            skipped=tuple((as_path(p), reason) for p, reason in self._skipped),
+            partial=_named(self._partial),
+            skipped=_named(scan.skipped + self._skipped),
             prune_refused=self._refused,
         )
+
+
+def _named(found: Named) -> tuple[tuple[Path, str], ...]:
+    return tuple((as_path(path), text) for path, text in found)
 
 
 def _contents_by_size(files: Iterable[KnownFile]) -> dict[int, tuple[bytes, ...]]:

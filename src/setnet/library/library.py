@@ -41,7 +41,6 @@ from setnet.library.paths import (
     as_path,
     display_path,
     library_place,
-    resolve_path,
 )
 from setnet.library.people import People
 from setnet.library.person_matcher import Matching
@@ -299,33 +298,21 @@ class Library:
         limits
             Time and memory that one photo may take: a minute and 3.2 GB by default.
         """
-        from setnet.library.index_run import IndexRun
-        from setnet.system import usable_cores
+        from setnet.library.index_run import IndexRun, RunOptions
 
-        settings = self.checked_settings()
+        self.checked_settings()
         roots = roots_from(folders, self.photos)
+        options = RunOptions(workers, prune, retry, progress, should_stop, limits)
         with self._writing() as index:
             remember_folders(self.database, roots, exclude)
-            run = IndexRun(
-                self.database,
-                index,
-                settings,
-                self.path / THUMBNAILS,
-                workers=usable_cores() if workers is None else workers,
-                prune=prune,
-                retry=retry,
-                progress=progress,
-                should_stop=should_stop,
-                limits=limits,
-                excluded=self.excluded,
-            )
-            report = run.over(roots, [resolve_path(self.path)])
+            run = IndexRun(self, index, options)
+            report = run.over(roots)
             if not report.interrupted and (report.has_changed or self.groups.ungrouped_faces):
                 try:
-                    stopped = self.groups.group_into(
+                    grouped = self.groups.group_into(
                         index, progress=run.show_grouping, should_stop=should_stop
-                    ).interrupted
-                    report = replace(report, interrupted=stopped)
+                    )
+                    report = replace(report, interrupted=grouped.interrupted)
                 except KeyboardInterrupt:  # the photos are stored
                     report = replace(report, interrupted=True)
         if report.removed or report.changed or report.failed:
@@ -346,10 +333,11 @@ class Library:
         `progress`, `should_stop` and `limits` as for `index`, and `prune`, which removes photos whose files
         are gone: without it they are an error.
         """
+        from setnet.library.index_run import RunOptions
         from setnet.library.reembed import reembed
 
         with Library.open(path) as library:
-            return reembed(library, descriptor, **options)
+            return reembed(library, descriptor, RunOptions(**options))
 
     @own_errors
     def find(self, query: PhotoQuery | Sequence[PersonLike], **options: Any) -> Answer:

@@ -7,17 +7,15 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from setnet.errors import InvalidInputError
 from setnet.library.database import Database, stored_commits
 from setnet.library.paths import as_path, display_path, file_of
-from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace
+from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_time
 from setnet.library.schema import FACES, Counts, face_number, read_counts
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
-_EPOCH = datetime(1970, 1, 1)
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
 
 
@@ -34,16 +32,6 @@ class KnownFile:
     hash: bytes | None
     state: str
     is_video: bool = False
-
-
-def taken_number(taken: datetime | None) -> float | None:
-    """Return a photo's time as a number: cameras write local time without a zone, so none is applied."""
-    return None if taken is None else taken.replace(tzinfo=UTC).timestamp()
-
-
-def taken_time(number: float | None) -> datetime | None:
-    """Return the local time of a stored number."""
-    return None if number is None else _EPOCH + timedelta(seconds=number)
 
 
 class PhotoCatalog:

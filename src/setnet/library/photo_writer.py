@@ -34,8 +34,9 @@ from setnet.library.paths import (
     is_shot_path,
     shot_path,
 )
-from setnet.library.photo_catalog import PhotoCatalog, taken_number
-from setnet.library.photo_result import PhotoResult, taken_date
+from setnet.library.photo_catalog import PhotoCatalog
+from setnet.library.photo_reader import PhotoResult, taken_date
+from setnet.library.photos import taken_number
 from setnet.library.pictures import delete_stale
 from setnet.library.schema import face_number, members_in, refresh_groups, rejoin_groups
 

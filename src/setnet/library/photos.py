@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.faces import Box, Face
+from setnet.faces import Box
 from setnet.library.paths import as_path, display_path
+
+_EPOCH = datetime(1970, 1, 1)
 
 PathText = Callable[[bytes | Path], str]
 
@@ -41,6 +42,16 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def taken_number(taken: datetime | None) -> float | None:
+    """Return a photo's time as a number: cameras write local time without a zone, so none is applied."""
+    return None if taken is None else taken.replace(tzinfo=UTC).timestamp()
+
+
+def taken_time(number: float | None) -> datetime | None:
+    """Return the local time of a stored number."""
+    return None if number is None else _EPOCH + timedelta(seconds=number)
 
 
 class StoredFace(NamedTuple):
@@ -112,12 +123,6 @@ class StoredFace(NamedTuple):
         """Return where the face is, as values that JSON can hold; in a shot at its `best` time, and when."""
         found: dict[str, Any] = {"box": self.corners_at(best)}
         return found if self.at is None else found | {"at": self.at, "seen": self.seen}
-
-
-def stored_face(ordinal: int, face: Face) -> StoredFace:
-    """Return a face as it is stored."""
-    landmarks, quality = face.landmarks.astype("<f4").tobytes(), json.dumps(asdict(face.quality))
-    return StoredFace(ordinal, *face.box, face.score, landmarks, quality)
 
 
 class LibraryPhoto(NamedTuple):

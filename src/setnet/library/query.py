@@ -16,7 +16,8 @@ from setnet.errors import InvalidInputError, choice_error
 from setnet.library.examples import examples_from, split_number
 from setnet.library.paths import display_path, folder_text, resolve_path
 from setnet.library.people import People
-from setnet.library.photo_catalog import PhotoCatalog, taken_number
+from setnet.library.photo_catalog import PhotoCatalog
+from setnet.library.photos import taken_number
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:

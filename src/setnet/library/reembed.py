@@ -1,44 +1,58 @@
 """Describes all faces of a library again by another model: what was found, named and said about them stays.
 
-Photos are read again, but nothing is looked for in them: the places of the faces are known. The new index
-grows beside the old one, which answers all searches until the new one replaces it in one step.
+It is an index run over the photos that the library has: files are read again, but nothing is looked for in
+them, as the places of the faces are known. The new index grows beside the old one, over as many runs as it
+takes, and the old one answers all searches until the new one replaces it in one step.
+
+The faces that stand for people are the rows with a descriptor of their own: example faces, and whatever
+else was said about single faces. Each is looked for where its descriptor came from: among the photos that
+were just described, else in the file it was taken from, else in the small picture that is kept of it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from setnet.durable import storage_errors
-from setnet.errors import InvalidInputError
-from setnet.library.creation import facts_about, model_fingerprint, restrict_files
-from setnet.library.index_run import IndexProgress
-from setnet.library.paths import REDESCRIBED, as_path, display_path
-from setnet.library.photo_catalog import PhotoCatalog
-from setnet.library.reembed_state import (
-    FaceDescriber,
-    FaceRow,
-    NewDescriptor,
-    NewIndex,
-    NewRows,
-    PeopleFaces,
-    ReembeddedPhoto,
-    replace_state,
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.durable import append_durably, replace_file, storage_errors, transaction
+from setnet.engine import SetIndex
+from setnet.errors import InvalidInputError, SetNetError
+from setnet.faces import Box
+from setnet.library.backup import complete_staging, database_to_stage, link_segments, stage_new_state
+from setnet.library.creation import create_index, facts_about, model_fingerprint, restrict_files
+from setnet.library.face_references import SAME_FACE
+from setnet.library.index_run import (
+    BATCH_PHOTOS,
+    MOST_SEGMENTS,
+    IndexProgress,
+    Pace,
+    RunOptions,
+    store_in_batches,
 )
-from setnet.system import usable_cores
+from setnet.library.paths import DATABASE, INDEX, NEXT_INDEX, REDESCRIBED, as_path, display_path
+from setnet.library.photo_reader import DescribedPhoto, PhotoReader, PhotoResult, PhotoTask
+from setnet.library.photo_writer import attributes_of, mark_unread
+from setnet.library.photos import LibraryPhoto, taken_number
+from setnet.library.schema import refresh_checksums, refresh_groups
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
-    from setnet.library.index_run import AgreeToPrune, Progress
     from setnet.library.library import Library
-    from setnet.library.photos import LibraryPhoto
-    from setnet.sandbox import Limits
+
+Vector = NDArray[np.float32]
+Wanted = dict[int, tuple[float, int]]  # when each photo was stored, and its number of faces
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,125 +126,77 @@ class ReembedReport:
         }
 
 
-_BATCH_PHOTOS = 256
-_BATCH_SECONDS = 4.0
-_MOST_SEGMENTS = 40  # the engine merges small segments itself; this is for what it left
-
-
-def reembed(
-    library: Library,
-    descriptor: str | None = None,
-    *,
-    workers: int | None = None,
-    prune: bool | AgreeToPrune = False,
-    progress: Progress | None = None,
-    should_stop: Callable[[], bool] | None = None,
-    limits: Limits | None = None,
-) -> ReembedReport:
+def reembed(library: Library, descriptor: str | None, options: RunOptions) -> ReembedReport:
     """Describe all faces of a library anew; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
     with storage_errors(library.path), library.locked():
-        if _is_described_by(library.photos, settings):
+        made_with = library.photos.meta("model")
+        if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
             shutil.rmtree(library.path / REDESCRIBED, ignore_errors=True)  # left by a kill at the very end
             return ReembedReport(settings.descriptor, library.dim, is_done=True)
-        run = ReembedRun(
-            library,
-            settings,
-            workers=usable_cores() if workers is None else workers,
-            prune=prune,
-            progress=progress,
-            should_stop=should_stop,
-            limits=limits,
-        )
-        report = run.over_all()
+        report = _ReembedRun(library, settings, options).run()
         restrict_files(library.path, group_readable=library.group_readable)
     return report
 
 
-def _is_described_by(catalog: PhotoCatalog, settings: FaceSettings) -> bool:
-    """Tell whether the descriptors of a library are those of this very model file."""
-    made_with = catalog.meta("model")
-    return made_with == model_fingerprint(settings) and " " in (made_with or "")
+class _ReembedRun:
+    """One run, which completes the new index or leaves it for the next; nobody else may be writing."""
 
-
-class ReembedRun:
-    """One run, which completes the new index or leaves it for the next; nobody else may be writing.
-
-    Parameters
-    ----------
-    library
-        Whose faces are described.
-    settings
-        The library's, with the new descriptor.
-    workers, progress, should_stop, limits
-        As for an index run.
-    prune
-        Whether photos whose files are gone are removed; otherwise they are an error. A function is asked,
-        with how many these are and how many photos there are.
-    """
-
-    def __init__(
-        self,
-        library: Library,
-        settings: FaceSettings,
-        *,
-        workers: int,
-        prune: bool | AgreeToPrune,
-        progress: Progress | None,
-        should_stop: Callable[[], bool] | None = None,
-        limits: Limits | None = None,
-    ) -> None:
+    def __init__(self, library: Library, settings: FaceSettings, options: RunOptions) -> None:
         from setnet.faces import model_entry, model_paths
 
         entry = model_entry(settings.descriptor, "descriptor")
         model_paths(entry)
         assert entry.dim is not None
-        self._database, self._settings, self._dim = library.database, settings, entry.dim
-        self._library, self._catalog = library.path, library.photos
-        self._workers, self._prune, self._limits = workers, prune, limits
-        self._progress, self._should_stop = progress, should_stop or (lambda: False)
-        self._start = perf_counter()
-        self._report = ReembedReport(descriptor=settings.descriptor, dim=entry.dim)
+        self._library, self._settings, self._options, self._dim = library, settings, options, entry.dim
+        self._start, self._pace = perf_counter(), Pace()
+        self._described = self._faces = self._kept = 0
         self._failed: dict[int, tuple[Path, str]] = {}
 
-    def over_all(self) -> ReembedReport:
+    def run(self) -> ReembedReport:
         """Describe what is not yet described and, when all is, put the new state in place."""
-        wanted = self._wanted()
+        with self._library.database.reading() as db:
+            rows = db.execute("SELECT id, stored, faces FROM photos WHERE state = 'ready'")
+            wanted: Wanted = {photo: (stored, faces) for photo, stored, faces in rows}
         gone = self._gone(wanted)
         for photo in gone:
             del wanted[photo]
-        with NewIndex(self._library, self._settings, self._dim) as made:
+        people: dict[FaceRow, NewDescriptor] = {}
+        interrupted = False
+        with NewIndex(self._library.path, self._settings, self._dim) as made:
             done = made.only(wanted)
-            self._report = replace(self._report, total=len(wanted), kept=len(done))
+            self._kept = len(done)
             try:
-                self._describe(made, wanted, done)
-                self._replace(made, gone)
+                self._describe(made, wanted, [photo for photo in wanted if photo not in done])
+                people = self._replace(made, gone)
             except KeyboardInterrupt:
-                self._report = replace(self._report, interrupted=True)
-        return replace(
-            self._report,
+                interrupted = True
+        origins = [new.origin for row, new in people.items() if row.table == "examples"]
+        return ReembedReport(
+            descriptor=self._settings.descriptor,
+            dim=self._dim,
+            total=len(wanted),
+            described=self._described,
+            faces=self._faces,
+            kept=self._kept,
+            removed=0 if interrupted else len(gone),
             failed=tuple(self._failed.values()),
-            removed=0 if self._report.interrupted else len(gone),
+            examples_from_photos=origins.count("photo"),
+            examples_from_pictures=origins.count("picture"),
+            lost=self._lost(people),
+            interrupted=interrupted,
             seconds=perf_counter() - self._start,
         )
 
-    def _wanted(self) -> dict[int, tuple[float, int]]:
-        """Return when each finished photo was stored, and its number of faces."""
-        with self._database.reading() as db:
-            rows = db.execute("SELECT id, stored, faces FROM photos WHERE state = 'ready'")
-            return {photo: (stored, faces) for photo, stored, faces in rows}
-
-    def _gone(self, wanted: dict[int, tuple[float, int]]) -> list[int]:
+    def _gone(self, wanted: Wanted) -> list[int]:
         """Return the photos with faces whose files are not there; that is an error unless they may go."""
         gone = [
             (photo, path)
-            for path, file in self._catalog.known_files().items()
+            for path, file in self._library.photos.known_files().items()
             if any(wanted.get(photo, (0.0, 0))[1] for photo in file.ids) and not os.path.exists(path)
             for photo in file.ids
         ]
-        if gone and not (
-            self._prune if isinstance(self._prune, bool) else self._prune(len(gone), len(wanted))
-        ):
+        if gone and not self._options.agree_to_prune(len(gone), len(wanted)):
             raise InvalidInputError(
                 f"{len(gone):,} of {len(wanted):,} photos are not where they were, so their faces cannot be "
                 f"described anew (the first is {display_path(gone[0][1])}). If a disk is not mounted, mount "
@@ -239,81 +205,300 @@ class ReembedRun:
             )
         return [photo for photo, _ in gone]
 
-    def _describe(self, made: NewIndex, wanted: dict[int, tuple[float, int]], done: set[int]) -> None:
-        photos = [photo for photo in wanted if photo not in done]
-        if not photos:
+    def _describe(self, made: NewIndex, wanted: Wanted, ids: Sequence[int]) -> None:
+        if not ids:
             return
-        batch: list[ReembeddedPhoto] = []
-        since = monotonic()
+        batch: list[DescribedPhoto] = []
+
+        def take(described: DescribedPhoto) -> None:
+            photo = described.photo
+            if described.reason is not None:
+                self._failed[int(photo.id)] = (as_path(photo.stored_path), described.reason)
+            else:
+                batch.append(described)
+                self._described += 1
+                self._faces += len(described.descriptors)
+            self._show("describing faces", self._described + len(self._failed), len(ids))
 
         def flush() -> None:
             made.add(batch, wanted)
             batch.clear()
 
-        workers = min(self._workers, len(photos))
-        with FaceDescriber(self._settings, workers, self._limits) as describer:
-            try:
-                for described in describer.results(self._photos(photos), self._should_stop):
-                    self._take(described, batch)
-                    if len(batch) >= _BATCH_PHOTOS or monotonic() - since > _BATCH_SECONDS:
-                        flush()
-                        since = monotonic()
-                    self._show("describing faces", self._report.described + len(self._failed), len(photos))
-                    if self._should_stop():
-                        raise KeyboardInterrupt
-            finally:
-                flush()
-        if self._should_stop():
-            raise KeyboardInterrupt
-        if made.index.stats().segments > _MOST_SEGMENTS:
-            self._show("tidying up", len(photos), len(photos))
+        options = self._options
+        with PhotoReader(self._settings, options.workers_for(len(ids)), options.limits) as reader:
+            results = reader.describe(self._photos(ids), options.should_stop)
+            store_in_batches(results, batch, take, flush, options)
+        if made.index.stats().segments > MOST_SEGMENTS:
+            self._show("tidying up", len(ids), len(ids))
             made.index.compact()
 
     def _photos(self, ids: Sequence[int]) -> Iterator[LibraryPhoto]:
-        for start in range(0, len(ids), _BATCH_PHOTOS):
-            yield from self._catalog.get_many(map(str, ids[start : start + _BATCH_PHOTOS])).values()
+        for start in range(0, len(ids), BATCH_PHOTOS):
+            yield from self._library.photos.get_many(map(str, ids[start : start + BATCH_PHOTOS])).values()
 
-    def _take(self, described: ReembeddedPhoto, batch: list[ReembeddedPhoto]) -> None:
-        photo = described.photo
-        if described.reason is not None:
-            self._failed[int(photo.id)] = (as_path(photo.stored_path), described.reason)
-            return
-        batch.append(described)
-        self._report = replace(
-            self._report,
-            described=self._report.described + 1,
-            faces=self._report.faces + len(described.descriptors),
-        )
-
-    def _replace(self, made: NewIndex, gone: Sequence[int]) -> None:
-        """Put the new index in place, and a database that goes with it."""
-        self._show("describing people", self._report.described, self._report.described)
-        with self._database.reading() as db:
-            people = PeopleFaces(db, made.index, self._settings, self._workers, self._limits)
-            facts = facts_about(self._settings, self._dim)
-            rows = NewRows(self._dim, facts, gone, self._failed)
-            described = replace_state(self._library, db, made, people, rows)
+    def _replace(self, made: NewIndex, gone: Sequence[int]) -> dict[FaceRow, NewDescriptor]:
+        """Stage the new index and a database that goes with it, and put both in place."""
+        self._show("describing people", self._described, self._described)
+        place = self._library.path
+        with self._library.database.reading() as db:
+            people = PeopleFaces(db, made.index, self._settings, self._options)
+            people.described(face_rows(db))  # most of the work, while others may still change people
+            # Nobody changes people while the database is copied; who waited sees that it is another file.
+            connected = sqlite3.connect(place / DATABASE, isolation_level=None, timeout=30)
+            with stage_new_state(place), closing(connected), transaction(connected):
+                described = people.described(face_rows(db))
+                link_segments(made.folder / INDEX, place / NEXT_INDEX)
+                made.index.backup(place / NEXT_INDEX)
+                with database_to_stage(place) as copy:
+                    db.backup(copy)
+                    self._rewrite(copy, described, gone)
+                complete_staging(place)
         made.delete()
-        self._count(described)
+        return described
 
-    def _count(self, described: dict[FaceRow, NewDescriptor]) -> None:
-        with self._database.reading() as db:  # the old one, in which all names still are
+    def _rewrite(
+        self, db: sqlite3.Connection, described: Mapping[FaceRow, NewDescriptor], gone: Sequence[int]
+    ) -> None:
+        """Give a copied database the new descriptors and facts."""
+        # without a log of its own, which would have to be moved with it; deleted descriptors leave no trace
+        db.execute("PRAGMA journal_mode = DELETE")
+        for setting in ("secure_delete", "foreign_keys", "recursive_triggers"):
+            db.execute(f"PRAGMA {setting} = ON")
+        with transaction(db):
+            facts = facts_about(self._settings, self._dim)
+            db.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", list(facts.items()))
+            for row, new in described.items():
+                if new.vector is None and row.is_example:
+                    db.execute(f"DELETE FROM {row.table} WHERE id = ?", (row.id,))
+                    continue
+                # zeros are like nobody: what was said about the face goes on to hold for that face alone
+                vector = np.zeros(self._dim) if new.vector is None else new.vector
+                value = vector.astype("<f4").tobytes()
+                db.execute(f"UPDATE {row.table} SET descriptor = ? WHERE id = ?", (value, row.id))
+            db.executemany("DELETE FROM photos WHERE id = ?", [(photo,) for photo in gone])
+            refresh_groups(db)
+            mark_unread(db, self._failed)  # the next index run looks at them again
+            refresh_checksums(db)
+            db.execute("UPDATE sums SET value = value + 1 WHERE name IN ('commits', 'journal')")
+
+    def _lost(self, people: Mapping[FaceRow, NewDescriptor]) -> tuple[tuple[str, Path | None], ...]:
+        lost = [row for row, new in people.items() if row.table == "examples" and new.vector is None]
+        if not lost:
+            return ()
+        with self._library.database.reading() as db:  # the old one, in which all names still are
             names = dict(db.execute("SELECT id, name FROM people").fetchall())
-        examples = {row: new for row, new in described.items() if row.table == "examples"}
-        origins = [new.origin for new in examples.values()]
-        self._report = replace(
-            self._report,
-            examples_from_photos=origins.count("photo"),
-            examples_from_pictures=origins.count("picture"),
-            lost=tuple(
-                (names.get(row.person, "?"), None if row.source is None else as_path(row.source))
-                for row, new in examples.items()
-                if new.vector is None
-            ),
+        return tuple(
+            (names.get(row.person, "?"), None if row.source is None else as_path(row.source)) for row in lost
         )
 
     def _show(self, stage: str, done: int, total: int) -> None:
-        if self._progress is not None:
-            now, seconds = self._report, perf_counter() - self._start
-            failed = len(self._failed)
-            self._progress(IndexProgress(stage, done, total, now.kept, now.faces, failed, seconds))
+        if self._options.progress is not None:
+            failed, seconds = len(self._failed), perf_counter() - self._start
+            rate = self._pace.rate(done)
+            self._options.progress(
+                IndexProgress(stage, done, total, self._kept, self._faces, failed, seconds, rate=rate)
+            )
+
+
+_ABOUT, _LOG = "model.json", "photos.log"
+
+
+class NewIndex:
+    """The new index of a library and what is in it already; begun anew when it is of other settings.
+
+    An item counts as described once a line of `photos.log` says so, with the moment at which the photo's
+    faces were stored: when a photo has been indexed again since, its faces are described again.
+    """
+
+    def __init__(self, library: Path, settings: FaceSettings, dim: int) -> None:
+        self.folder = library / REDESCRIBED
+        about = json.dumps({"facts": facts_about(settings, dim)})
+        if self._read(_ABOUT) != about:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(mode=0o700)
+            create_index(self.folder / INDEX, settings, dim)
+            replace_file(self.folder / _LOG, b"")
+            replace_file(self.folder / _ABOUT, about.encode())
+        os.utime(self.folder)  # its week begins
+        self.index = SetIndex.open(self.folder / INDEX)
+
+    def __enter__(self) -> NewIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.index.close()
+
+    def _read(self, name: str) -> str:
+        try:
+            return (self.folder / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+
+    def only(self, wanted: Wanted) -> set[int]:
+        """Take out what does not, or no longer, describe a photo; return the photos that are described."""
+        logged = dict(_logged(line) for line in self._read(_LOG).splitlines())
+        there = {int(item.id): item.elements for item in self.index.items()}
+        done = {photo for photo in there if wanted.get(photo) == (logged.get(photo), there[photo])}
+        if other := [str(photo) for photo in there if photo not in done]:
+            self.index.delete(other)
+        return done
+
+    def add(self, photos: Sequence[DescribedPhoto], wanted: Wanted) -> None:
+        """Store new descriptors of photos, and then that they are stored."""
+        if not photos:
+            return
+        self.index.add(
+            [photo.id for photo, *_ in photos],
+            np.concatenate([described.descriptors for described in photos]),
+            [len(described.descriptors) for described in photos],
+            attributes=[
+                attributes_of(photo.stored_path, taken_number(photo.taken), len(photo.faces), photo.start)
+                for photo, *_ in photos
+            ],
+        )
+        # a new line first: the last one may have been cut short
+        lines = (f"\n{photo.id} {wanted[int(photo.id)][0]!r}" for photo, *_ in photos)
+        append_durably(self.folder / _LOG, "".join(lines).encode())
+
+    def delete(self) -> None:
+        """Delete all of it: the library has taken it over."""
+        self.index.close()
+        shutil.rmtree(self.folder)
+
+
+def _logged(line: str) -> tuple[int, float | None]:
+    """Return the photo of a line and when it was stored; a line that was cut short says nothing.
+
+    >>> _logged("12 1700000000.5"), _logged("12 17000"), _logged("12 1.5 13 2.5"), _logged("")
+    ((12, 1700000000.5), (12, 17000.0), (-1, None), (-1, None))
+    """
+    photo, _, moment = line.partition(" ")
+    try:
+        return int(photo), float(moment)
+    except ValueError:
+        return -1, None
+
+
+_SMALLEST_IN_PICTURE = 32  # pixels of a face in the picture that is kept of it
+_COLUMNS = ("person", "content", "source", "x0", "y0", "x1", "y1", "picture")
+
+
+class FaceRow(NamedTuple):
+    """A row that has the descriptor of a face, and where that face was seen.
+
+    An example stands for a person by its descriptor; what was said about a face holds without one.
+    """
+
+    table: str
+    id: int
+    is_example: bool
+    person: int | None
+    content: bytes | None
+    source: bytes | None
+    box: Box | None
+    picture: bytes | None
+
+
+class NewDescriptor(NamedTuple):
+    """The new descriptor of a row, and whether it comes from a `photo` or a `picture`; None: from nowhere."""
+
+    vector: Vector | None
+    origin: str
+
+
+def face_rows(db: sqlite3.Connection) -> list[FaceRow]:
+    """Return every row of the database that has a descriptor."""
+    found = []
+    tables = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+    for (table,) in tables:
+        columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
+        if "descriptor" not in columns:
+            continue
+        chosen = ", ".join(name if name in columns else "NULL" for name in _COLUMNS)
+        for number, person, content, source, *box, picture in db.execute(f"SELECT id, {chosen} FROM {table}"):
+            place = None if None in box else Box(*box)
+            row = FaceRow(table, number, "picture" in columns, person, content, source, place, picture)
+            found.append(row)
+    return found
+
+
+class PeopleFaces:
+    """Describes face rows, each once: a second call costs only what is new.
+
+    `db` reads the library's database, and `index` is the new one, with all photos.
+    """
+
+    def __init__(
+        self, db: sqlite3.Connection, index: SetIndex, settings: FaceSettings, options: RunOptions
+    ) -> None:
+        self._db, self._index, self._settings, self._options = db, index, settings, options
+        self._known: dict[FaceRow, NewDescriptor] = {}
+
+    def described(self, rows: Sequence[FaceRow]) -> dict[FaceRow, NewDescriptor]:
+        """Return the new descriptor of each row."""
+        new = [row for row in rows if row not in self._known]
+        for row in new:
+            if (vector := self._in_index(row)) is not None:
+                self._known[row] = NewDescriptor(vector, "photo")
+        for row, vector in self._in_files([row for row in new if row not in self._known]):
+            self._known[row] = NewDescriptor(vector, "photo")
+        for row in new:
+            if row not in self._known:
+                self._known[row] = self._in_picture(row.picture)
+        return {row: self._known[row] for row in rows}
+
+    def _in_index(self, row: FaceRow) -> Vector | None:
+        """Return the descriptor of the face in a photo of the library: by content, else by path."""
+        if row.box is None:
+            return None
+        places = self._db.execute(
+            "SELECT photo, ordinal, x0, y0, x1, y1 FROM photos JOIN faces ON photo = photos.id "
+            f"WHERE {'hash = ?1' if row.content is not None else 'path = ?1'} AND state = 'ready' "
+            "ORDER BY photo, ordinal",
+            (row.content if row.content is not None else row.source,),
+        ).fetchall()
+        there = [place for place in places if str(place[0]) in self._index]
+        best = _best(row.box, (Box(*place[2:]) for place in there))
+        return None if best is None else self._index.elements(str(there[best][0]))[there[best][1]]
+
+    def _in_files(self, rows: Sequence[FaceRow]) -> Iterator[tuple[FaceRow, Vector]]:
+        """Yield the descriptors of faces in photos that are not of the library, such as portraits."""
+        by_file: dict[bytes, list[FaceRow]] = {}
+        for row in rows:
+            if row.source is not None and row.box is not None and os.path.isfile(row.source):
+                by_file.setdefault(row.source, []).append(row)
+        if not by_file:
+            return
+        workers = self._options.workers_for(len(by_file))
+        with PhotoReader(self._settings, workers, self._options.limits) as reader:
+            for result in reader.results(map(PhotoTask, by_file)):
+                for row in by_file[result.path]:
+                    if (vector := _in_photo(row, result)) is not None:
+                        yield row, vector
+
+    def _in_picture(self, picture: bytes | None) -> NewDescriptor:
+        """Return the descriptor of the face in the picture that is kept of it, if it can be seen there."""
+        from setnet.faces import extract_faces
+
+        try:
+            settings = replace(self._settings, min_face=_SMALLEST_IN_PICTURE)
+            faces = [] if picture is None else extract_faces(picture, settings)
+        except SetNetError:  # no picture any more
+            faces = []
+        if not faces:
+            return NewDescriptor(None, "nowhere")
+        return NewDescriptor(max(faces, key=lambda face: face.quality.size).descriptor, "picture")
+
+
+def _in_photo(row: FaceRow, result: PhotoResult) -> Vector | None:
+    if row.box is None or result.descriptors is None or row.content not in (None, result.hash):
+        return None
+    best = _best(row.box, (face.box for face in result.faces))
+    return None if best is None else result.descriptors[best]
+
+
+def _best(box: Box, others: Iterable[Box]) -> int | None:
+    """Return which box is of the same face, if any."""
+    overlaps = [box.overlap(other) for other in others]
+    best = max(range(len(overlaps)), key=overlaps.__getitem__, default=None)
+    return best if best is not None and overlaps[best] >= SAME_FACE else None

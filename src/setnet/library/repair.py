@@ -41,8 +41,8 @@ from setnet.library.photo_writer import PhotoWriter, mark_unread
 from setnet.library.schema import (
     damaged_photos,
     migrate,
-    photo_checksums,
     recount_photos,
+    refresh_checksums,
     refresh_groups,
     schema_problems,
 )
@@ -299,8 +299,7 @@ def _tidy(db: sqlite3.Connection) -> None:
     recount_photos(db)
     db.execute("UPDATE face_groups SET stale = 1")
     refresh_groups(db)
-    for photo, checksum in list(photo_checksums(db)):
-        db.execute("UPDATE photos SET checksum = ? WHERE id = ?", (checksum, photo))
+    refresh_checksums(db)
 
 
 def _folders_of(items: Iterable[Item]) -> list[str]:

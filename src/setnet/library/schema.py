@@ -296,6 +296,12 @@ def photo_checksums(db: sqlite3.Connection, which: str = "IS NOT NULL") -> Itera
         yield photo, blake2b(marshal.dumps([*own], 2), digest_size=8).digest()
 
 
+def refresh_checksums(db: sqlite3.Connection, which: str = "IS NOT NULL") -> None:
+    """Give photos that meet a condition the checksums of what they have now."""
+    for photo, checksum in list(photo_checksums(db, which)):
+        db.execute("UPDATE photos SET checksum = ? WHERE id = ?", (checksum, photo))
+
+
 def damaged_photos(db: sqlite3.Connection) -> list[int]:
     """Return the photos that are not as they were stored; for calls inside one transaction."""
     stored = dict(db.execute("SELECT id, checksum FROM photos").fetchall())

@@ -10,37 +10,59 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
+from hashlib import blake2b
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from setnet.errors import SetNetError, WorkerError
+from setnet.errors import WorkerError
 from setnet.library.paths import shot_path
-from setnet.library.photo_result import (
+from setnet.library.photo_reader import (
     HASH_BYTES,
     PhotoResult,
     PhotoTask,
     content_hash,
-    date_from,
-    faces_from_arrays,
+    faces_in,
     faces_to_arrays,
-    video_hash,
+    facts_in,
+    reason_in,
+    reason_or,
 )
-from setnet.library.photos import stored_face
+from setnet.library.photos import taken_number
 from setnet.sandbox import Limits, Message, WorkerPool
-from setnet.sandbox.messages import invalid_reply
-from setnet.sandbox.service import ran_out_of_memory
+from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.video.sprite import LARGEST_SPRITE
 
 if TYPE_CHECKING:
     from setnet.faces import FaceSettings
 
+_HASHED_WHOLE = 32 << 20  # bytes of a video that is read as a whole
+_SAMPLES = 32
+_SAMPLE = 1 << 20
+
+
+def video_hash(path: str) -> bytes:
+    """Return the hash of a video: of its size, and of its bytes or, of a large file, of samples all over it.
+
+    Reading many gigabytes to notice a moved file would take longer than watching some videos.
+    """
+    found = blake2b(digest_size=HASH_BYTES)
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        found.update(b"video %d " % size)
+        if size <= _HASHED_WHOLE:
+            file.seek(0)
+            found.update(file.read())
+            return found.digest()
+        for number in range(_SAMPLES):
+            file.seek((size - _SAMPLE) * number // (_SAMPLES - 1))
+            found.update(file.read(_SAMPLE))
+    return found.digest()
+
 
 def identify(task: Message) -> Message:
     """Return size, times and hash of a video file."""
-    from setnet.library.photo_catalog import taken_number
     from setnet.video.boxes import taken_at
 
     path = task.fields["path"]
@@ -51,11 +73,12 @@ def identify(task: Message) -> Message:
         fields |= {"size": info.st_size, "mtime_ns": info.st_mtime_ns}
         if not info.st_size:
             fields["reason"] = "the file is empty"
-        digest = video_hash(Path(path))
+        digest = video_hash(path)
         fields["taken"] = taken_number(taken_at(path))
     except OSError as error:
         fields["reason"] = f"cannot be read: {error.strerror or error}"
-    return Message("done", fields, {"hash": np.frombuffer(digest, np.uint8)})
+    is_known = bool((task.arrays["known"] == as_bytes(digest)).all(axis=1).any()) if digest else False
+    return Message("done", fields | {"is_known": is_known}, {"hash": as_bytes(digest)})
 
 
 def watch_part(settings: FaceSettings, task: Message) -> Message:
@@ -64,29 +87,29 @@ def watch_part(settings: FaceSettings, task: Message) -> Message:
     from setnet.video import watch
     from setnet.video.capture import allow_hardware
 
-    fields: dict[str, Any] = {"reason": None}
     allow_hardware(task.fields["hardware"])
-    try:
-        at, budget = task.fields["at"], task.fields["budget"]
-        seen = watch(task.fields["path"], settings, at, budget=budget)
-    except Exception as error:  # one video never stops a run; the type tells whom to report it to
-        if ran_out_of_memory(error):
-            raise
-        own = isinstance(error, SetNetError)
-        reason = str(error) if own else f"unexpected {type(error).__name__}: {error}"
-        return Message("done", fields | {"reason": reason}, {})
+    path, at, budget = (task.fields[name] for name in ("path", "at", "budget"))
+    seen = reason_or(lambda: watch(path, settings, at, budget=budget))
+    if isinstance(seen, str):
+        return Message("done", {"reason": seen})
     people = [person for shot in seen.shots for person in shot.people]
-    fields |= {"until": seen.until, "is_end": seen.is_end, "width": seen.width, "height": seen.height}
-    dim = load_descriptor(settings.descriptor).dim
-    arrays = {
-        "shots": np.array([(s.start, s.stop, s.best, len(s.people)) for s in seen.shots], np.float64),
+    fields = {
+        "reason": None,
+        "until": seen.until,
+        "is_end": seen.is_end,
+        "width": seen.width,
+        "height": seen.height,
+        "sprites": [len(shot.sprite) for shot in seen.shots],
+    }
+    shots = [(s.start, s.stop, s.best, len(s.people)) for s in seen.shots]
+    arrays = faces_to_arrays([person.face for person in people], load_descriptor(settings.descriptor).dim)
+    arrays |= {
+        "shots": np.array(shots, np.float64).reshape(-1, 4),
         "times": np.array([(p.at, p.seen, len(p.track)) for p in people], np.float64).reshape(-1, 3),
         "tracks": np.concatenate([np.zeros((0, 5), np.float32), *(p.track for p in people)]),
+        "sprites": as_bytes(b"".join(shot.sprite for shot in seen.shots)),
     }
-    arrays["shots"] = arrays["shots"].reshape(-1, 4)
-    arrays["sprites"] = np.frombuffer(b"".join(shot.sprite for shot in seen.shots), np.uint8)
-    fields["sprites"] = [len(shot.sprite) for shot in seen.shots]
-    return Message("done", fields, arrays | faces_to_arrays([person.face for person in people], dim))
+    return Message("done", fields, arrays)
 
 
 def describe_shot(settings: FaceSettings, task: Message) -> Message:
@@ -95,21 +118,20 @@ def describe_shot(settings: FaceSettings, task: Message) -> Message:
     from setnet.video import frames_at
 
     path, places = task.fields["path"], task.arrays
-    try:
-        if video_hash(Path(path)) != places["hash"].tobytes():
+
+    def describe() -> Message:
+        if video_hash(path) != places["hash"].tobytes():
             return Message("done", {"reason": "its content has changed since it was indexed"})
         found = [np.zeros((0, load_descriptor(settings.descriptor).dim), np.float32)]
         for i, time in enumerate(places["times"].tolist()):
             (pixels,) = frames_at(path, [time])
             found.append(describe_faces(pixels, places["boxes"][i], places["landmarks"][i], settings))
-    except OSError as error:
-        return Message("done", {"reason": f"cannot be read: {error.strerror or error}"})
-    except SetNetError as error:
-        return Message("done", {"reason": str(error)})
-    return Message("done", {"reason": None}, {"descriptors": np.concatenate(found)})
+        return Message("done", {"reason": None}, {"descriptors": np.concatenate(found)})
+
+    done = reason_or(describe)
+    return Message("done", {"reason": done}) if isinstance(done, str) else done
 
 
-_INT64 = 1 << 63
 _LONGEST = 1e6  # seconds of a video: longer times are nonsense
 _LONGEST_SIDE = 1 << 16
 _ROUNDED = 0.001  # seconds
@@ -140,12 +162,11 @@ class VideoReader:
         """Return what was found in a video: its shots, or why there are none."""
         path = os.fsdecode(task.path)
         whole = PhotoResult(task.path)
+        known = np.frombuffer(b"".join(task.known), np.uint8).reshape(-1, HASH_BYTES)
         try:
-            identify = Message("identify", {"path": path})
-            whole = self._pool.call(identify, lambda reply: _identified(task, reply))
-            if whole.reason is not None or whole.is_known:
-                return whole
-            return self._watched(whole, path)
+            identify = Message("identify", {"path": path}, {"known": known})
+            whole = self._pool.call(identify, lambda reply: facts_in(reply, task))
+            return whole if whole.reason is not None or whole.is_known else self._watched(whole, path)
         except WorkerError as error:
             with suppress(OSError):
                 info = os.stat(task.path)
@@ -165,8 +186,7 @@ class VideoReader:
                 if self._hardware:  # its driver may be what crashed or hung: all that follows goes without
                     self._hardware = False
                     continue
-                problem = str(error)
-                break
+                part = str(error)
             if isinstance(part, str):
                 problem = part
                 break
@@ -185,15 +205,15 @@ class VideoReader:
         return replace(whole, shots=tuple(shots), note=note)
 
     def _parsed(self, whole: PhotoResult, at: float, reply: Message) -> _Part | str:
-        if reply.fields.get("reason") is not None:
-            return reply.text("reason")
-        until = reply.number("until", 0, _LONGEST)
+        if (reason := reason_in(reply)) is not None:
+            return reason
+        until, is_end = reply.number("until", 0, _LONGEST), reply.flag("is_end")
         limits = reply.array("shots", np.float64, None, 4)
         if not len(limits):
-            return _Part([], until, reply.flag("is_end"))
+            return _Part([], until, is_end)
         width, height = (reply.integer(name, 1, _LONGEST_SIDE) for name in ("width", "height"))
-        faces = faces_from_arrays(reply, self._dim)
-        rows = list(_rows(reply, len(faces)))
+        faces, descriptors = faces_in(reply, self._dim)
+        times = list(_times(reply, len(faces)))
         counts = limits[:, 3]
         if len(faces) > _MOST_PEOPLE or (counts < 0).any() or counts.sum() != len(faces):
             raise invalid_reply("people of no shot")
@@ -215,10 +235,10 @@ class VideoReader:
                     width=width,
                     height=height,
                     faces=tuple(
-                        stored_face(ordinal, faces[i]).with_times(*rows[i])
+                        faces[i].with_times(*times[i])._replace(ordinal=ordinal)
                         for ordinal, i in enumerate(inside)
                     ),
-                    descriptors=np.stack([faces[i].descriptor for i in inside]) if count else None,
+                    descriptors=descriptors[inside.start : end] if count else None,
                     start=start,
                     stop=stop,
                     best=best,
@@ -226,10 +246,10 @@ class VideoReader:
                     sprite=sprite,
                 )
             )
-        return _Part(found, until, reply.flag("is_end"))
+        return _Part(found, until, is_end)
 
 
-def _rows(reply: Message, count: int) -> Iterator[tuple[float, float, bytes]]:
+def _times(reply: Message, count: int) -> Iterator[tuple[float, float, bytes]]:
     """Yield when each person is best seen, for how long, and where."""
     times = reply.array("times", np.float64, count, 3)
     tracks = reply.array("tracks", np.float32, None, 5).astype("<f4")
@@ -253,21 +273,3 @@ def _sprites(reply: Message, count: int) -> list[bytes]:
         found.append(whole[place : place + size])
         place += size
     return found
-
-
-def _identified(task: PhotoTask, reply: Message) -> PhotoResult:
-    size = reply.integer("size", 0, _INT64 - 1)
-    mtime_ns = reply.integer("mtime_ns", -_INT64, _INT64 - 1)
-    taken, taken_from = date_from(reply, task, mtime_ns)
-    found = PhotoResult(
-        task.path,
-        size,
-        mtime_ns,
-        reply.data("hash"),
-        taken=taken,
-        taken_from=taken_from,
-        reason=None if reply.fields.get("reason") is None else reply.text("reason"),
-    )
-    if found.reason is None and len(found.hash) != HASH_BYTES:
-        raise invalid_reply("a wrong hash")
-    return replace(found, is_known=found.reason is None and found.hash in task.known)

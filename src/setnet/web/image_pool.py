@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from setnet.errors import PhotoError, WorkerError
 from setnet.library import Example
-from setnet.library.photo_result import content_hash, faces_from_arrays
+from setnet.library.photo_reader import content_hash, faces_in
 from setnet.sandbox import Limits, Message, Service, WorkerPool
 from setnet.sandbox.messages import as_bytes, invalid_reply
 from setnet.web.limits import BoundedThreads
@@ -109,7 +109,13 @@ class ImagePool(BoundedThreads):
 
 
 def _parse_seen_image(reply: Message, dim: int, content: bytes) -> SeenImage:
-    faces = tuple(faces_from_arrays(reply, dim))
+    from setnet.faces import Face, Quality
+
+    stored, descriptors = faces_in(reply, dim)
+    faces = tuple(
+        Face(face.box, face.landmarks, face.score, Quality(**face.quality), vector)
+        for face, vector in zip(stored, descriptors, strict=True)
+    )
     return SeenImage(
         reply.integer("width", 1, _LONGEST_SIDE),
         reply.integer("height", 1, _LONGEST_SIDE),

@@ -76,7 +76,7 @@ def _contents(handle: int) -> bytes:
 
 def _faces(settings: FaceSettings, photo: Photo, task: Message) -> Message:
     from setnet.faces import extract_faces, load_descriptor
-    from setnet.library.photo_result import faces_to_arrays
+    from setnet.library.photo_reader import faces_to_arrays
     from setnet.library.pictures import face_picture, jpeg, thumbnail
 
     found = extract_faces(photo, settings)[:_MOST_FACES]

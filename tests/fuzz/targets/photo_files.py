@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from setnet.faces import FaceSettings
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoTask
+from setnet.library.photo_reader import PhotoReader, PhotoTask
 from setnet.sandbox import Limits
 from tests.fuzz.choices import Choices
 from tests.fuzz.mutation import mutated_bytes
@@ -43,7 +42,7 @@ def target(folder: Path) -> Iterator[Function]:
     workers = 0 if os.environ.get("SETNET_FUZZ_GUIDED") else 1
     limits = Limits(seconds=SECONDS)
     with PhotoReader(FaceSettings(max_pixels=MAX_PIXELS), workers, limits) as reader:
-        capacity = reader._pool.capacity
+        capacity = reader.pool.capacity
 
         def run(data: bytes) -> None:
             file.write_bytes(damaged_photo(Choices(data), sound))

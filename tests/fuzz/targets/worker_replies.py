@@ -13,8 +13,7 @@ import numpy as np
 
 from setnet.errors import SetNetError
 from setnet.faces import Box, Face, FaceSettings, Quality
-from setnet.library.photo_reader import PhotoReader
-from setnet.library.photo_result import PhotoTask, faces_to_arrays
+from setnet.library.photo_reader import PhotoReader, PhotoTask, faces_to_arrays
 from setnet.sandbox import Limits, Message
 from setnet.sandbox.messages import receive, send
 from setnet.sandbox.service import failure_in

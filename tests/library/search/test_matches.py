@@ -15,7 +15,7 @@ from PIL import Image
 from setnet.errors import InvalidInputError
 from setnet.library import Example, GroupTotal, Library, PhotoQuery, QueryPerson, StoredFace, contact_sheet
 from setnet.library.person_matcher import NamedPeople
-from setnet.library.photo_result import PhotoResult
+from setnet.library.photo_reader import PhotoResult
 from setnet.library.photo_writer import PhotoWriter
 from setnet.library.pictures import YELLOW
 from tests.support.invented_photos import DIM, face_of, store

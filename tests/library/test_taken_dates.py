@@ -14,7 +14,7 @@ from PIL import Image
 
 from setnet.faces import FaceSettings
 from setnet.library import Library, LibraryPhoto
-from setnet.library.photo_result import date_in_name, taken_date
+from setnet.library.photo_reader import date_in_name, taken_date
 
 NOON = datetime(2019, 7, 4, 12, 34, 56)
 DAY = datetime(2019, 7, 4)

@@ -13,18 +13,19 @@ import pytest
 from setnet.faces import FaceSettings
 from setnet.faces.registry import write_model_entry
 from setnet.library import Library
+from setnet.library.index_run import RunOptions
+from setnet.library.photo_reader import DescribedPhoto
 from setnet.library.photos import LibraryPhoto
-from setnet.library.reembed import reembed
-from setnet.library.reembed_state import NewIndex, PeopleFaces, ReembeddedPhoto, face_rows
+from setnet.library.reembed import NewIndex, PeopleFaces, face_rows
 from tests.support.small_models import write_small_model
 
 SETTINGS = FaceSettings()
 
 
-def described(photo: int, faces: int = 1) -> ReembeddedPhoto:
+def described(photo: int, faces: int = 1) -> DescribedPhoto:
     vectors = np.eye(128, dtype=np.float32)[:faces]
     known = LibraryPhoto(str(photo), b"/photos/%d.jpg" % photo, 1, b"", None, 10, 10, (None,) * faces)  # type: ignore[arg-type]
-    return ReembeddedPhoto(known, vectors)
+    return DescribedPhoto(known, vectors)
 
 
 def filled(folder: Path) -> dict[int, tuple[float, int]]:
@@ -151,7 +152,8 @@ def test_a_second_look_costs_only_what_is_new(
         return files(self, rows)
 
     monkeypatch.setattr(PeopleFaces, "_in_files", counted)
-    people = PeopleFaces(library.database.connection, library.set_index, library.settings, 0, None)
+    db, options = library.database.connection, RunOptions(workers=0)
+    people = PeopleFaces(db, library.set_index, library.settings, options)
     first = people.described(face_rows(library.database.connection))
     library.people.add_photos("Ben", [portrait("P003")])
     second = people.described(face_rows(library.database.connection))
@@ -179,7 +181,7 @@ def test_people_who_are_added_while_their_examples_are_described_are_not_lost(
         return found
 
     monkeypatch.setattr(PeopleFaces, "described", and_somebody_comes)
-    assert reembed(library, small, workers=0).examples_from_photos == 2
+    assert Library.reembed(library.path, small, workers=0).examples_from_photos == 2
     assert calls == [1, 2]
     with Library.open(library.path) as again:
         assert {person.name: again.people.descriptors(person.name).shape for person in again.people} == {
