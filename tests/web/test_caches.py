@@ -71,7 +71,7 @@ def test_a_ranking_is_found_by_its_query_commit_and_library(library: Library) ->
         assert kept.get(b"query", ranking.commit, again) is None
     kept.clear()
     assert kept.get(b"query", ranking.commit, library) is None
-    assert (len(kept), kept.nbytes) == (0, 0)
+    assert (len(kept), kept.weight) == (0, 0)
 
 
 def test_a_ranking_goes_when_nobody_asked_for_it_in_time(
@@ -98,17 +98,17 @@ def test_memory_is_bounded_and_the_longest_unused_go_first(library: Library) -> 
         kept.keep(name, library, ranking)
     found = [name for name in (b"a", b"b", b"c", b"d") if kept.get(name, ranking.commit, library)]
     assert found == [b"a", b"c", b"d"]
-    assert kept.nbytes == 3 * ranking.nbytes
+    assert kept.weight == 3 * ranking.nbytes
 
 
 def test_a_ranking_that_grew_is_counted_as_it_is(library: Library) -> None:
     ranking = ranking_in(library)
     kept = RankingCache(60, 1 << 20)
     kept.keep(b"a", library, ranking)
-    before = kept.nbytes
+    before = kept.weight
     ranking.page(10, 5)
     kept.keep(b"a", library, ranking)
-    assert kept.nbytes == ranking.nbytes > before
+    assert kept.weight == ranking.nbytes > before
     small = RankingCache(60, ranking.nbytes - 1)
     small.keep(b"a", library, ranking)  # one that does not fit is not kept: its pages are searched for
-    assert (len(small), small.nbytes) == (0, 0)
+    assert (len(small), small.weight) == (0, 0)

@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from setnet.library import IndexProgress
 from setnet.web import WebSettings
 from setnet.web import index as route
-from setnet.web.open_library import IndexJob
+from setnet.web.state import IndexJob
 
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
@@ -128,7 +128,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (home / "Pictures" / name).touch()
     (home / "out").symlink_to(tmp_path)
     (home / "in").symlink_to(home / "Pictures")
-    monkeypatch.setattr("setnet.web.files.default_roots", lambda: [home])
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(route, "_DISKS", ())
     monkeypatch.setattr(route, "client_address", lambda scope: "127.0.0.1")  # a test client has no address
     return home
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from setnet.web.limits import TokenRateLimit
+from setnet.web.guard import TokenRateLimit
 
 
 class Clock:

@@ -11,9 +11,6 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from setnet.web.people import NewPerson
-from setnet.web.search import SearchQuery
-
 pytestmark = pytest.mark.xdist_group("web-api")
 API = "/api/v1"
 JSON = {"Content-Type": "application/json"}
@@ -38,8 +35,7 @@ def test_numbers_beyond_4_megabytes_are_refused_before_they_are_parsed(
     def parsed(*_: object) -> None:
         raise AssertionError("this takes seconds and gigabytes")
 
-    for model in (SearchQuery, NewPerson):
-        monkeypatch.setattr(model, "model_validate_json", parsed)
+    monkeypatch.setattr("setnet.web.requests.from_json", parsed)
     decoy = b'"images": ["' + b"A" * 5_000_000 + b'"], '  # images among them make no difference
     for images in (b"", decoy):
         body = b"{" + images + b'"descriptors": [[' + b"0.123," * 800_000 + b"1]]}"
@@ -59,13 +55,12 @@ def test_large_bodies_are_parsed_beside_the_event_loop(
     shared: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[str] = []
-    parse = SearchQuery.model_validate_json
 
     def watched(body: bytes) -> Any:
         threads.append(threading.current_thread().name)
-        return parse(body)
+        return json.loads(body)
 
-    monkeypatch.setattr(SearchQuery, "model_validate_json", watched)
+    monkeypatch.setattr("setnet.web.requests.from_json", watched)
     body = json.dumps({"people": [{"descriptors": [[0.5] * 4096] * 10}]})
     assert shared.post(f"{API}/search", content=body, headers=JSON).status_code == 422
     assert [name.startswith("setnet-parsing") for name in threads] == [True]
@@ -76,9 +71,9 @@ def test_a_million_faults_are_not_described_one_by_one(shared: TestClient) -> No
     answer = shared.post(f"{API}/people", content=people(*[wrong] * 100), headers=JSON)
     assert answer.status_code == 422
     assert [fault["at"] for fault in answer.json()["errors"]] == ["body.descriptors.0.0"]
-    for unknown, said in ((10_000, "10001 faults"), (100_000, "20000 fields")):
+    for unknown, described in ((10_000, 20), (100_000, 0)):
         body = json.dumps(dict.fromkeys(map(str, range(unknown)), 1))
         answer = shared.post(f"{API}/people", content=body, headers=JSON)
         assert answer.status_code == 422
-        assert said in answer.json()["detail"]
-        assert "errors" not in answer.json()
+        assert len(answer.json().get("errors", [])) == described
+    assert "20000 fields" in answer.json()["detail"]

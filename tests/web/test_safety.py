@@ -165,7 +165,7 @@ def test_cors_is_only_for_whom_it_was_asked(shared: TestClient, guarded: TestCli
 
 
 def test_every_answer_carries_the_safety_headers(shared: TestClient) -> None:
-    for path in ("/", "/docs", f"{API}/status", "/static/js/main.js", "/nothing"):
+    for path in ("/", "/docs", f"{API}/status", "/static/0/js/main.js", "/nothing"):
         headers = shared.get(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'none'" in policy

@@ -15,17 +15,14 @@ from typing import Annotated, Any, Literal, Self
 
 from fastapi import APIRouter, FastAPI, Query, Response
 from fastapi import Path as InPath
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 from pydantic import Field, model_validator
 
 from setnet.collect import AnnotationQueue, Answer, CollectRun, Question
 from setnet.faces import FaceSettings
-from setnet.web.app import STATIC
 from setnet.web.files import open_below
-from setnet.web.guard import Guard
-from setnet.web.image_pool import ImagePool
-from setnet.web.limits import BodyLimits, TokenRateLimit
+from setnet.web.guard import BodyLimits, Guard, TokenRateLimit
+from setnet.web.page import add_pages
+from setnet.web.pools import ImagePool
 from setnet.web.problems import Problem, install_problems
 from setnet.web.requests import Jpeg, Name, Strict
 from setnet.web.server import bind_socket, open_when_up, page_address, run_app
@@ -130,12 +127,7 @@ def annotation_app(session: AnnotationSession, settings: WebSettings | None = No
     app = FastAPI(title="setnet collect", lifespan=lifespan, openapi_url=None)
     install_problems(app)
     app.include_router(_questions(session, drawing))
-
-    @app.get("/")
-    async def page() -> Response:
-        return FileResponse(STATIC / "annotate.html", headers={"Cache-Control": "no-cache"})
-
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    add_pages(app, {"/": "annotate.html"})
     # The last added is the outermost.
     app.add_middleware(BodyLimits, settings=settings)
     app.add_middleware(Guard, settings=settings, wrong_tokens=TokenRateLimit(settings.wrong_tokens))

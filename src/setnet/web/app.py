@@ -9,30 +9,40 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, FastAPI, Response
+from fastapi import APIRouter, FastAPI
 from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import FileResponse
-from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from setnet import __version__
 from setnet.library import default_library
-from setnet.web import faces, groups, guard, health, index, people, photos, search
-from setnet.web.guard import COOKIE, Guard
-from setnet.web.limits import BodyLimits
+from setnet.web import faces, groups, index, people, photos, search, status
+from setnet.web.guard import COOKIE, BodyLimits, Guard
 from setnet.web.metrics import RequestMetrics
+from setnet.web.page import add_pages
 from setnet.web.problems import ProblemDetails, install_problems
 from setnet.web.settings import WebSettings
 from setnet.web.state import ServerState
 
-STATIC = Path(__file__).parent / "static"
 _PEOPLE = "/api/v1/people/"
 _SCHEMAS = "#/components/schemas/"
 # By reference: as a model, every route would build a validator of it per status, most of a server's start.
 _PROBLEM = {
     "content": {"application/problem+json": {"schema": {"$ref": f"{_SCHEMAS}{ProblemDetails.__name__}"}}}
+}
+_PROBLEMS = {
+    400: "The body is not what it says it is",
+    401: "A token is needed",
+    403: "Refused",
+    404: "Not there",
+    409: "Not now",
+    410: "Not kept any more",
+    413: "Too large",
+    415: "Another kind of body is expected",
+    422: "Something in the request does not fit",
+    429: "Too many wrong tokens",
+    503: "Too busy, or the library is gone",
 }
 # A server on this machine alone has no token: then none of them is needed.
 _SECURITY = {
@@ -82,10 +92,16 @@ def create_app(
     )
     app.state.server = state
     install_problems(app)
-    app.include_router(_api_routes())
-    for path, route in (("/healthz", health.healthz), ("/metrics", health.metrics)):
+    problems: dict[int | str, dict[str, Any]] = {
+        number: {**_PROBLEM, "description": text} for number, text in _PROBLEMS.items()
+    }
+    api = APIRouter(prefix="/api/v1", responses=problems)
+    for part in (search, status, faces, photos, groups, people, index):  # the first is found fastest
+        api.include_router(part.routes)
+    app.include_router(api)
+    for path, route in (("/healthz", status.healthz), ("/metrics", status.metrics)):
         app.add_api_route(path, route, include_in_schema=False)
-    _add_page(app)
+    add_pages(app, {"/": "index.html", "/docs": "docs.html", "/favicon.ico": "icon.svg"})
     app.openapi = partial(_openapi_document, app)  # type: ignore[method-assign]
     # The last added is the outermost.
     app.add_middleware(RawPathMiddleware)
@@ -100,18 +116,6 @@ def create_app(
         )
     app.add_middleware(Guard, settings=settings, wrong_tokens=state.wrong_tokens)
     return app
-
-
-def _add_page(app: FastAPI) -> None:
-    def add(path: str, file: str) -> None:
-        async def page() -> Response:
-            return FileResponse(STATIC / file, headers={"Cache-Control": "no-cache"})
-
-        app.add_api_route(path, page, include_in_schema=False)
-
-    for path, file in (("/", "index.html"), ("/docs", "docs.html"), ("/favicon.ico", "icon.svg")):
-        add(path, file)
-    app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
 
 class RawPathMiddleware:
@@ -133,53 +137,13 @@ class RawPathMiddleware:
 
 
 def _openapi_document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document; every body's schema is among its components."""
+    """Return the OpenAPI document, with the tokens and the form of errors."""
     if app.openapi_schema is None:
         document = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         document["components"]["securitySchemes"] = _SECURITY
         document["security"] = [{name: []} for name in _SECURITY] + [{}]
-        schemas = document["components"]["schemas"]
         problem = ProblemDetails.model_json_schema(ref_template=_SCHEMAS + "{model}", mode="serialization")
         problem = jsonable_encoder(problem, exclude_none=True)  # as of all other schemas
-        schemas |= problem.pop("$defs", {}) | {ProblemDetails.__name__: problem}
-        for operations in document["paths"].values():
-            for operation in operations.values():
-                _move_schemas(operation.get("requestBody", {}).get("content", {}), schemas)
+        document["components"]["schemas"] |= problem.pop("$defs", {}) | {ProblemDetails.__name__: problem}
         app.openapi_schema = document
     return app.openapi_schema
-
-
-def _move_schemas(content: dict[str, Any], schemas: dict[str, Any]) -> None:
-    for media in content.values():
-        schema = dict(media["schema"])  # the routes keep theirs
-        if "title" in schema:
-            schemas.update(schema.pop("$defs", {}))
-            schemas[schema["title"]] = schema
-            media["schema"] = {"$ref": _SCHEMAS + schema["title"]}
-
-
-def _api_routes() -> APIRouter:
-    """Return all routes."""
-    routes = APIRouter(
-        prefix="/api/v1",
-        responses={
-            status: {**_PROBLEM, "description": text}
-            for status, text in {
-                400: "The body is not what it says it is",
-                401: "A token is needed",
-                403: "Refused",
-                404: "Not there",
-                409: "Not now",
-                410: "Not kept any more",
-                413: "Too large",
-                415: "Another kind of body is expected",
-                422: "Something in the request does not fit",
-                429: "Too many wrong tokens",
-                503: "Too busy, or the library is gone",
-            }.items()
-        },
-    )
-    # The first is found fastest.
-    for part in (search, health, guard, faces, photos, groups, people, index):
-        routes.include_router(part.routes)
-    return routes

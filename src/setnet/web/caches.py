@@ -12,66 +12,106 @@ import struct
 import threading
 from array import array
 from collections import OrderedDict
+from collections.abc import Hashable
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import groupby
 from time import monotonic
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from setnet.errors import InvalidInputError
 from setnet.library import Example, Library, Ranking
 from setnet.web.problems import Problem
 
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 _MOST_FACES = 4096
 _PLACE = struct.Struct(">IQ")
 _SEAL = 16
-_Key = tuple[bytes, int]  # the query's digest, and the library's commit that was searched
 
 
-class UploadedFaces:
-    """Faces by a short-lived id; the oldest go first when there are many."""
+class _Cache(Generic[K, V]):
+    """Values for so many seconds and of so much weight in all; those put in the longest ago go first."""
 
-    def __init__(self, lifetime: float) -> None:
-        self._lifetime = lifetime
-        self._faces: OrderedDict[str, tuple[float, Example]] = OrderedDict()
+    def __init__(self, seconds: float, most: int) -> None:
+        self.seconds, self._most = seconds, most
+        self._kept: OrderedDict[K, tuple[float, int, V]] = OrderedDict()
         self._lock = threading.Lock()
+        self.weight = 0
 
     def __len__(self) -> int:
-        return len(self._faces)
+        return len(self._kept)
+
+    def _put(self, key: K, value: V, weight: int) -> None:
+        with self._lock:
+            self._drop(key)
+            self._kept[key] = monotonic() + self.seconds, weight, value
+            self.weight += weight
+            self._drop_old()
+            while self.weight > self._most:
+                self._drop(next(iter(self._kept)))
+
+    def _value(self, key: K) -> V | None:
+        with self._lock:
+            self._drop_old()
+            kept = self._kept.get(key)
+        return None if kept is None else kept[2]
+
+    def drop_old(self) -> None:
+        """Let go of the values whose time is over."""
+        with self._lock:
+            self._drop_old()
+
+    def clear(self) -> None:
+        """Let go of everything."""
+        with self._lock:
+            self._kept.clear()
+            self.weight = 0
+
+    def _drop_old(self) -> None:
+        now = monotonic()
+        while self._kept and next(iter(self._kept.values()))[0] <= now:
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, key: K) -> None:
+        if (gone := self._kept.pop(key, None)) is not None:
+            self.weight -= gone[1]
+
+
+class UploadedFaces(_Cache[str, Example]):
+    """Faces by a short-lived id; the oldest go first when there are many."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(seconds, _MOST_FACES)
 
     def add(self, face: Example) -> str:
         """Remember a face and return its id."""
         face_id = f"f-{secrets.token_urlsafe(12)}"
-        with self._lock:
-            while len(self._faces) >= _MOST_FACES:
-                self._faces.popitem(last=False)
-            self._faces[face_id] = (monotonic() + self._lifetime, face)
+        self._put(face_id, face, 1)
         return face_id
-
-    def drop_old(self) -> None:
-        """Forget the faces whose time is over."""
-        with self._lock:
-            now = monotonic()
-            while self._faces and next(iter(self._faces.values()))[0] <= now:
-                self._faces.popitem(last=False)
 
     def get(self, face_id: str) -> Example:
         """Return a face; one that is too old is an error that says what to do."""
-        with self._lock:
-            expires, face = self._faces.get(face_id, (0.0, None))
-        if face is None or expires < monotonic():
-            minutes = self._lifetime / 60
+        if (face := self._value(face_id)) is None:
             raise Problem(
                 404,
-                f"no face {face_id[:40]!r}: ids are kept for {minutes:.0f} minutes after POST /faces; "
-                "upload the photo again",
+                f"no face {face_id[:40]!r}: ids are kept for {self.seconds / 60:.0f} minutes after "
+                "POST /faces; upload the photo again",
             )
         return face
 
-    def clear(self) -> None:
-        """Forget all faces."""
-        with self._lock:
-            self._faces.clear()
+
+class RankingCache(_Cache[tuple[bytes, int], tuple[Library, Ranking]]):
+    """Rankings by their query's digest and the library's commit; the weight is in bytes."""
+
+    def keep(self, digest: bytes, library: Library, ranking: Ranking) -> None:
+        """Keep a ranking from now on, and let go of what would be too much with it."""
+        self._put((digest, ranking.commit), (library, ranking), ranking.nbytes)
+
+    def get(self, digest: bytes, commit: int, library: Library) -> Ranking | None:
+        """Return the ranking of a query on a library as of a commit, if it is still kept."""
+        found, ranking = self._value((digest, commit)) or (None, None)
+        return ranking if found is library else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,59 +185,3 @@ class Cursors:
 
     def _seal(self, packed: bytes, digest: bytes) -> bytes:
         return blake2b(packed + digest, key=self._key, digest_size=_SEAL).digest()
-
-
-class _CachedRanking(NamedTuple):
-    until: float
-    library: Library
-    ranking: Ranking
-    nbytes: int
-
-
-class RankingCache:
-    """Rankings in memory, of so many bytes and for so many seconds after their last use at most.
-
-    When they are too many, those that nobody asked for the longest go first.
-    """
-
-    def __init__(self, seconds: float, most_bytes: int) -> None:
-        self._seconds, self._most = seconds, most_bytes
-        self._kept: OrderedDict[_Key, _CachedRanking] = OrderedDict()
-        self._lock = threading.Lock()
-        self.nbytes = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def keep(self, digest: bytes, library: Library, ranking: Ranking) -> None:
-        """Keep a ranking from now on, and let go of what would be too much with it."""
-        with self._lock:
-            self._drop((digest, ranking.commit))
-            kept = _CachedRanking(monotonic() + self._seconds, library, ranking, ranking.nbytes)
-            self._kept[digest, ranking.commit] = kept
-            self.nbytes += kept.nbytes
-            self._drop_old()
-            while self.nbytes > self._most:
-                self._drop(next(iter(self._kept)))
-
-    def get(self, digest: bytes, commit: int, library: Library) -> Ranking | None:
-        """Return the ranking of a query on a library as of a commit, if it is still kept."""
-        with self._lock:
-            self._drop_old()
-            kept = self._kept.get((digest, commit))
-        return kept.ranking if kept is not None and kept.library is library else None
-
-    def clear(self) -> None:
-        """Let go of all rankings."""
-        with self._lock:
-            self._kept.clear()
-            self.nbytes = 0
-
-    def _drop_old(self) -> None:
-        now = monotonic()
-        while self._kept and next(iter(self._kept.values())).until <= now:
-            self._drop(next(iter(self._kept)))
-
-    def _drop(self, key: _Key) -> None:
-        if (gone := self._kept.pop(key, None)) is not None:
-            self.nbytes -= gone.nbytes

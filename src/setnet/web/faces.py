@@ -20,10 +20,10 @@ from setnet.library import Example, Library
 from setnet.library.paths import display_path
 from setnet.web.files import open_inside
 from setnet.web.problems import Problem
-from setnet.web.requests import BodyRoute, Jpeg, State, Strict, content_type, reply
+from setnet.web.requests import Jpeg, JsonRoute, State, Strict, content_type, reads, reply
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["faces"], route_class=BodyRoute)
+routes = APIRouter(tags=["faces"], route_class=JsonRoute)
 _IMAGE = {"type": "string", "format": "binary"}
 _FORM = {"type": "object", "required": ["image"], "properties": {"image": _IMAGE}}
 _KINDS = {"image/*": _IMAGE, "application/octet-stream": _IMAGE, "multipart/form-data": _FORM}
@@ -97,21 +97,19 @@ async def _read_image(request: Request) -> bytes:
     raise Problem(415, "send an image: 'Content-Type: image/jpeg' (or any image/*), or a form with 'image'")
 
 
-@routes.post(
-    "/faces/groups",
-)
-async def group_faces(query: FaceIds, state: State) -> FaceGroups:
+@routes.post("/faces/groups")
+@reads
+def group_faces(library: Library, query: FaceIds, state: State) -> FaceGroups:
     """Group faces that look like the same person: one list of ids per person."""
     faces = {face_id: state.faces.get(face_id).descriptor for face_id in query.faces}
-    with state.library.reading() as library:
-        threshold = library.matching.threshold
+    threshold = library.matching.threshold
     groups: list[list[str]] = []
     for face_id, descriptor in faces.items():
         alike = (g for g in groups if max(float(faces[i] @ descriptor) for i in g) >= threshold)
-        group = next(alike, [])
-        if not group:
-            groups.append(group)
-        group.append(face_id)
+        if (group := next(alike, None)) is None:
+            groups.append([face_id])
+        else:
+            group.append(face_id)
     return FaceGroups(groups=groups)
 
 

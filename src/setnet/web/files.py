@@ -1,7 +1,6 @@
-"""Files and folders of this machine that clients may see, symbolic links resolved.
+"""The files of photos, symbolic links resolved.
 
-Photos are opened only inside the indexed folders, one by one or as a zip file that is made while it is sent.
-Folders to choose from are listed below the home folder and mounted disks, nowhere else.
+They are opened only inside the indexed folders, one by one or as a zip file that is made while it is sent.
 """
 
 from __future__ import annotations
@@ -15,16 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from typing import Annotated
 from zipfile import ZipFile, ZipInfo
 
-from pydantic import Field
-
 from setnet.addresses import is_address, read_address, to_address
-from setnet.client import Answer
 from setnet.errors import SetNetError
 from setnet.library import Library, LibraryPhoto
-from setnet.library.folder_scan import is_photo_name
 from setnet.library.paths import display_path, is_below, resolve_path
 from setnet.web.problems import Problem
 
@@ -44,9 +38,6 @@ _VIDEO_KINDS = {
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _OTHER_SUFFIXES = {"jpe": "jpeg", "jpg": "jpeg", "tif": "tiff"}
 _OLDEST_YEAR = 1980  # a zip file knows no year before
-_DISKS = ("/media", "/mnt", "/run/media", "/Volumes")
-_MOST_FOLDERS = 500
-_MOST_ENTRIES = 20_000  # a folder with more is not counted to its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,88 +208,3 @@ def _zip_entry(photo: LibraryPhoto, names: set[str]) -> ZipInfo:
     if photo.taken is not None and photo.taken.year >= _OLDEST_YEAR:
         entry.date_time = photo.taken.timetuple()[:6]
     return entry
-
-
-class Folder(Answer):
-    """A folder of the server's machine."""
-
-    path: str
-    name: str
-
-
-class Folders(Answer):
-    """The folders in a folder, and how many photos lie in it directly."""
-
-    path: Annotated[str | None, Field(description="Null in the list of places to begin")]
-    parent: str | None
-    folders: list[Folder]
-    photos: int
-    has_more: Annotated[bool, Field(description="Not all of it is listed or counted")]
-
-
-def default_roots() -> list[Path]:
-    """Return the home folder and the folders where disks are mounted, as far as they are there."""
-    return [place for place in (Path.home(), *map(Path, _DISKS)) if place.is_dir()]
-
-
-def _folders(
-    path: str | None, parent: str | None, folders: Sequence[str], photos: int, has_more: bool
-) -> Folders:
-    named = [Folder(path=place, name=os.path.basename(place) or place) for place in folders]
-    return Folders(path=path, parent=parent, folders=named, photos=photos, has_more=has_more)
-
-
-class FolderBrowser:
-    """Lists folders below some roots; links are resolved first, so that none leads out of them."""
-
-    def __init__(self, roots: Sequence[Path] | None = None) -> None:
-        self._roots = [os.path.realpath(root) for root in (default_roots() if roots is None else roots)]
-
-    def listing(self, path: str | None) -> Folders:
-        """Return the folders in a folder, or the roots."""
-        if path is None:
-            return _folders(None, None, self._roots, 0, False)
-        real = self._inside(path)
-        folders: list[str] = []
-        photos, seen = 0, 0
-        try:
-            with os.scandir(real) as entries:
-                for seen, entry in enumerate(entries, 1):
-                    if seen > _MOST_ENTRIES:
-                        break
-                    if self._is_folder(entry):
-                        folders.append(entry.path)
-                    elif is_photo_name(os.fsencode(entry.name)):
-                        photos += 1
-        except NotADirectoryError:
-            raise Problem(404, "this is no folder") from None
-        except FileNotFoundError:
-            raise Problem(404, "this folder is not there any more") from None
-        except OSError as error:
-            raise Problem(403, f"this folder cannot be opened: {error.strerror}") from None
-        folders.sort(key=lambda folder: os.path.basename(folder).casefold())
-        return _folders(
-            real,
-            None if real in self._roots else os.path.dirname(real),
-            folders[:_MOST_FOLDERS],
-            photos,
-            seen > _MOST_ENTRIES or len(folders) > _MOST_FOLDERS,
-        )
-
-    def _inside(self, path: str) -> str:
-        try:
-            real = os.path.realpath(path) if os.path.isabs(path) else ""
-        except (OSError, ValueError):  # a null character, or a name that no file can have
-            real = ""
-        if not any(is_below(os.fsencode(real), os.fsencode(root)) for root in self._roots):
-            roots = ", ".join(self._roots)
-            raise Problem(403, f"only folders below {roots} are listed: type the path of another one")
-        return real
-
-    def _is_folder(self, entry: os.DirEntry[str]) -> bool:
-        """Tell whether an entry is a folder to show: not hidden, with a name that JSON can hold, inside."""
-        if entry.name.startswith(".") or not entry.name.isprintable():
-            return False
-        with suppress(OSError, Problem):
-            return entry.is_dir() and bool(not entry.is_symlink() or self._inside(entry.path))
-        return False

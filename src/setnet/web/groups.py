@@ -13,17 +13,20 @@ from setnet.library import Group, Library, Person
 from setnet.web.faces import FaceReference, photo_examples
 from setnet.web.people import IfExists
 from setnet.web.requests import (
-    BodyRoute,
+    JsonRoute,
     Name,
     State,
     Strict,
     check_addressable,
+    reads,
     reply,
     require_group,
     require_person,
+    searches,
+    writes,
 )
 
-routes = APIRouter(tags=["groups"], route_class=BodyRoute)
+routes = APIRouter(tags=["groups"], route_class=JsonRoute)
 GroupId = Annotated[str, Path(pattern=r"^g[1-9][0-9]{0,17}$", description="Such as g17")]
 _KEY = r"^[0-9]{1,18}-[0-9]{1,18}$"
 _FACE_KEY = r"^-?[0-9]{1,17}(\.[0-9]{1,17})?(e[+]?[0-9]{1,3})?_[0-9]{1,18}$"
@@ -63,8 +66,9 @@ class GroupRefusal(Strict):
 
 
 @routes.get("/groups")
-async def list_groups(
-    state: State,
+@reads
+def list_groups(
+    library: Library,
     which: Annotated[Literal["unnamed", "named", "hidden", "all"], Query(alias="state")] = "unnamed",
     min_faces: Annotated[int, Query(ge=1, le=10**9, description="Of at least so many faces")] = 1,
     max_faces: Annotated[int, Query(ge=1, le=10**9, description="Of at most so many")] = 10**9,
@@ -72,21 +76,17 @@ async def list_groups(
     cursor: Annotated[str | None, Query(pattern=_KEY)] = None,
 ) -> Groups:
     """List groups of faces that are probably one person's, the largest first."""
-
-    def read(library: Library) -> Groups:
-        faces, number = map(int, cursor.split("-")) if cursor else (max_faces, 0)
-        after = min((faces, number), (max_faces, 0), key=lambda place: place[0])
-        groups = library.groups.page(which, min_faces, limit + 1, after)
-        last = groups[limit - 1] if len(groups) > limit else None
-        return Groups(
-            groups=groups[:limit],
-            cursor=None if last is None else f"{last.faces}-{last.number}",
-            totals=library.groups.totals(min_faces),
-            grouped_at=library.groups.grouped_at,
-            ungrouped_faces=library.groups.ungrouped_faces,
-        )
-
-    return await state.read(read)
+    faces, number = map(int, cursor.split("-")) if cursor else (max_faces, 0)
+    after = min((faces, number), (max_faces, 0), key=lambda place: place[0])
+    groups = library.groups.page(which, min_faces, limit + 1, after)
+    last = groups[limit - 1] if len(groups) > limit else None
+    return Groups(
+        groups=groups[:limit],
+        cursor=None if last is None else f"{last.faces}-{last.number}",
+        totals=library.groups.totals(min_faces),
+        grouped_at=library.groups.grouped_at,
+        ungrouped_faces=library.groups.ungrouped_faces,
+    )
 
 
 @routes.post("/groups/discover", status_code=202, response_model=Run)
@@ -99,28 +99,24 @@ async def discover(query: DiscoverQuery, state: State) -> Response:
 
 
 @routes.get("/groups/{group_id}")
-async def get_group(
+@reads
+def get_group(
+    library: Library,
     group_id: GroupId,
-    state: State,
     limit: Annotated[int, Query(ge=1, le=500)] = 60,
     cursor: Annotated[str | None, Query(pattern=_FACE_KEY, max_length=60)] = None,
 ) -> GroupMembers:
     """Return a group with its faces, the latest taken first."""
-
-    def read(library: Library) -> GroupMembers:
-        group = require_group(library, group_id)
-        taken, _, number = (cursor or "").partition("_")
-        members = library.groups.members(
-            group_id, limit + 1, None if cursor is None else (float(taken), int(number))
-        )
-        last = members[limit - 1].key if len(members) > limit else None
-        return GroupMembers(
-            **{field.name: getattr(group, field.name) for field in fields(group)},
-            members=tuple(Member(**face.to_dict()) for face in members[:limit]),
-            cursor=None if last is None else f"{last[0]!r}_{last[1]}",
-        )
-
-    return await state.read(read)
+    group = require_group(library, group_id)
+    taken, _, number = (cursor or "").partition("_")
+    after = None if cursor is None else (float(taken), int(number))
+    members = library.groups.members(group_id, limit + 1, after)
+    last = members[limit - 1].key if len(members) > limit else None
+    return GroupMembers(
+        **{field.name: getattr(group, field.name) for field in fields(group)},
+        members=tuple(Member(**face.to_dict()) for face in members[:limit]),
+        cursor=None if last is None else f"{last[0]!r}_{last[1]}",
+    )
 
 
 @routes.post("/groups/{group_id}/name", status_code=201)
@@ -150,39 +146,28 @@ async def name_group(group_id: GroupId, query: GroupName, state: State) -> Saved
 
 
 @routes.patch("/groups/{group_id}")
-async def change_group(group_id: GroupId, query: GroupChange, state: State) -> Group:
+@writes
+def change_group(library: Library, group_id: GroupId, query: GroupChange) -> Group:
     """Hide a group of nobody the user knows, or show it again."""
-
-    def change(library: Library) -> Group:
-        require_group(library, group_id)
-        return library.groups.hide([group_id], query.hidden)[0]
-
-    return await state.write(change)
+    require_group(library, group_id)
+    return library.groups.hide([group_id], query.hidden)[0]
 
 
 @routes.post("/groups/{group_id}/refuse")
-async def refuse_group(group_id: GroupId, query: GroupRefusal, state: State) -> Group:
+@writes
+def refuse_group(library: Library, group_id: GroupId, query: GroupRefusal) -> Group:
     """Keep that a group is not this person: its faces do not match them any more."""
-
-    def refuse(library: Library) -> Group:
-        require_group(library, group_id)
-        return library.groups.reject(group_id, require_person(library, query.person).id)
-
-    return await state.write(refuse)
+    require_group(library, group_id)
+    return library.groups.reject(group_id, require_person(library, query.person).id)
 
 
-@routes.get(
-    "/suggestions",
-)
-async def list_suggestions(
-    state: State,
+@routes.get("/suggestions")
+@searches
+def list_suggestions(
+    library: Library,
     person: Annotated[str | None, Query(min_length=1, max_length=200, description="A name or id")] = None,
     limit: Annotated[int, Query(ge=1, le=200)] = 20,
 ) -> Suggestions:
     """List groups without a name that may be a saved person's, the most probable first."""
-
-    def read(library: Library) -> Suggestions:
-        name = None if person is None else require_person(library, person).id
-        return Suggestions(suggestions=library.groups.suggestions(name, limit))
-
-    return await state.searching.run(state.with_library, read)
+    person_id = None if person is None else require_person(library, person).id
+    return Suggestions(suggestions=library.groups.suggestions(person_id, limit))

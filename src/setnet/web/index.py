@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -17,19 +20,23 @@ from pydantic import Field, StringConstraints
 from setnet.addresses import is_address
 from setnet.client import Answer, Failures, Run
 from setnet.errors import InvalidInputError
+from setnet.library import Library
 from setnet.library.creation import roots_from
-from setnet.library.paths import display_path
-from setnet.web.files import Folders
+from setnet.library.folder_scan import is_photo_name
+from setnet.library.paths import display_path, is_below
 from setnet.web.guard import client_address
 from setnet.web.problems import Problem
-from setnet.web.requests import BodyRoute, State, Strict, reply
+from setnet.web.requests import JsonRoute, State, Strict, reads, reply, writes
 from setnet.web.settings import is_loopback
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["index"], route_class=BodyRoute)
+routes = APIRouter(tags=["index"], route_class=JsonRoute)
 _LOOK_SECONDS = 0.25
 _HEARTBEAT_SECONDS = 15.0
 _NOT_KEPT = {"Clear-Site-Data": '"cache"'}  # the browser keeps thumbnails too
+_DISKS = ("/media", "/mnt", "/run/media", "/Volumes")
+_MOST_FOLDERS = 500
+_MOST_ENTRIES = 20_000  # a folder with more is not counted to its end
 
 
 class IndexQuery(Strict):
@@ -53,8 +60,8 @@ async def start_index(query: IndexQuery, state: State) -> Response:
         raise InvalidInputError("the page indexes folders of this machine; addresses: `setnet index ADDRESS`")
     # a missing folder is an error now, not later in the run
     await state.read(lambda library: roots_from(query.folders, library.photos))
-    state.index_job.start(query.folders, prune=query.prune, prune_many=query.prune_many, retry=query.retry)
-    return reply(state.index_job.state.to_dict(), 202)
+    job = state.index_job
+    return reply(job.start(query.folders, query.prune, query.prune_many, query.retry).to_dict(), 202)
 
 
 @routes.get("/index", response_model=Run)
@@ -99,15 +106,33 @@ async def _events(state: ServerState, once: bool) -> AsyncIterator[str]:
 
 
 @routes.get("/failures", response_model=Failures)
-async def list_failures(
-    state: State,
+@reads
+def list_failures(
+    library: Library,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
     offset: Annotated[int, Query(ge=0, le=10_000_000)] = 0,
 ) -> Response:
     """List the files that could not be read, with the reasons."""
-    found = await state.read(lambda library: library.photos.failures())
+    found = library.photos.failures()
     part = [failure.to_dict(display_path) for failure in found[offset : offset + limit]]
     return reply({"failures": part, "total": len(found)})
+
+
+class Folder(Answer):
+    """A folder of the server's machine."""
+
+    path: str
+    name: str
+
+
+class Folders(Answer):
+    """The folders in a folder, and how many photos lie in it directly."""
+
+    path: Annotated[str | None, Field(description="Null in the list of places to begin")]
+    parent: str | None
+    folders: list[Folder]
+    photos: int
+    has_more: Annotated[bool, Field(description="Not all of it is listed or counted")]
 
 
 @routes.get("/folders")
@@ -122,7 +147,63 @@ async def list_folders(
     """
     if state.settings.behind_proxy or not is_loopback(client_address(request.scope)):
         raise Problem(403, "folders are listed on the machine of the server only: type the path instead")
-    return await state.reading.run(state.folders.listing, path)
+    return await state.reading.run(_list_folders, path)
+
+
+def _list_folders(path: str | None) -> Folders:
+    """Return the folders in a folder, or the home folder and mounted disks, as far as they are there."""
+    roots = [os.path.realpath(root) for root in (Path.home(), *map(Path, _DISKS)) if root.is_dir()]
+    if path is None:
+        return _folders_answer(None, None, roots)
+    real = _resolve_below(path, roots)
+    folders: list[str] = []
+    photos = seen = 0
+    try:
+        with os.scandir(real) as entries:
+            for seen, entry in enumerate(entries, 1):
+                if seen > _MOST_ENTRIES:
+                    break
+                if _is_listed(entry, roots):
+                    folders.append(entry.path)
+                elif is_photo_name(os.fsencode(entry.name)):
+                    photos += 1
+    except NotADirectoryError:
+        raise Problem(404, "this is no folder") from None
+    except FileNotFoundError:
+        raise Problem(404, "this folder is not there any more") from None
+    except OSError as error:
+        raise Problem(403, f"this folder cannot be opened: {error.strerror}") from None
+    folders.sort(key=lambda folder: os.path.basename(folder).casefold())
+    has_more = seen > _MOST_ENTRIES or len(folders) > _MOST_FOLDERS
+    parent = None if real in roots else os.path.dirname(real)
+    return _folders_answer(real, parent, folders[:_MOST_FOLDERS], photos, has_more)
+
+
+def _folders_answer(
+    path: str | None, parent: str | None, folders: Sequence[str], photos: int = 0, has_more: bool = False
+) -> Folders:
+    named = [Folder(path=place, name=os.path.basename(place) or place) for place in folders]
+    return Folders(path=path, parent=parent, folders=named, photos=photos, has_more=has_more)
+
+
+def _resolve_below(path: str, roots: Sequence[str]) -> str:
+    """Return where a folder really is; refuse what links lead out of the roots."""
+    try:
+        real = os.path.realpath(path) if os.path.isabs(path) else ""
+    except (OSError, ValueError):  # a null character, or a name that no file can have
+        real = ""
+    if not any(is_below(os.fsencode(real), os.fsencode(root)) for root in roots):
+        raise Problem(403, f"only folders below {', '.join(roots)} are listed: type the path of another one")
+    return real
+
+
+def _is_listed(entry: os.DirEntry[str], roots: Sequence[str]) -> bool:
+    """Tell whether an entry is a folder to show: not hidden, with a name that JSON can hold, inside."""
+    if entry.name.startswith(".") or not entry.name.isprintable():
+        return False
+    with suppress(OSError, Problem):
+        return entry.is_dir() and bool(not entry.is_symlink() or _resolve_below(entry.path, roots))
+    return False
 
 
 class FolderQuery(Strict):
@@ -144,10 +225,14 @@ class Forgotten(Answer):
 
 
 @routes.post("/forget/folder")
-async def forget_folder(query: FolderQuery, state: State, response: Response) -> Forgotten:
+@writes
+def forget_folder(library: Library, query: FolderQuery, state: State, response: Response) -> Forgotten:
     """Delete all data about the photos in a folder."""
     response.headers.update(_NOT_KEPT)
-    return Forgotten(photos=await state.writing.run(_forget, state, query.folder))
+    state.index_job.check_idle("stop it first")
+    photos = library.forget([query.folder])
+    state.rankings.clear()
+    return Forgotten(photos=photos)
 
 
 @routes.post("/forget/everything")
@@ -155,12 +240,3 @@ async def forget_everything(query: ForgetQuery, state: State, response: Response
     """Delete the whole library: faces, people, thumbnails."""
     response.headers.update(_NOT_KEPT)
     return Forgotten(photos=await state.writing.run(state.forget_everything))
-
-
-def _forget(state: ServerState, folder: str) -> int:
-    if state.index_job.is_running:
-        raise Problem(409, "an index run is under way: stop it first")
-    with state.library.reading() as library:
-        photos = library.forget([folder])
-    state.rankings.clear()
-    return photos

@@ -25,17 +25,20 @@ from setnet.web.faces import (
 )
 from setnet.web.problems import Problem
 from setnet.web.requests import (
-    BodyRoute,
     ForGood,
     Jpeg,
+    JsonRoute,
     Name,
     NameInPath,
     State,
     Strict,
     check_addressable,
-    content_type,
+    check_json,
+    reads,
     reply,
     require_person,
+    searches,
+    writes,
 )
 
 Note = Annotated[str, StringConstraints(max_length=10_000)]
@@ -51,7 +54,7 @@ IfExists = Annotated[
     ),
 ]
 # The first route that fits is taken: addresses that go on after a name come before those that end with it.
-routes = APIRouter(tags=["people"], route_class=BodyRoute)
+routes = APIRouter(tags=["people"], route_class=JsonRoute)
 NumberInPath = Annotated[int, Path(ge=1, le=2**62)]
 _FILE_CONTENT = {
     "application/json": {"schema": {"type": "object", "description": "What /export/people answers"}}
@@ -166,66 +169,63 @@ class PeopleFile(Answer):
 
 
 @routes.get("/people/{name:path}/examples/{number}/picture", response_class=Jpeg)
-async def example_picture(name: NameInPath, number: NumberInPath, state: State) -> Response:
+@reads
+def example_picture(library: Library, name: NameInPath, number: NumberInPath) -> Response:
     """Return the picture of an example face."""
-    example = await state.read(lambda library: _require_example(library, name, number))
+    example = _require_example(library, name, number)
     if example.picture is None:
         raise Problem(404, f"there is no picture of example {number} of {name!r}")
     return Jpeg(example.picture, headers={"Cache-Control": "private, no-cache"})
 
 
 @routes.delete("/people/{name:path}/examples/{number}")
-async def remove_example(
-    name: NameInPath,
-    number: NumberInPath,
-    state: State,
-    for_good: ForGood = False,
+@writes
+def remove_example(
+    library: Library, name: NameInPath, number: NumberInPath, for_good: ForGood = False
 ) -> Person:
     """Remove an example face of a person; this can be undone, unless it is for good."""
-    return await remove_examples(name, [number], state, for_good)
+    return _remove_examples(library, name, [number], for_good)
 
 
 @routes.delete("/people/{name:path}/examples")
-async def remove_examples(
+@writes
+def remove_examples(
+    library: Library,
     name: NameInPath,
     number: Annotated[list[ExampleNumber], Query(min_length=1, max_length=1000)],
-    state: State,
     for_good: ForGood = False,
 ) -> Person:
     """Remove several example faces of a person in one change."""
+    return _remove_examples(library, name, number, for_good)
 
-    def remove(library: Library) -> Person:
-        for each in number:
-            _require_example(library, name, each)
-        return library.people.remove_examples(require_person(library, name), number, for_good=for_good)
 
-    return await state.write(remove)
+def _remove_examples(library: Library, name: str, numbers: list[int], for_good: bool) -> Person:
+    for number in numbers:
+        _require_example(library, name, number)
+    return library.people.remove_examples(require_person(library, name), numbers, for_good=for_good)
 
 
 @routes.get("/people/{name:path}/examples", response_model=ExampleFaces)
-async def list_examples(name: NameInPath, state: State) -> Response:
+@reads
+def list_examples(library: Library, name: NameInPath) -> Response:
     """List the example faces of a person, oldest first."""
-    known = await state.read(lambda library: library.people.examples(require_person(library, name)))
+    known = library.people.examples(require_person(library, name))
     return reply({"examples": [example.to_dict() for example in known]})
 
 
 @routes.post("/people/{name:path}/split")
-async def split_person(name: NameInPath, query: SplitQuery, state: State) -> Person:
+@writes
+def split_person(library: Library, name: NameInPath, query: SplitQuery) -> Person:
     """Make some examples of a person a new person, and return that one."""
-    return await state.write(
-        lambda library: library.people.split(require_person(library, name), query.examples, query.name)
-    )
+    return library.people.split(require_person(library, name), query.examples, query.name)
 
 
 @routes.post("/people/{name:path}/move")
-async def move_examples(name: NameInPath, query: MoveQuery, state: State) -> Person:
+@writes
+def move_examples(library: Library, name: NameInPath, query: MoveQuery) -> Person:
     """Give some examples of a person to another saved person, and return that one."""
-
-    def move(library: Library) -> Person:
-        target = require_person(library, query.to)
-        return library.people.move(require_person(library, name), query.examples, target)
-
-    return await state.write(move)
+    target = require_person(library, query.to)
+    return library.people.move(require_person(library, name), query.examples, target)
 
 
 def _require_example(library: Library, name: str, number: int) -> Example:
@@ -250,28 +250,27 @@ async def confirm_match(name: NameInPath, face: FaceReference, state: State) -> 
 
 
 @routes.post("/people/{name:path}/refuse")
-async def refuse_match(name: NameInPath, face: FaceReference, state: State) -> Person:
+@writes
+def refuse_match(library: Library, name: NameInPath, face: FaceReference) -> Person:
     """Keep that a face of a photo is not this person: it does not match them any more."""
-
-    def refuse(library: Library) -> Person:
-        person = require_person(library, name)
-        face_descriptor(library, face)
-        return library.people.reject(person, face.photo, face.face)
-
-    return await state.write(refuse)
+    person = require_person(library, name)
+    face_descriptor(library, face)
+    return library.people.reject(person, face.photo, face.face)
 
 
 @routes.get("/people/{name:path}/verdicts", response_model=Verdicts)
-async def list_verdicts(name: NameInPath, state: State) -> Response:
+@reads
+def list_verdicts(library: Library, name: NameInPath) -> Response:
     """List what was confirmed and refused of a person, with where the faces are now."""
-    said = await state.read(lambda library: library.people.verdicts(require_person(library, name)))
+    said = library.people.verdicts(require_person(library, name))
     return reply({"verdicts": [verdict.to_dict() for verdict in said]})
 
 
 @routes.get("/people/{name:path}/photos", response_model=PersonPhotos)
-async def person_photos(
+@searches
+def person_photos(
+    library: Library,
     name: NameInPath,
-    state: State,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,9}$")] = None,
 ) -> Response:
@@ -280,25 +279,18 @@ async def person_photos(
     Those with a face that is surely theirs, was confirmed, or is in a group of theirs.
     """
     offset = int(cursor or 0)
-
-    def read(library: Library) -> Response:
-        found = library.people.photos(require_person(library, name).id, offset, limit)
-        photos = [photo.to_dict(display_path) for photo in found.photos]
-        cursor = str(offset + limit) if offset + limit < found.total else None
-        return reply({"photos": photos, "total": found.total, "cursor": cursor})
-
-    return await state.searching.run(state.with_library, read)
+    found = library.people.photos(require_person(library, name).id, offset, limit)
+    photos = [photo.to_dict(display_path) for photo in found.photos]
+    following = str(offset + limit) if offset + limit < found.total else None
+    return reply({"photos": photos, "total": found.total, "cursor": following})
 
 
 @routes.get("/people")
-async def list_people(state: State) -> People:
+@searches
+def list_people(library: Library) -> People:
     """List the saved people, with the number of photos that `GET /people/{name}/photos` lists of each."""
-
-    def read(library: Library) -> People:
-        people, photos = list(library.people), library.people.photo_counts()
-        return People(people=[ListedPerson(**asdict(p), photos=photos.get(p.id, 0)) for p in people])
-
-    return await state.searching.run(state.with_library, read)
+    people, photos = list(library.people), library.people.photo_counts()
+    return People(people=[ListedPerson(**asdict(p), photos=photos.get(p.id, 0)) for p in people])
 
 
 @routes.post("/people", status_code=201)
@@ -320,94 +312,88 @@ async def save_person(new: NewPerson, state: State) -> SavedPerson:
 
 
 @routes.get("/people/{name:path}/picture", response_class=Jpeg)
-async def person_picture(name: NameInPath, state: State) -> Response:
+@reads
+def person_picture(library: Library, name: NameInPath) -> Response:
     """Return a picture of a saved person's face: their cover, else the oldest."""
-    picture = await state.read(lambda library: library.people.picture(require_person(library, name)))
+    picture = library.people.picture(require_person(library, name))
     if picture is None:
         raise Problem(404, f"there is no picture of {name!r}: they are known by descriptors only")
     return Jpeg(picture, headers={"Cache-Control": "private, no-cache"})
 
 
 @routes.post("/people/{name:path}/merge")
-async def merge_people(name: NameInPath, query: MergeQuery, state: State) -> Person:
+@writes
+def merge_people(library: Library, name: NameInPath, query: MergeQuery) -> Person:
     """Merge other saved people into this one."""
-
-    def merge(library: Library) -> Person:
-        others = [require_person(library, other) for other in query.others]
-        return library.people.merge(require_person(library, name), others)
-
-    return await state.write(merge)
+    others = [require_person(library, other) for other in query.others]
+    return library.people.merge(require_person(library, name), others)
 
 
 @routes.get("/people/{name:path}")
-async def get_person(name: NameInPath, state: State) -> Person:
+@reads
+def get_person(library: Library, name: NameInPath) -> Person:
     """Return one saved person."""
-    return await state.read(lambda library: require_person(library, name))
+    return require_person(library, name)
 
 
 @routes.patch("/people/{name:path}")
-async def change_person(name: NameInPath, query: PersonChange, state: State) -> Person:
+@writes
+def change_person(library: Library, name: NameInPath, query: PersonChange) -> Person:
     """Change a saved person's name, aliases, note or cover, in one step."""
-
-    def change(library: Library) -> Person:
-        return library.people.edit(
-            require_person(library, name),
-            new_name=query.name,
-            aliases=query.aliases,
-            note=query.note,
-            cover=query.cover,
-        )
-
-    return await state.write(change)
+    person = require_person(library, name)
+    return library.people.edit(
+        person, new_name=query.name, aliases=query.aliases, note=query.note, cover=query.cover
+    )
 
 
 @routes.delete("/people/{name:path}")
-async def remove_person(name: NameInPath, state: State, for_good: ForGood = False) -> Change:
+@writes
+def remove_person(library: Library, name: NameInPath, for_good: ForGood = False) -> Change:
     """Remove a saved person with example faces and verdicts; this can be undone, unless it is for good.
 
     Who was removed before is deleted for good by the same call with `for_good`.
     """
-
-    def remove(library: Library) -> Change:
-        if not for_good:
-            return library.people.remove(require_person(library, name))[0]
-        try:
-            return library.people.remove(name, for_good=True)[0]
-        except InvalidInputError as error:
-            raise Problem(404, str(error)) from error
-
-    return await state.write(remove)
+    if not for_good:
+        return library.people.remove(require_person(library, name))[0]
+    try:
+        return library.people.remove(name, for_good=True)[0]
+    except InvalidInputError as error:
+        raise Problem(404, str(error)) from error
 
 
 @routes.get("/changes")
-async def list_changes(state: State, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Changes:
+@reads
+def list_changes(library: Library, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> Changes:
     """List the changes of people, latest first."""
-    return Changes(changes=await state.read(lambda library: library.people.history(limit)))
+    return Changes(changes=library.people.history(limit))
 
 
 @routes.post("/changes/undo")
-async def undo_change(query: UndoQuery, state: State) -> Change:
+@writes
+def undo_change(library: Library, query: UndoQuery) -> Change:
     """Undo a change, by default the latest that is not undone; undoing an undo redoes.
 
     The answer is the new entry. A change that a later one builds on is refused with 422: undo that first.
     """
-    return await state.write(lambda library: library.people.undo(query.change))
+    return library.people.undo(query.change)
 
 
 @routes.delete("/changes", status_code=204)
-async def erase_changes(state: State) -> Response:
+@writes
+def erase_changes(library: Library) -> Response:
     """Delete the journal for good, with the examples that waited in it for an undo."""
-    await state.write(lambda library: library.people.erase_history())
+    library.people.erase_history()
     return Response(status_code=204)
 
 
 @routes.get("/export/people", response_model=PeopleFile)
-async def export_people(
-    state: State,
+@reads
+def export_people(
+    library: Library,
     descriptors: Annotated[bool, Query(description="Without, faces are found again when imported")] = True,
 ) -> Response:
     """Return all saved people as a file: names, example faces with pictures, confirmed and refused faces."""
-    data = await state.read(lambda library: library.people.to_file(descriptors=descriptors).to_bytes())
+    data = library.people.to_file(descriptors=descriptors).to_bytes()
     headers = {"Content-Disposition": 'attachment; filename="people.json"'}
     return Response(data, media_type="application/json", headers=headers)
 
@@ -419,7 +405,6 @@ async def import_people(
     descriptors: Annotated[bool, Query(description="Use the file's own; else find the faces again")] = True,
 ) -> PeopleImport:
     """Add the people of a file to those saved here, in one step that can be undone."""
-    if content_type(request) != "application/json":
-        raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
+    check_json(request)
     data = await request.body()
     return await state.write(lambda library: library.people.import_file(data, descriptors=descriptors))

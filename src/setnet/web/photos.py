@@ -18,12 +18,12 @@ from setnet.library.paths import display_path
 from setnet.library.person_matcher import NamedPeople
 from setnet.video.sprite import sprite_times
 from setnet.web.faces import photo_descriptors
-from setnet.web.files import PhotoArchive, byte_range, media_type, open_inside, real_path
+from setnet.web.files import OpenedFile, PhotoArchive, byte_range, media_type, open_inside, real_path
 from setnet.web.problems import Problem
-from setnet.web.requests import BodyRoute, Jpeg, State, Strict, reply
+from setnet.web.requests import Jpeg, JsonRoute, State, Strict, reads, reply, writes
 from setnet.web.state import ServerState
 
-routes = APIRouter(tags=["photos"], route_class=BodyRoute)
+routes = APIRouter(tags=["photos"], route_class=JsonRoute)
 Version = Annotated[str | None, Query(max_length=64, description="The photo's version: cached for good")]
 PhotoId = Annotated[str, Path(pattern=r"^[0-9]{1,18}$")]
 # A handful of sizes: each is kept on disk, so a client must not be able to fill it with thousands.
@@ -66,8 +66,9 @@ class Timeline(Answer):
 
 
 @routes.get("/photos", response_model=Photos)
-async def list_photos(
-    state: State,
+@reads
+def list_photos(
+    library: Library,
     limit: Annotated[int, Query(ge=1, le=200)] = 60,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
     path: Annotated[
@@ -83,13 +84,12 @@ async def list_photos(
 ) -> Response:
     """List the photos of the library, latest indexed first, or look some up by path, content or other id."""
     if external_id is not None:
-        one = await state.read(lambda library: library.photos.with_external_id(external_id))
+        one = library.photos.with_external_id(external_id)
         fits = one is not None and content in (None, one.content) and path in (None, display_path(one.path))
         return _page([one] if one and fits else [], None)
     if path is not None or content is not None:
-        return _page(await state.read(lambda library: _look_up(library, path, content)), None)
-    before = None if cursor is None else int(cursor)
-    photos = await state.read(lambda library: library.photos.latest(limit + 1, before))
+        return _page(_look_up(library, path, content), None)
+    photos = library.photos.latest(limit + 1, None if cursor is None else int(cursor))
     return _page(photos[:limit], photos[limit - 1].id if len(photos) > limit else None)
 
 
@@ -98,22 +98,24 @@ def _page(photos: Iterable[LibraryPhoto], cursor: str | None) -> Response:
 
 
 @routes.get("/photos/{photo_id}", response_model=Photo)
-async def get_photo(photo_id: PhotoId, state: State) -> Response:
+@reads
+def get_photo(library: Library, photo_id: PhotoId) -> Response:
     """Return a photo with its faces and the saved people they look like."""
-    return reply(await state.read(lambda library: _details(library, photo_id)))
+    return reply(_details(library, photo_id))
 
 
 @routes.put("/photos/{photo_id}/external-id", response_model=Photo)
-async def set_external_id(photo_id: PhotoId, query: ExternalIdQuery, state: State) -> Response:
+@writes
+def set_external_id(library: Library, photo_id: PhotoId, query: ExternalIdQuery) -> Response:
     """Give a photo the id by which your program knows it, or take it away with null."""
-    await state.read(lambda library: _require_photo(library, photo_id))
-    photo = await state.write(lambda library: library.photos.set_external_id(photo_id, query.external_id))
-    return reply(photo.to_dict(display_path))
+    _require_photo(library, photo_id)
+    return reply(library.photos.set_external_id(photo_id, query.external_id).to_dict(display_path))
 
 
 @routes.get("/feed")
-async def read_feed(
-    state: State,
+@reads
+def read_feed(
+    library: Library,
     since: Annotated[
         str | None, Query(max_length=80, description="The `cursor` of the call before; none: everything")
     ] = None,
@@ -124,7 +126,7 @@ async def read_feed(
     Each comes once, with its last change: read it again, or drop it if it was removed. Call again with
     `cursor`, at once where there is `more`. A cursor from before a repair is refused with 422: start again.
     """
-    return await state.read(lambda library: library.changes(since, limit))
+    return library.changes(since, limit)
 
 
 def _look_up(library: Library, path: str | None, content: str | None) -> list[LibraryPhoto]:
@@ -162,36 +164,33 @@ def _times(photo: LibraryPhoto, face: StoredFace) -> dict[str, Any]:
 
 
 @routes.get("/photos/{photo_id}/shots", response_model=Shots)
-async def list_shots(photo_id: PhotoId, state: State) -> Response:
+@reads
+def list_shots(library: Library, photo_id: PhotoId) -> Response:
     """Return all shots of the video that a shot is of: who is where along it."""
-    return reply(await state.read(lambda library: _shots(library, photo_id)))
+    photo = _require_shot(library, photo_id)
+    found = library.photos.shots_of(photo.stored_path)
+    seconds = max(shot.stop or 0.0 for shot in found)
+    return reply({"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]})
 
 
-def _shots(library: Library, photo_id: str) -> dict[str, Any]:
+def _require_shot(library: Library, photo_id: str) -> LibraryPhoto:
     photo = _require_photo(library, photo_id)
     if photo.start is None:
         raise Problem(404, f"photo {photo_id} is no shot of a video")
-    found = library.photos.shots_of(photo.stored_path)
-    seconds = max(shot.stop or 0.0 for shot in found)
-    return {"seconds": seconds, "shots": [_details(library, shot.id) for shot in found]}
+    return photo
 
 
 @routes.get("/photos/{photo_id}/sprite", response_class=Jpeg)
-async def get_sprite(
-    photo_id: PhotoId,
-    request: Request,
-    state: State,
-    v: Version = None,
-) -> Response:
+async def get_sprite(photo_id: PhotoId, request: Request, state: State, v: Version = None) -> Response:
     """Return a few pictures of a shot beside each other in one JPEG; made once, then kept."""
-    photo = await state.read(lambda library: _require_photo(library, photo_id))
-    if photo.start is None:
-        raise Problem(404, f"photo {photo_id} is no shot of a video")
+    photo = await state.read(lambda library: _require_shot(library, photo_id))
 
     def sprite(library: Library) -> bytes:
+        times = sprite_times(photo.start or 0.0, photo.stop or 0.0)
+
         def draw(photo: LibraryPhoto) -> bytes:
             with open_inside(library, photo).file as file:
-                return state.drawing.sprite(file, sprite_times(photo.start or 0.0, photo.stop or 0.0))
+                return state.drawing.sprite(file, times)
 
         return library.photos.sprite(photo.id, draw)
 
@@ -281,8 +280,7 @@ async def photo_file(
     download: Annotated[bool, Query(description="Ask the browser to save it")] = False,
 ) -> Response:
     """Return the file of a photo or of a shot's video, as it is on the disk; or a range of its bytes."""
-    photo = await state.read(lambda library: _require_photo(library, photo_id))
-    file = await state.read(lambda library: open_inside(library, photo))
+    photo, file = await state.read(lambda library: _open_photo(library, photo_id))
     name = quote(display_path(photo.path.name), safe="")
     kind = "attachment" if download else "inline"
     part = byte_range(request.headers.get("range"), file.size)
@@ -303,6 +301,11 @@ async def photo_file(
     )
 
 
+def _open_photo(library: Library, photo_id: str) -> tuple[LibraryPhoto, OpenedFile]:
+    photo = _require_photo(library, photo_id)
+    return photo, open_inside(library, photo)
+
+
 def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
     photo = library.photos.get_many([photo_id]).get(photo_id)
     if photo is None:
@@ -311,34 +314,34 @@ def _require_photo(library: Library, photo_id: str) -> LibraryPhoto:
 
 
 @routes.get("/timeline")
-async def get_timeline(state: State) -> Timeline:
+@reads
+def get_timeline(library: Library, state: State) -> Timeline:
     """Count the photos of each month, the latest first; those of no known time come last."""
-    timeline = await state.read(state.timeline.of)
+    timeline = state.timeline.of(library)
     months = [Month(month=month, photos=photos) for month, photos in timeline.months]
     return Timeline(months=months, total=len(timeline.ids))
 
 
 @routes.get("/timeline/photos", response_model=Photos)
-async def list_by_date(
+@reads
+def list_by_date(
+    library: Library,
     state: State,
     offset: Annotated[int, Query(ge=0, le=10**9, description="How many later photos to pass over")] = 0,
     limit: Annotated[int, Query(ge=1, le=200)] = 100,
 ) -> Response:
     """List photos, the latest taken first; `cursor` is the offset of those that follow."""
-
-    def read(library: Library) -> tuple[list[LibraryPhoto], bool]:
-        ids = state.timeline.of(library).ids
-        wanted = [str(number) for number in ids[offset : offset + limit]]
-        found = library.photos.get_many(wanted)
-        return [found[photo] for photo in wanted if photo in found], offset + limit < len(ids)
-
-    photos, has_more = await state.read(read)
-    return _page(photos, str(offset + limit) if has_more else None)
+    ids = state.timeline.of(library).ids
+    wanted = [str(number) for number in ids[offset : offset + limit]]
+    found = library.photos.get_many(wanted)
+    following = str(offset + limit) if offset + limit < len(ids) else None
+    return _page([found[photo] for photo in wanted if photo in found], following)
 
 
 @routes.get("/archive", response_class=Response, responses={200: {"content": {"application/zip": {}}}})
-async def get_archive(
-    state: State,
+@reads
+def get_archive(
+    library: Library,
     photos: Annotated[
         str, Query(pattern=_ARCHIVED_IDS, description=f"Ids with commas between, at most {_MOST_ARCHIVED}")
     ],
@@ -347,16 +350,11 @@ async def get_archive(
 
     A file that cannot be read is named in `not included.txt` at its end.
     """
-
-    def collect(library: Library) -> PhotoArchive:
-        found = library.photos.get_many(photos.split(","))
-        return PhotoArchive(list(found.values()), list(library.folders))
-
-    archive = await state.read(collect)
-    if not archive.photos:
+    found = library.photos.get_many(photos.split(","))
+    if not found:
         raise Problem(404, "none of these photos is in this library")
     return StreamingResponse(
-        archive.chunks(),
+        PhotoArchive(list(found.values()), list(library.folders)).chunks(),
         media_type="application/zip",
         headers={
             "Content-Disposition": 'attachment; filename="photos.zip"',

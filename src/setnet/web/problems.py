@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import Field
@@ -27,6 +27,7 @@ from setnet.errors import (
     VersionError,
 )
 from setnet.library import Person
+from setnet.web.page import missing_page
 
 _LOG = logging.getLogger("setnet.web")
 
@@ -94,8 +95,10 @@ async def _answer_setnet_error(request: Request, error: Exception) -> JSONRespon
     )
 
 
-async def _answer_http_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    if error.status_code == 404 and (page := missing_page(request)) is not None:
+        return page
     return problem_response(error.status_code, _SENTENCES.get(error.detail, error.detail), error.headers)
 
 

@@ -1,22 +1,19 @@
-"""How routes read requests: the server's state, names in addresses, JSON bodies, and what bodies share.
-
-JSON bodies are parsed beside the event loop, so that a large one holds up nobody else.
-"""
+"""How routes read requests and run: bodies, names in addresses, and the library in threads of its own."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from itertools import islice
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 from fastapi import Depends, Path, Query, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints, ValidationError
-from pydantic_core import to_json
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic_core import from_json, to_json
 
 from setnet.errors import InvalidInputError
 from setnet.library import Group, Library, Person
@@ -29,23 +26,52 @@ NameInPath = Annotated[
     str, Path(min_length=1, max_length=200, description="A name, alias or id"), BeforeValidator(unquote)
 ]
 ForGood = Annotated[bool, Query(description="Without undo, and without a trace in any file")]
-M = TypeVar("M", bound=BaseModel)
+Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+P = ParamSpec("P")
+T = TypeVar("T")
 _SMALL = 1 << 16  # parsed in less time than a change of thread takes
 _CHUNK = 1 << 20
 _BASE64 = re.compile(rb"[A-Za-z0-9+/=\\]{4096,}+")
 _FIELD = re.compile(rb'"\s*:')
 _MOST_FIELDS = 20_000  # several times what the largest query has
-_MOST_FAULTS = 1000
-Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 
 
-# Plain functions would cost each request two changes of thread: dependencies here are `async`.
+# A plain function would cost each request two changes of thread.
 async def _state(request: Request) -> ServerState:
     state: ServerState = request.app.state.server
     return state
 
 
 State = Annotated[ServerState, Depends(_state)]
+LibraryCall = Callable[Concatenate[Library, P], T]
+
+
+def _route_in(threads: str) -> Callable[[LibraryCall[P, T]], Callable[..., Coroutine[Any, Any, T]]]:
+    """Return the decorator that makes a route of a function whose first parameter is the library.
+
+    It runs in these threads of the server, with the library open until it returns.
+    """
+
+    def decorate(call: LibraryCall[P, T]) -> Callable[..., Coroutine[Any, Any, T]]:
+        async def route(*, server: ServerState, **given: Any) -> T:
+            found: T = await getattr(server, threads).run(server.with_library, partial(call, **given))
+            return found
+
+        signature = inspect.signature(call, eval_str=True)
+        first, *rest = signature.parameters.values()
+        parameters = [
+            p.replace(kind=p.KEYWORD_ONLY) for p in (first.replace(name="server", annotation=State), *rest)
+        ]
+        route.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        route.__name__, route.__doc__ = call.__name__, call.__doc__
+        return route
+
+    return decorate
+
+
+reads = _route_in("reading")
+writes = _route_in("writing")  # one at a time
+searches = _route_in("searching")
 
 
 def require_person(library: Library, name: str) -> Person:
@@ -76,58 +102,47 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
+def check_json(request: Request) -> None:
+    """Raise for a body that does not say it is JSON: forms of other sites cannot say so."""
+    kind = content_type(request)
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
+
+
 class Strict(BaseModel):
     """A request body: unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class BodyRoute(APIRoute):
-    """A route whose parameter of a `Strict` type is its JSON body, read and described as all bodies are.
+class _JsonRequest(Request):
+    """Parses large bodies beside the event loop, so that one holds up nobody else."""
 
-    The description is complete, with `$defs`; the app moves these to the document's components.
-    """
-
-    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
-        signature = inspect.signature(endpoint, eval_str=True)
-        for name, parameter in signature.parameters.items():
-            model = parameter.annotation
-            if isinstance(model, type) and issubclass(model, Strict):
-                read = parameter.replace(annotation=Annotated[model, _json_body(model)])
-                parameters = (signature.parameters | {name: read}).values()
-                endpoint.__signature__ = signature.replace(parameters=list(parameters))  # type: ignore[attr-defined]
-                schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-                content = {"application/json": {"schema": schema}}
-                options["openapi_extra"] = {"requestBody": {"required": True, "content": content}}
-        super().__init__(path, endpoint, **options)
-
-
-def reply(facts: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """Return an answer that is made of plain values already, without checking it against its model."""
-    return Response(to_json(facts), status, headers, "application/json")
-
-
-def _json_body(model: type[M]) -> Any:
-    """Return the dependency that reads a request's JSON body as a `model`.
-
-    A body that does not say it is JSON is refused: forms of other sites cannot say so.
-    """
-
-    async def read(request: Request) -> M:
-        kind = content_type(request)
-        if kind != "application/json" and not kind.endswith("+json"):
-            raise Problem(415, "send JSON with the header 'Content-Type: application/json'")
-        body = await request.body()
+    async def json(self) -> Any:
+        body = await self.body()
         if len(body) <= _SMALL:
-            return _parse(model, body)
-        state = request.app.state.server
-        found: M = await state.parsing.run(_parse_large, model, body, state.settings.max_body)
-        return found
-
-    return Depends(read)
+            return from_json(body)
+        state = self.app.state.server
+        return await state.parsing.run(_parse_large, body, state.settings.max_body)
 
 
-def _parse_large(model: type[M], body: bytes, most: int) -> M:
+class JsonRoute(APIRoute):
+    """A route whose body, if it takes one, must be JSON that is not too much to parse."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return what answers a request."""
+        handler = super().get_route_handler()
+        if self.body_field is None:
+            return handler
+
+        async def handle(request: Request) -> Response:
+            check_json(request)
+            return await handler(_JsonRequest(request.scope, request.receive))
+
+        return handle
+
+
+def _parse_large(body: bytes, most: int) -> Any:
     # Images are long texts, which cost little to parse; millions of numbers cost seconds and gigabytes.
     # In parts, because the regular expression lets no other thread run.
     parts = (body[start : start + _CHUNK] for start in range(0, len(body), _CHUNK))
@@ -135,18 +150,12 @@ def _parse_large(model: type[M], body: bytes, most: int) -> M:
         raise Problem(413, f"apart from images, {too_large(most)}")
     if any(True for _ in islice(_FIELD.finditer(body), _MOST_FIELDS, None)):
         raise Problem(422, f"the body has more than {_MOST_FIELDS} fields: /docs says what fits")
-    return _parse(model, body)
+    return from_json(body)
 
 
-def _parse(model: type[M], body: bytes) -> M:
-    """Return the body as a `model`; raise what is answered with 400 or 422."""
-    try:
-        return model.model_validate_json(body)
-    except ValidationError as error:
-        if error.error_count() > _MOST_FAULTS:  # a list of them would be many times larger than the body
-            raise Problem(422, f"the body has {error.error_count()} faults: /docs says what fits") from None
-        faults = error.errors(include_url=False, include_input=False)
-        raise RequestValidationError([{**f, "loc": ("body", *f["loc"])} for f in faults]) from None
+def reply(facts: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """Return an answer that is made of plain values already, without checking it against its model."""
+    return Response(to_json(facts), status, headers, "application/json")
 
 
 class Jpeg(Response):

@@ -22,7 +22,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from setnet.errors import StorageError
 from setnet.web.app import create_app
-from setnet.web.limits import network_of
+from setnet.web.guard import network_of
 from setnet.web.settings import WebSettings, is_loopback
 
 _HEADER_SECONDS = 20.0

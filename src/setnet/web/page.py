@@ -1,0 +1,124 @@
+"""The page's files: read once, compressed once, at an address that changes with their content.
+
+Each document names scripts and styles as `/static/VERSION/...`, where the version is a hash of all files. So
+a browser keeps them for good, and never runs modules of two versions together.
+"""
+
+from __future__ import annotations
+
+import gzip
+import mimetypes
+import posixpath
+import re
+from functools import cache, cached_property
+from hashlib import blake2b
+from pathlib import Path
+
+from fastapi import FastAPI, HTTPException, Request, Response
+
+STATIC = Path(__file__).parent / "static"
+_FOREVER = "public, max-age=31536000, immutable"
+_IMPORT = re.compile(r'^(?:import|export)\b.*?"(\.[^"]+)";', re.MULTILINE)
+_SCRIPT = re.compile(r'<script type="module" src="/static/([^"]+)"')
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+
+
+class PageFile:
+    """A file of the page as it is sent, plain or compressed."""
+
+    def __init__(self, name: str, data: bytes) -> None:
+        self._data = data
+        suffix = posixpath.splitext(name)[1]
+        self._type = _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        self._tag = f'W/"{blake2b(data, digest_size=9).hexdigest()}"'
+
+    @cached_property
+    def _packed(self) -> bytes:
+        return gzip.compress(self._data, mtime=0)
+
+    def answer(self, request: Request, caching: str = "no-cache", status: int = 200) -> Response:
+        """Return the file, unless the browser has it already."""
+        headers = {"ETag": self._tag, "Cache-Control": caching, "Vary": "Accept-Encoding"}
+        if request.headers.get("if-none-match") == self._tag and status == 200:
+            return Response(None, 304, headers)
+        if "gzip" not in request.headers.get("accept-encoding", ""):
+            return Response(self._data, status, headers, self._type)
+        return Response(self._packed, status, headers | {"Content-Encoding": "gzip"}, self._type)
+
+
+class PageFiles:
+    """All files below a folder, by their path in it."""
+
+    def __init__(self, folder: Path) -> None:
+        files = {
+            p.relative_to(folder).as_posix(): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()
+        }
+        everything = blake2b(digest_size=6)
+        for name, data in files.items():
+            everything.update(f"{name} {len(data)} ".encode() + data)
+        self.version = everything.hexdigest()
+        self._sources = {name: data.decode() for name, data in files.items() if name.endswith(".js")}
+        self._files = {
+            name: PageFile(name, self._linked(data) if name.endswith(".html") else data)
+            for name, data in files.items()
+        }
+
+    def html(self, name: str, request: Request, status: int = 200) -> Response:
+        """Return a document, which browsers ask for again each time."""
+        return self._files[name].answer(request, status=status)
+
+    def at(self, version: str, name: str, request: Request) -> Response:
+        """Return what a document links to."""
+        if version != self.version or name not in self._files:
+            raise HTTPException(404, "this is no file of the page as it is now: load the page again")
+        return self._files[name].answer(request, _FOREVER)
+
+    def _linked(self, document: bytes) -> bytes:
+        """Return a document with the version in its links, and all modules of its script preloaded."""
+        text = document.decode()
+        modules = [module for entry in _SCRIPT.findall(text) for module in self._modules(entry)]
+        links = "".join(f'  <link rel="modulepreload" href="/static/{module}">\n' for module in modules)
+        text = text.replace("</head>", f"{links}</head>")
+        return text.replace('"/static/', f'"/static/{self.version}/').encode()
+
+    def _modules(self, entry: str) -> list[str]:
+        """Return what a module imports, itself or by others."""
+        found = [entry]
+        for module in found:  # grows meanwhile
+            for path in _IMPORT.findall(self._sources[module]):
+                imported = posixpath.normpath(posixpath.join(posixpath.dirname(module), path))
+                if imported not in found:
+                    found.append(imported)
+        return found[1:]
+
+
+@cache
+def page_files() -> PageFiles:
+    """Return the files that setnet came with."""
+    return PageFiles(STATIC)
+
+
+def add_pages(app: FastAPI, documents: dict[str, str]) -> None:
+    """Serve HTML files at some addresses, and what they link to."""
+    files = page_files()
+
+    def add(path: str, name: str) -> None:
+        async def document(request: Request) -> Response:
+            return files.html(name, request)
+
+        app.add_route(path, document, include_in_schema=False)
+
+    for path, name in documents.items():
+        add(path, name)
+
+    async def static(request: Request) -> Response:
+        return files.at(request.path_params["version"], request.path_params["name"], request)
+
+    app.add_route("/static/{version}/{name:path}", static, include_in_schema=False)
+
+
+def missing_page(request: Request) -> Response | None:
+    """Return the page for an address where nothing is; None where a program asks and not a person."""
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return None
+    return page_files().html("missing.html", request, 404)

@@ -1,0 +1,104 @@
+"""`/status`, `/session`, `/healthz`, `/metrics`: the server itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Request, Response
+from pydantic import StringConstraints
+
+from setnet import __version__
+from setnet.client import Answer, Status
+from setnet.library import Library
+from setnet.library.paths import display_path
+from setnet.web.guard import COOKIE, SESSION_SECONDS, client_address, new_session, token_fits
+from setnet.web.problems import Problem
+from setnet.web.requests import JsonRoute, State, Strict, reads, reply
+from setnet.web.search import MOST_PEOPLE
+
+routes = APIRouter(route_class=JsonRoute)
+
+
+class Health(Answer):
+    """Whether requests are accepted."""
+
+    status: Literal["ok", "stopping"]
+
+
+@routes.get("/status", tags=["system"], response_model=Status)
+@reads
+def get_status(library: Library, state: State) -> Response:
+    """Return what the library holds and the limits of the server."""
+    # Not the whole `LibraryStatus`: bytes on disk and the list of failures take time in a large library.
+    sets = library.set_index.shape.sets
+    facts: dict[str, Any] = {
+        "version": __version__,
+        "library": display_path(library.path),
+        **asdict(library.photos.counts()),
+        "folders": [display_path(folder) for folder in library.folders],
+        "settings": library.settings.to_dict(),
+        "dim": library.dim,
+        "threshold": library.matching.threshold,
+        "modes": ["exact", "fast"] if sets is None else ["exact", "fast", "set"],
+        "index": state.index_job.state.to_dict(),
+        "limits": {
+            "upload_bytes": state.settings.max_upload,
+            "pixels": state.settings.max_pixels,
+            "people": MOST_PEOPLE,
+        },
+        "token": state.settings.token is not None,
+    }
+    return reply(facts)
+
+
+@routes.get("/healthz", tags=["system"], response_model=Health)
+async def healthz(state: State) -> Response:
+    """Return 200 while the server accepts requests."""
+    if state.stopping.is_set():
+        return reply({"status": "stopping"}, 503)
+    return reply({"status": "ok"})
+
+
+@routes.get(
+    "/metrics", tags=["system"], response_class=Response, responses={200: {"content": {"text/plain": {}}}}
+)
+async def metrics(state: State) -> Response:
+    """Return metrics for Prometheus."""
+    text = state.metrics.text(await state.reading.run(state.gauges))
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+class SessionQuery(Strict):
+    """The token that `setnet serve` printed."""
+
+    token: Annotated[str, StringConstraints(max_length=1000)]
+
+
+@routes.post("/session", tags=["session"], status_code=204)
+async def begin_session(session: SessionQuery, request: Request, state: State) -> Response:
+    """Exchange the token for a same-site cookie."""
+    wanted = state.settings.token
+    response = Response(status_code=204)
+    if wanted is None:
+        return response
+    if not token_fits(session.token, wanted):
+        state.wrong_tokens.add(client_address(request.scope), session.token)
+        raise Problem(401, "this is not the token that 'setnet serve' printed")
+    response.set_cookie(
+        COOKIE,
+        new_session(wanted),
+        max_age=SESSION_SECONDS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return response
+
+
+@routes.delete("/session", tags=["session"], status_code=204)
+async def end_session() -> Response:
+    """Delete the cookie."""
+    response = Response(status_code=204)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
