@@ -80,6 +80,7 @@ class Face(Answer):
     score: float | None = None
     quality: dict[str, float] | None = None
     id: str | None = None
+    group: Annotated[str | None, Field(description="In a photo: the group of faces that it is in")] = None
     person: str | None = None
     similarity: float | None = None
     probability: float | None = None

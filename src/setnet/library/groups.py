@@ -48,7 +48,7 @@ from setnet.library.person import Example, Person, find_person, person_at, perso
 from setnet.library.pictures import picture_of
 from setnet.library.query import QueryPerson, judged_faces
 from setnet.library.same_person import mixed_warning
-from setnet.library.schema import FACES, face_number, refresh_groups
+from setnet.library.schema import FACES, face_number, members_in, refresh_groups
 from setnet.library.undo import Recorder
 
 if TYPE_CHECKING:
@@ -111,6 +111,11 @@ class Groups:
                 (person_id,),
             ).fetchall()
         return [group_of(row) for row in rows]
+
+    def of_photo(self, photo_id: str) -> dict[int, str]:
+        """Return the ids of the groups that faces of a photo are in, by the number of the face."""
+        with self._database.reading() as db:
+            return {member.ordinal: f"g{member.group}" for member in members_in(db, int(photo_id))}
 
     def members(
         self, group_id: str, limit: int | None = None, after: tuple[float, int] | None = None

@@ -145,9 +145,10 @@ def _look_up(library: Library, path: str | None, content: str | None) -> list[Li
 def _details(library: Library, photo_id: str) -> dict[str, Any]:
     photo = _require_photo(library, photo_id)
     descriptors: Any = photo_descriptors(library, photo_id) if photo.faces else []
-    people = NamedPeople.of(library)
+    people, groups = NamedPeople.of(library), library.groups.of_photo(photo_id)
     faces = [
         face.to_dict()
+        | {"group": groups.get(face.ordinal)}
         | _times(photo, face)
         | people.identify(descriptor, face.quality, (photo.id, face.ordinal)).to_dict()
         for face, descriptor in zip(photo.faces, descriptors, strict=False)

@@ -218,10 +218,10 @@ def doubtful(
     return lambda to: Path(shutil.copytree(place / "library", to))
 
 
-@pytest.fixture(params=["desktop", "phone"])
+@pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
-    """The name of a kind of window."""
-    name: str = request.param
+    """The kind of window: a desktop, unless a test is marked with `BOTH` or `PHONE_ONLY`."""
+    name: str = getattr(request, "param", "desktop")
     return name
 
 
@@ -246,9 +246,9 @@ def new_page(browser: Any) -> Callable[..., Page]:
     return lambda url, device="desktop": Page(browser, url, **(DESKTOP if device == "desktop" else PHONE))
 
 
-@pytest.fixture(params=["desktop", "phone"])
-def surface(request: pytest.FixtureRequest, new_page: Callable[..., Page], served: str) -> Iterator[Page]:
-    page = new_page(served, request.param)
+@pytest.fixture
+def surface(device: str, new_page: Callable[..., Page], served: str) -> Iterator[Page]:
+    page = new_page(served, device)
     yield page
     page.context.close()
     assert page.faults == []

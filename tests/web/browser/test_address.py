@@ -131,6 +131,28 @@ def test_uploaded_faces_survive_a_restart_of_the_server(
         surface.context.close()
 
 
+def test_a_server_that_was_away_is_reached_again_by_retry(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path, start_server: Callable[..., Any]
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with start_server(tmp_path / "library") as server:
+        port = server.url.rpartition(":")[2]
+        surface = new_page(server.url)
+        page = surface.open()
+    page.get_by_role("link", name="People").click()
+    trouble = page.get_by_role("alert")
+    expect(trouble).to_contain_text("No connection to setnet")
+    expect(page.locator("#view-people")).to_be_hidden()
+    assert surface.serious_findings() == []
+    trouble.get_by_role("button", name="Retry").click()  # still away
+    expect(trouble.get_by_role("button", name="Retry")).to_be_focused()
+    with start_server(tmp_path / "library", "--port", port):
+        trouble.get_by_role("button", name="Retry").click()
+        expect(page.locator("#people-title")).to_be_visible()
+        expect(trouble).to_have_count(0)
+        surface.context.close()
+
+
 def test_signing_out_asks_for_the_token_again(
     new_page: Callable[..., Page], made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:

@@ -28,6 +28,8 @@ def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -
     assert surface.serious_findings() == []
     page.get_by_role("button", name="Look for new photos").click()
     expect(page.locator("#run-title")).to_have_text("Up to date")
+    expect(page.locator("#failures-title")).to_have_text("1 file could not be read")
+    expect(page.locator(".facts")).not_to_contain_text("failed")  # a second count, of this run alone
     page.fill("#new-folder", "/nowhere/at/all")
     page.get_by_role("button", name="Index it").click()
     expect(page.locator(".toast.error")).to_contain_text("no folder")

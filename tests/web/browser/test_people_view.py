@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.support.live_server import server_here
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page
@@ -128,9 +131,70 @@ def test_names_are_offered_and_a_taken_one_asks(people: Page) -> None:
     question = page.get_by_role("dialog", name="Is this the same Anna?")
     expect(question).to_contain_text("looks different")
     assert people.serious_findings() == []
-    question.get_by_role("button", name="No, another name").click()
+    expect(question.get_by_role("button", name="No, another name")).to_be_focused()
+    page.keyboard.press("Enter")  # once too often: it must not mix two people
+    expect(question).to_have_count(0)
     expect(field).to_have_value("Anna")
-    field.fill("Cleo")
+    expect(page.locator(".named-person")).to_have_count(1)
     field.press("Enter")
-    expect(page.locator(".named-person")).to_have_count(2)
+    question.get_by_role("button", name="A different Anna").click()
+    expect(page.locator(".named-person b")).to_have_text(["Anna", "Anna 2"])
     people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
+
+
+def test_a_face_named_in_the_large_view_names_its_group(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with server_here(tmp_path / "library") as url:
+        surface = new_page(url)
+        page = surface.open("search")
+        group = surface.group_of("alone.jpg", 0)
+        page.locator('[aria-label^="Open alone.jpg"]').click()
+        page.locator("#viewer").get_by_role("button", name="Who is this?").click()
+        question = page.get_by_role("dialog", name="Who is this?")
+        question.get_by_role("combobox").fill("Alejandro")
+        page.keyboard.press("Enter")
+        toast = page.locator(".toast", has_text="Alejandro")
+        expect(toast).to_contain_text("Alejandro, in 3 photos.")
+        expect(page.locator("#viewer").get_by_role("button", name="Not Alejandro")).to_be_visible()
+        page.keyboard.press("Escape")
+        surface.open("people")
+        expect(page.locator(".named-person")).to_contain_text("3 photos")
+        expect(page.locator(f'[data-group="{group}"]')).to_have_count(0)
+        expect(page.locator("#view-people .suggestion")).to_be_hidden()
+        surface.undo()
+        expect(page.locator(f'[data-group="{group}"]')).to_be_visible()
+        assert surface.faults == []
+        surface.context.close()
+
+
+def test_grouping_waits_for_an_index_run_and_says_so(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with server_here(tmp_path / "library") as url:
+        surface = new_page(url)
+        page, run = surface.page, {"state": "running"}
+
+        def with_new_faces(route: Any) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json=answer.json() | {"ungrouped_faces": 37})
+
+        def with_run(route: Any) -> None:
+            answer = route.fetch()
+            route.fulfill(response=answer, json=answer.json() | {"index": run})
+
+        page.route("**/api/v1/groups?*", with_new_faces)
+        page.route("**/api/v1/status", with_run)
+        page.route(
+            "**/api/v1/groups/discover", lambda route: route.fulfill(status=409, json={"detail": "raw"})
+        )
+        surface.open("people")
+        notice = page.locator(".ungrouped")
+        expect(notice).to_contain_text("37 faces are not grouped yet.")
+        notice.get_by_role("button", name="Group them now").click()
+        expect(notice).to_contain_text("at the end of the index run that is under way")
+        expect(notice.get_by_role("button")).to_be_hidden()
+        expect(page.locator(".toast")).to_have_count(0)
+        surface.context.close()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
+
+from setnet.library import Example, Library
+from tests.support.live_server import server_here
 
 if TYPE_CHECKING:
     from tests.web.browser.conftest import Page
@@ -254,7 +260,7 @@ def test_further_pages_belong_to_the_question_that_was_asked(
           if (!String(url).endsWith("/search")) return real(url, options);
           const body = JSON.stringify({ ...JSON.parse(options.body), k: 2 });
           const answer = await real(url, { ...options, body });
-          (await import("/static/js/search/query.js")).query.filters.minFaces = "1";
+          (await import(new URL("search/query.js", document.querySelector("script[src]").src))).query.filters.minFaces = "1";
           return answer;
         };"""
     )
@@ -262,3 +268,35 @@ def test_further_pages_belong_to_the_question_that_was_asked(
     surface.add(portraits["P003"])
     expect(page.locator(".group > h2").first).to_have_text("With Person 1 3 photos")
     expect(page.locator(".toast.error")).to_have_count(0)
+
+
+def test_searching_is_said_from_the_first_search_on(surface: Page, portraits: dict[str, Path]) -> None:
+    page, held = surface.open(), []
+    page.route("**/api/v1/search", held.append)
+    surface.add(portraits["P003"])
+    expect(page.locator(".summary")).to_be_visible()
+    expect(page.locator(".summary")).to_have_text("Searching\u2026")
+    held[-1].continue_()
+    expect(page.locator(".summary")).to_have_text("3 photos")
+
+
+def test_everybody_opens_with_more_people_than_have_room(
+    new_page: Callable[..., Page], made: Any, tmp_path: Path
+) -> None:
+    shutil.copytree(made.library, tmp_path / "library")
+    with Library.open(tmp_path / "library") as library:
+        for number in range(15):
+            vector = np.eye(library.dim, dtype=np.float32)[number]
+            library.people.save(f"Person {number:02}", [Example(vector)])
+    with server_here(tmp_path / "library") as url:
+        surface = new_page(url)
+        page = surface.open()
+        page.get_by_role("button", name="Everybody").click()
+        panel = page.get_by_role("dialog", name="Saved people")
+        expect(panel.get_by_role("button")).to_have_count(15)
+        panel.get_by_role("textbox").fill("person 14")
+        panel.get_by_role("button", name="Look for Person 14").click()
+        expect(panel).to_have_count(0)
+        expect(page.locator(".person .called")).to_have_text("Person 14")
+        assert surface.faults == []
+        surface.context.close()

@@ -12,14 +12,15 @@ export async function confirmed({ title, text, action, danger = false }) {
   return Boolean(await decided({ title, content: [h("p", {}, text)], yes: action, danger, cautious: true }));
 }
 
-// Shows anything with two answers; resolves to that of `answer` for the first, or to what the dialog was closed with, else to null.
-export function decided({ title, content, yes, no = "Cancel", danger = false, cautious = false, opened = () => {}, answer = () => "yes" }) {
+// Shows anything with two answers, or with `other` three; resolves to that of `answer` for `yes`, to "other", or to what the dialog was closed with, else to null.
+export function decided({ title, content, yes, no = "Cancel", other = null, danger = false, cautious = false, opened = () => {}, answer = () => "yes" }) {
   return new Promise((resolve) => {
     const dialog = h("dialog", { class: "sheet small", "aria-labelledby": "dialog-title" },
       h("header", {}, h("h2", { id: "dialog-title" }, title)),
       h("div", { class: "body" }, content),
       h("footer", {},
         h("button", { type: "button", class: "button", onclick: () => dialog.close(""), autofocus: cautious }, no),
+        other && h("button", { type: "button", class: "button", onclick: () => dialog.close("other") }, other),
         h("button", { type: "button", class: `button ${danger ? "danger" : "primary"}`, onclick: () => dialog.close(answer()), autofocus: !cautious }, yes)));
     dialog.addEventListener("close", () => resolve(dialog.returnValue || null));
     show(dialog);

@@ -3,17 +3,18 @@
 import { go, photoInAddress, read } from "./address.js";
 import { api, onTokenNeeded } from "./api.js";
 import { answered } from "./dialogs.js";
-import { icon, plural } from "./dom.js";
+import { h, icon, plural } from "./dom.js";
 import { selection } from "./gallery/selection.js";
 import { addSelectionBar } from "./gallery/selection_bar.js";
 import { IndexView } from "./index/index_view.js";
-import { listenToRuns, stopListening, watchRun } from "./index/run_events.js";
+import { listenToRuns, onReconnect, stopListening, watchRun } from "./index/run_events.js";
 import { PeopleView } from "./people/people_view.js";
 import { PersonPage } from "./people/person_page.js";
 import { addPerson, clearQuery } from "./search/query.js";
 import { queryValues } from "./search/query_address.js";
 import { SearchView } from "./search/search_view.js";
 import { toast } from "./toasts.js";
+import { trouble } from "./trouble.js";
 import { forgetUploads } from "./uploads.js";
 import { viewPhoto, Viewer } from "./viewer/viewer.js";
 
@@ -49,6 +50,15 @@ const people = new PeopleView(section("people"), { find, changed: () => search.f
 const person = new PersonPage(section("person"), { find, changed: () => { search.forget(); people.redraw(); } });
 const index = new IndexView(section("index"), { changed: () => refresh() });
 
+// A face was named in the large view, and with it the group of that id; or that was undone.
+document.addEventListener("people-named", async ({ detail: group }) => {
+  search.named();
+  try {
+    if (current().name === "people") await (group ? people.left(group) : people.reload());
+    else if (current().name === "person") await person.show();
+  } catch (error) { toast(error.message, "error"); }
+});
+
 async function status() {
   const now = await api.status();
   document.getElementById("library-size").textContent = plural(now.photos, "photo");
@@ -80,6 +90,16 @@ function current() {
 }
 
 let shown = null; // the view that is shown, with the person of it
+const failed = h("section", { "aria-label": "Error", hidden: true }); // in place of a view that cannot be shown
+document.getElementById("main").append(failed);
+onReconnect(() => { if (!failed.hidden) show(); });
+
+function fail(name, error) {
+  shown = null;
+  section(name).hidden = true;
+  failed.hidden = false;
+  failed.replaceChildren(trouble(error, async () => { await show(); listenToRuns(); failed.querySelector("button")?.focus(); }));
+}
 
 async function show() {
   const { name, id, path } = current();
@@ -90,6 +110,7 @@ async function show() {
   shown = path;
   document.title = TITLES[name];
   if (name === "person") person.begin(id);
+  failed.hidden = true;
   for (const view of Object.keys(views)) section(view).hidden = view !== name;
   for (const link of document.querySelectorAll("nav [data-view]")) {
     if (link.dataset.view === name || (link.dataset.view === "people" && name === "person")) link.setAttribute("aria-current", "page");
@@ -98,7 +119,7 @@ async function show() {
   try {
     await views[name](await status());
     followPhoto(name);
-  } catch (error) { toast(error.message, "error"); }
+  } catch (error) { fail(name, error); }
 }
 
 // A photo in the address of a view that has no photos of its own.

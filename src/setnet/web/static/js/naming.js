@@ -8,27 +8,36 @@ import { NameField } from "./name_field.js";
 import { called, loadSaved } from "./saved_people.js";
 import { toast, undoable } from "./toasts.js";
 
-// Saves with `save(if_exists)`; resolves to the person, or to null where the user wants another name.
+// Saves with `save(name, if_exists)`; resolves to the person, or to null where the user wants another name.
 export async function savedAsking(save, name, face) {
   let person;
   try {
-    person = await save("ask");
+    person = await save(name, "ask");
   } catch (error) {
     if (!error.person) throw error;
-    if (!(await isSame(error.person, name, face()))) return null;
-    person = await save("add");
+    const answer = await whetherSame(error.person, name, face());
+    if (!answer) return null;
+    person = answer === "yes" ? await save(name, "add") : await save(freeName(error.person.name), "refuse");
   }
   for (const note of person.notes ?? []) toast(note, "warn");
   return person;
 }
 
-function isSame(person, name, face) {
+// A name that tells a person from those who are called the same.
+function freeName(name) {
+  let number = 2;
+  while (called(`${name} ${number}`)) number += 1;
+  return `${name} ${number}`;
+}
+
+// Resolves to "yes", to "other" for somebody else of that name, or to null. The careful answer has the focus: a second Enter must not mix two people.
+function whetherSame(person, name, face) {
   const isSpeltSo = [person.name, ...person.aliases].includes(name);
   return decided({
     title: `Is this the same ${person.name}?`,
     content: [h("div", { class: "pair" }, face, coverOf(person)),
       h("p", {}, `${person.name} is saved already, with ${plural(person.examples, "example face")}${isSpeltSo ? ", and looks different." : `; you wrote “${name}”.`}`)],
-    yes: `Yes, add to ${person.name}`, no: "No, another name",
+    yes: `Yes, add to ${person.name}`, other: `A different ${person.name}`, no: "No, another name", cautious: true,
   });
 }
 
@@ -40,18 +49,31 @@ export function askForName({ title, action, face = null, except = null }) {
     opened: (shown) => { dialog = shown; field.focus(); }, answer: () => field.value.trim() });
 }
 
-// Names one face of a photo; `done` is called when it is stored, and when that is undone.
+// Names a face of a photo, and with it the group of faces that look the same; `done` is called when it is stored, and when that is undone.
 export async function nameFace(photo, number, done) {
-  const news = async () => { await loadSaved(); done(); };
+  const news = async (group = null) => {
+    await loadSaved();
+    document.dispatchEvent(new CustomEvent("people-named", { detail: group }));
+    done();
+  };
   const face = () => round(urls.face({ photo: photo.id, face: number }));
   const name = await askForName({ title: "Who is this?", action: "Save", face: face() });
   if (!name) return;
   try {
-    const person = await savedAsking((if_exists) => api.save({ name, if_exists, photo_faces: [{ photo: photo.id, face: number }] }), name, face);
+    const group = await unnamedGroup(photo, number);
+    const save = (as, if_exists) => (group ? api.nameGroup(group.id, { name: as, if_exists }) : api.save({ name: as, if_exists, photo_faces: [{ photo: photo.id, face: number }] }));
+    const person = await savedAsking(save, name, face);
     if (!person) return;
-    undoable(`This is ${person.name}.`, person.change, news);
-    await news();
+    undoable(group ? `${person.name}, in ${plural(group.photos, "photo")}.` : `This is ${person.name}.`, person.change, () => news());
+    await news(group?.id);
   } catch (error) { toast(error.message, "error"); }
+}
+
+// The group that a face is in, if nobody has it yet.
+async function unnamedGroup(photo, number) {
+  const { group: id } = (await api.photo(photo.id)).faces[number];
+  const group = id && await api.group(id, 1);
+  return group && !group.person ? group : null;
 }
 
 // Gives a saved person another name; one that is taken is a merge, if that is what is meant. Resolves to who they are then.

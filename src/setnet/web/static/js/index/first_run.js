@@ -4,7 +4,7 @@ import { api } from "../api.js";
 import { h, icon, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { expectRun, isRunning, timeLeft, watchRun } from "./run_events.js";
+import { expectRun, isGrouping, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class FirstRun {
   constructor() {
@@ -40,7 +40,7 @@ export class FirstRun {
     this.bar.max = progress.total;
     this.bar.value = progress.done;
     const left = progress.seconds_left ? `, ${timeLeft(progress.seconds_left)}` : "";
-    this.text.textContent = progress.stage?.startsWith("grouping") ? "Finding out who is who…" : `${progress.done.toLocaleString()} of ${plural(progress.total, "photo")} looked at${left}.${this.isEmpty ? " They appear below as they are ready." : ""}`;
+    this.text.textContent = isGrouping(job) ? "Finding out who is who…" : `${progress.done.toLocaleString()} of ${plural(progress.total, "photo")} looked at${left}.${this.isEmpty ? " They appear below as they are ready." : ""}`;
   }
 
   end(job) {

@@ -5,7 +5,7 @@ import { confirmed } from "../dialogs.js";
 import { h, icon, iconButton, plural } from "../dom.js";
 import { toast } from "../toasts.js";
 import { chosenFolder } from "./folder_browser.js";
-import { duration, expectRun, isRunning, timeLeft, watchRun } from "./run_events.js";
+import { duration, expectRun, isGrouping, isRunning, timeLeft, watchRun } from "./run_events.js";
 
 export class IndexView {
   constructor(section, { changed }) {
@@ -75,7 +75,8 @@ export class IndexView {
     this.job = job;
     const running = isRunning(job);
     this.again.disabled = running;
-    const heading = { idle: "Nothing is running", running: isGrouping(job.progress) ? "Grouping faces" : "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
+    if (running) this.failures.hidden = true;
+    const heading = { idle: "Nothing is running", running: isGrouping(job) ? "Grouping faces" : "Looking at photos", stopping: "Stopping…", done: "Up to date", stopped: "Stopped", failed: "The run failed" }[job.state];
     const had = this.run.querySelector("#stop-index") === document.activeElement && running;
     this.run.replaceChildren(h("h2", { id: "run-title" }, heading), ...this.details(job, running));
     if (had) this.run.querySelector("#stop-index")?.focus();
@@ -83,7 +84,7 @@ export class IndexView {
 
   details(job, running) {
     const p = job.progress;
-    if (running && isGrouping(p)) {
+    if (running && isGrouping(job)) {
       return [h("progress", { max: Math.max(p.total, 1), value: p.done, "aria-label": "Faces grouped" }),
         h("p", { class: "muted", role: "status" }, "The photos can be searched already. Whoever is in them appears under People in a moment."), this.stopper(job)];
     }
@@ -100,9 +101,10 @@ export class IndexView {
     if (job.error) return [h("p", { class: "notice error", role: "alert" }, job.error)];
     if (!r) return [h("p", { class: "muted" }, "Index a folder, or look for new photos in those you have. Searching goes on meanwhile.")];
     const lines = [h("p", { class: "muted", role: "status" }, `${plural(r.scanned, "file")} looked at in ${duration(r.seconds)}.`),
-      facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces, failed: r.failed_count })];
+      facts({ new: r.added + r.copied, changed: r.changed, moved: r.moved, removed: r.removed, faces: r.faces })]; // the list below says how many could not be read
     if (r.vanished_count) lines.push(this.vanished(job, r));
     if (r.interrupted) lines.push(h("p", { class: "notice" }, "What was found so far is kept. The next run goes on from there."));
+    for (const { photo, reason } of r.partial) lines.push(h("p", { class: "notice" }, `${photo} was read in part: ${reason}`));
     for (const folder of r.unreadable) lines.push(h("p", { class: "notice error" }, `${folder.folder}: ${folder.reason}`));
     if (this.status?.faces) lines.push(h("div", {}, h("a", { class: "button", href: "#people" }, "See who is in your photos")));
     return lines;
@@ -127,7 +129,7 @@ export class IndexView {
   async loadFailures() {
     try {
       const { failures, total } = await api.failures();
-      this.failures.hidden = total === 0;
+      this.failures.hidden = total === 0 || isRunning(this.job); // a run counts its own
       this.failures.replaceChildren(h("h2", { id: "failures-title" }, `${plural(total, "file")} could not be read`),
         h("ul", { class: "failures" }, failures.map((f) => h("li", {}, h("span", { class: "path" }, f.photo), h("span", { class: "muted small" }, f.reason)))));
     } catch (error) { toast(error.message, "error"); }
@@ -143,8 +145,6 @@ export class IndexView {
     this.changed();
   }
 }
-
-const isGrouping = (progress) => progress?.stage?.startsWith("grouping");
 
 function facts(numbers) {
   return h("dl", { class: "facts" }, Object.entries(numbers).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value.toLocaleString()))));

@@ -5,16 +5,28 @@ import { api } from "../api.js";
 const RUNNING = new Set(["running", "stopping"]);
 export const isRunning = (job) => RUNNING.has(job?.state);
 
+export const isGrouping = (job) => Boolean(job?.progress?.stage?.startsWith("grouping"));
+
 const listeners = new Set();
+let reconnected = () => {};
+let isLost = false;
 let stream = null;
 let was = false;
 
 // listener(job, hasEnded)
 export function watchRun(listener) { listeners.add(listener); }
 
+// listener(): the server answers again.
+export function onReconnect(listener) { reconnected = listener; }
+
 export function listenToRuns() {
-  if (stream) return;
+  if (stream && stream.readyState !== EventSource.CLOSED) return;
   stream = api.indexEvents();
+  stream.addEventListener("error", () => { isLost = true; });
+  stream.addEventListener("open", () => {
+    if (isLost) reconnected();
+    isLost = false;
+  });
   stream.addEventListener("index", (event) => {
     const job = JSON.parse(event.data);
     const hasEnded = was && !isRunning(job);

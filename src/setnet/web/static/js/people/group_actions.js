@@ -18,7 +18,7 @@ export class GroupActions {
 
   async name(group, name, without = []) {
     try {
-      const person = await savedAsking((if_exists) => api.nameGroup(group.id, { name, without, if_exists }), name, () => round(group.cover && urls.face(group.cover)));
+      const person = await savedAsking((as, if_exists) => api.nameGroup(group.id, { name: as, without, if_exists }), name, () => round(group.cover && urls.face(group.cover)));
       if (!person) return false;
       undoable(`${person.name} is saved, with ${plural(person.examples, "example face")}.`, person.change, this.reload);
       await this.left(group.id);

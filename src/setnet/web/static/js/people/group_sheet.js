@@ -30,7 +30,9 @@ export class GroupSheet {
         h("div", { class: "others" },
           h("button", { type: "button", class: "button quiet compact", onclick: () => { this.dialog.close(); act.find(group); } }, "Find photos"),
           h("button", { type: "button", class: "button quiet compact", onclick: () => this.hide() }, group.hidden ? "Show again" : "Nobody I know"))));
-    this.dialog.addEventListener("close", () => this.dialog.remove());
+    const named = ({ detail }) => { if (detail === group.id) this.dialog.close(); };
+    document.addEventListener("people-named", named);
+    this.dialog.addEventListener("close", () => { document.removeEventListener("people-named", named); this.dialog.remove(); });
   }
 
   async open() {

@@ -28,7 +28,7 @@ export class PeopleView {
     this.unnamed = new GroupGrid({ state: "unnamed", min_faces: 2, limit: 60 }, tile);
     this.single = new Disclosure("Faces seen once", new GroupGrid({ state: "unnamed", max_faces: 1, limit: 60 }, tile));
     this.hidden = new Disclosure("Hidden", new GroupGrid({ state: "hidden", limit: 60 }, (group) => hiddenTile(group, groups)));
-    this.ungrouped = new Ungrouped(() => this.show());
+    this.ungrouped = new Ungrouped();
     this.summary = h("p", { class: "muted" });
     this.empty = h("div", { class: "empty", hidden: true }, h("h2", {}, "Nobody here yet"),
       h("p", {}, "Index a folder of photos: whoever is in them appears here, to be given a name. Nothing leaves this machine."),

@@ -1,36 +1,37 @@
-// Faces that are not grouped yet: an index run that goes on, or grouping that can be started here.
+// Faces that are not grouped yet: grouping that can be started here, or the run that goes on.
 
 import { api } from "../api.js";
 import { h, plural } from "../dom.js";
+import { expectRun, isGrouping, isRunning, watchRun } from "../index/run_events.js";
 import { toast } from "../toasts.js";
 
 export class Ungrouped {
-  constructor(done) {
-    this.done = done;
+  constructor() {
+    this.faces = 0;
+    this.job = null;
     this.text = h("p", { role: "status" });
     this.start = h("button", { type: "button", class: "button compact", onclick: () => this.begin() }, "Group them now");
     this.element = h("div", { class: "notice ungrouped", hidden: true }, this.text, this.start);
+    watchRun((job) => { this.job = job; this.draw(this.faces); });
   }
 
   draw(faces) {
-    if (this.events) return;
+    this.faces = faces;
     this.element.hidden = !faces;
-    this.start.hidden = false;
-    this.text.textContent = `${plural(faces, "face")} ${faces === 1 ? "is" : "are"} not grouped yet.`;
+    this.start.hidden = isRunning(this.job);
+    const waiting = `${plural(faces, "face")} ${faces === 1 ? "is" : "are"} not grouped yet.`;
+    if (!isRunning(this.job)) this.text.textContent = waiting;
+    else this.text.textContent = isGrouping(this.job) ? "Grouping the faces…" : `${waiting} That is done at the end of the index run that is under way.`;
   }
 
   async begin() {
-    try { await api.discover(); } catch (error) { toast(error.message, "error"); return; }
-    this.text.textContent = "Grouping the faces…";
-    this.start.hidden = true;
-    this.events = api.indexEvents();
-    this.events.addEventListener("index", (event) => {
-      const job = JSON.parse(event.data);
-      if (job.state === "running" || job.state === "stopping") return;
-      this.events.close();
-      this.events = null;
-      if (job.error) toast(job.error, "error");
-      this.done();
-    });
+    expectRun();
+    try {
+      this.job = await api.discover();
+    } catch (error) {
+      if (error.status !== 409) { toast(error.message, "error"); return; }
+      this.job = (await api.status()).index; // a run began a moment ago
+    }
+    this.draw(this.faces);
   }
 }

@@ -75,10 +75,12 @@ export class PeopleBar {
       const field = h("input", { type: "text", placeholder: "Name", "aria-label": "Name of somebody saved", autocomplete: "off", autofocus: true, oninput: () => fill() });
       const fill = () => {
         const used = new Set(query.people.map((person) => person.saved?.id));
-        list.replaceChildren(...namedLike(field.value).filter((person) => !used.has(person.id)).slice(0, 60).map((person) => this.chip(person, close)));
+        list.replaceChildren(...namedLike(field.value).filter((person) => !used.has(person.id)).slice(0, 60).map((person) => this.chip(person, done)));
       };
+      let close = () => {}; // known once there is something to show
+      const done = () => close();
       fill();
-      const close = popup(event.currentTarget, "Saved people", [field, list]);
+      close = popup(event.currentTarget, "Saved people", [field, list]);
     };
     return h("button", { type: "button", class: "chip everyone", "aria-haspopup": "dialog", "aria-expanded": "false", onclick: open }, "Everybody…");
   }

@@ -39,9 +39,9 @@ export class PersonMenu {
   async keep(person) {
     const name = person.saved?.name || person.name || (await askForName({ title: "Keep this person", action: "Save", face: faceOf(person, 76) }));
     if (!name) return;
-    const save = (if_exists) => (person.group && !person.examples.length
-      ? api.nameGroup(person.group.id, { name, if_exists })
-      : withUploads(uploadsOf([person]), () => api.save({ name, if_exists, ...examplesOf(person) })));
+    const save = (as, if_exists) => (person.group && !person.examples.length
+      ? api.nameGroup(person.group.id, { name: as, if_exists })
+      : withUploads(uploadsOf([person]), () => api.save({ name: as, if_exists, ...examplesOf(person) })));
     const before = { people: [...query.people], card: { ...person } };
     const back = async () => { Object.assign(person, before.card); query.people = before.people; await this.reload(); };
     try {

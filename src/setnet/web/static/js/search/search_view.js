@@ -9,6 +9,7 @@ import { Scrubber } from "../gallery/scrubber.js";
 import { PAGE, Timeline } from "../gallery/timeline.js";
 import { FirstRun } from "../index/first_run.js";
 import { toast } from "../toasts.js";
+import { trouble } from "../trouble.js";
 import { withUploads } from "../uploads.js";
 import { viewPhoto, Viewer } from "../viewer/viewer.js";
 import { Filters } from "./filters.js";
@@ -108,6 +109,13 @@ export class SearchView {
     this.bar.redraw();
   }
 
+  // A face was named in the large view: that may change who is where.
+  named() {
+    if (this.section.hidden) { this.forget(); return; }
+    this.said.isStale = wanted().length > 0;
+    this.said.settle();
+  }
+
   async search() {
     this.aborter?.abort();
     const aborter = new AbortController();
@@ -145,6 +153,7 @@ export class SearchView {
 
   wait() {
     this.notes.replaceChildren();
+    this.head.classList.toggle("has-people", wanted().length > 0); // without people, the summary has no place
     this.summary.textContent = "Searching…";
     if (this.answer) return; // the photos of the query before are better than none
     this.results.element.hidden = false;
@@ -160,8 +169,7 @@ export class SearchView {
     this.head.classList.toggle("has-people", wanted().length > 0);
     this.more.replaceChildren();
     this.summary.replaceChildren();
-    this.notes.replaceChildren(h("div", { class: "empty", role: "alert" }, h("h2", {}, "That did not work"), h("p", {}, error.message),
-      h("button", { type: "button", class: "button", onclick: () => this.search() }, "Try again")));
+    this.notes.replaceChildren(trouble(error, () => this.search()));
   }
 
   nearEnd() {
