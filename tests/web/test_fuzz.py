@@ -75,9 +75,10 @@ def _fuzz(schema: Any, examples: int) -> int:
 
 
 def test_no_request_ends_in_a_server_error(schema: Any) -> None:
-    assert _fuzz(schema, 3) > 100
+    assert _fuzz(schema, 1) > 100
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(7200)  # an hour or so
 def test_no_request_ends_in_a_server_error_for_long(schema: Any) -> None:
     assert _fuzz(schema, 400) > 10_000

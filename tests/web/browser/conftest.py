@@ -220,7 +220,7 @@ def doubtful(
 
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> str:
-    """The kind of window: a desktop, unless a test is marked with `BOTH` or `PHONE_ONLY`."""
+    """The kind of window: a desktop, unless a test asks for others because the layout matters."""
     name: str = getattr(request, "param", "desktop")
     return name
 

@@ -19,6 +19,7 @@ expect = sync_api.expect
 pytestmark = pytest.mark.xdist_group("web-browser")
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_a_query_survives_reload_and_back(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     surface.add(portraits["P003"])

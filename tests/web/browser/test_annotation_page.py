@@ -30,14 +30,10 @@ def run(tmp_path: Path) -> CollectRun:
     return run
 
 
-@pytest.fixture(params=["desktop", "phone"])
-def surface(
-    request: pytest.FixtureRequest,
-    run: CollectRun,
-    new_page: Callable[..., Page],
-) -> Iterator[Page]:
+@pytest.fixture
+def surface(run: CollectRun, new_page: Callable[..., Page]) -> Iterator[Page]:
     with server_of("collect", "annotate", str(run.path), "--port", "0") as server:
-        page = new_page(server.url, request.param)
+        page = new_page(server.url, "phone")
         yield page
         page.context.close()
     assert page.faults == []

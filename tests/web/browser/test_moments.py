@@ -41,6 +41,7 @@ def album(
         assert page.faults == []
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_a_burst_with_its_copies_is_one_photo_that_can_be_opened(
     album: Page, portraits: dict[str, Path]
 ) -> None:

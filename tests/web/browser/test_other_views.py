@@ -21,6 +21,7 @@ expect = sync_api.expect
 pytestmark = pytest.mark.xdist_group("web-browser")
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_index_view_tells_folders_failures_and_a_run(surface: Page, made: Any) -> None:
     page = surface.open("index")
     expect(page.locator(".folders")).to_contain_text(str(made.photos))

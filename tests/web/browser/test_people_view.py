@@ -23,6 +23,7 @@ pytestmark = pytest.mark.xdist_group("web-browser")
 ANNA, BEN, CLEO = ("pair.jpg", 0, "Anna"), ("alone.jpg", 0, "Ben"), ("others.jpg", 0, "Cleo")
 
 
+@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
 def test_photos_of_two_people_without_a_third_and_no_portrait(
     new_page: Callable[..., Page], device: str, made: Any, tmp_path: Path, start_server: Callable[..., Any]
 ) -> None:
@@ -83,6 +84,7 @@ def test_suggestions_are_confirmed_refused_and_skipped_by_one_key(people: Page) 
     expect(first).to_have_text(skipped)
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_a_group_is_hidden_and_shown_again(people: Page) -> None:
     page = people.open("people")
     group = people.group_of(*CLEO[:2])
@@ -98,6 +100,7 @@ def test_a_group_is_hidden_and_shown_again(people: Page) -> None:
     expect(page.locator("summary", has_text="Hidden")).to_be_hidden()
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_wrong_faces_are_left_out_when_a_group_is_named(people: Page) -> None:
     page = people.open("people")
     group = people.group_of(*BEN[:2])
@@ -158,6 +161,7 @@ def test_a_face_named_in_the_large_view_names_its_group(
         toast = page.locator(".toast", has_text="Alejandro")
         expect(toast).to_contain_text("Alejandro, in 3 photos.")
         expect(page.locator("#viewer").get_by_role("button", name="Not Alejandro")).to_be_visible()
+        expect(page.locator("#viewer").get_by_role("button", name="Yes, this is")).to_have_count(0)
         page.keyboard.press("Escape")
         surface.open("people")
         expect(page.locator(".named-person")).to_contain_text("3 photos")

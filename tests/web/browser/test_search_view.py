@@ -22,6 +22,7 @@ expect = sync_api.expect
 pytestmark = pytest.mark.xdist_group("web-browser")
 
 
+@pytest.mark.parametrize("device", ["desktop", "phone"], indirect=True)
 def test_a_person_finds_their_friends(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     expect(page.locator(".tile").first).to_be_visible()  # the library to begin with
@@ -235,6 +236,7 @@ def test_a_taken_name_asks_and_mixed_examples_warn(people: Page, portraits: dict
     people.faults = [fault for fault in people.faults if "409" not in fault]  # the browser notes the question
 
 
+@pytest.mark.parametrize("device", ["phone"], indirect=True)
 def test_several_examples_make_one_person(surface: Page, portraits: dict[str, Path]) -> None:
     page = surface.open()
     surface.paste(portraits["P001"])
@@ -260,7 +262,8 @@ def test_further_pages_belong_to_the_question_that_was_asked(
           if (!String(url).endsWith("/search")) return real(url, options);
           const body = JSON.stringify({ ...JSON.parse(options.body), k: 2 });
           const answer = await real(url, { ...options, body });
-          (await import(new URL("search/query.js", document.querySelector("script[src]").src))).query.filters.minFaces = "1";
+          const main = document.querySelector("script[src]").src;
+          (await import(new URL("search/query.js", main))).query.filters.minFaces = "1";
           return answer;
         };"""
     )
@@ -271,8 +274,9 @@ def test_further_pages_belong_to_the_question_that_was_asked(
 
 
 def test_searching_is_said_from_the_first_search_on(surface: Page, portraits: dict[str, Path]) -> None:
-    page, held = surface.open(), []
-    page.route("**/api/v1/search", held.append)
+    page = surface.open()
+    held: list[Any] = []
+    page.route("**/api/v1/search", lambda route: held.append(route))
     surface.add(portraits["P003"])
     expect(page.locator(".summary")).to_be_visible()
     expect(page.locator(".summary")).to_have_text("Searching\u2026")

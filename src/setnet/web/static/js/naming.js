@@ -5,7 +5,7 @@ import { confirmed, decided } from "./dialogs.js";
 import { h, plural } from "./dom.js";
 import { coverOf, round } from "./face_picture.js";
 import { NameField } from "./name_field.js";
-import { called, loadSaved } from "./saved_people.js";
+import { called, loadSaved, saved } from "./saved_people.js";
 import { toast, undoable } from "./toasts.js";
 
 // Saves with `save(name, if_exists)`; resolves to the person, or to null where the user wants another name.
@@ -49,12 +49,11 @@ export function askForName({ title, action, face = null, except = null }) {
     opened: (shown) => { dialog = shown; field.focus(); }, answer: () => field.value.trim() });
 }
 
-// Names a face of a photo, and with it the group of faces that look the same; `done` is called when it is stored, and when that is undone.
+// Names a face of a photo, and with it the group of faces that look the same; `done(isNamed)` is called when it is stored, and when that is undone.
 export async function nameFace(photo, number, done) {
-  const news = async (group = null) => {
-    await loadSaved();
+  const news = (group, isNamed) => {
     document.dispatchEvent(new CustomEvent("people-named", { detail: group }));
-    done();
+    done(isNamed);
   };
   const face = () => round(urls.face({ photo: photo.id, face: number }));
   const name = await askForName({ title: "Who is this?", action: "Save", face: face() });
@@ -64,8 +63,10 @@ export async function nameFace(photo, number, done) {
     const save = (as, if_exists) => (group ? api.nameGroup(group.id, { name: as, if_exists }) : api.save({ name: as, if_exists, photo_faces: [{ photo: photo.id, face: number }] }));
     const person = await savedAsking(save, name, face);
     if (!person) return;
-    undoable(group ? `${person.name}, in ${plural(group.photos, "photo")}.` : `This is ${person.name}.`, person.change, () => news());
-    await news(group?.id);
+    await loadSaved();
+    const { photos } = saved.people.find((one) => one.id === person.id) ?? group ?? { photos: 1 };
+    undoable(`${person.name}, in ${plural(photos, "photo")}.`, person.change, async () => { await loadSaved(); news(null, false); });
+    news(group?.id ?? null, true);
   } catch (error) { toast(error.message, "error"); }
 }
 

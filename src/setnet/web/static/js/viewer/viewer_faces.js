@@ -62,7 +62,7 @@ export class ViewerFaces {
   acts(hit, number, who) {
     const link = (name, text, onclick) => h("button", { type: "button", class: "link", "data-act": `${name}-${number}`, onclick }, text);
     const find = link("find", "Find this person", () => { this.close(); this.act.find(hit.photo, number, who?.saved); });
-    if (!who?.saved && !who?.match) return [find, link("name", "Who is this?", () => nameFace(hit.photo, number, this.redraw))];
+    if (!who?.saved && !who?.match) return [find, link("name", "Who is this?", () => this.name(hit, number))];
     if (who.saved) {
       const isSaid = this.said.has(`${hit.photo.id}/${number}`);
       return [isSaid ? h("span", { class: "said" }, "Confirmed") : link("yes", `Yes, this is ${who.name}`, () => this.confirm(hit, number, who)),
@@ -70,6 +70,14 @@ export class ViewerFaces {
     }
     return [link("more", "Use as example", () => { this.close(); this.act.example(who.match, hit.photo, number); }),
       link("not", `Not ${who.name}`, () => { this.act.reject(who.match, hit); this.redraw(); })];
+  }
+
+  name(hit, number) {
+    const key = `${hit.photo.id}/${number}`;
+    return nameFace(hit.photo, number, (isNamed) => {
+      if (isNamed) this.said.add(key); else this.said.delete(key);
+      this.redraw();
+    });
   }
 
   async confirm(hit, number, who) {
