@@ -1,4 +1,4 @@
-"""Write the reference when the docs are built: commands, Python API, REST, settings, exit codes, all results.
+"""Write the reference when the docs are built: commands, Python API, REST, settings, exceptions, all results.
 
 None of these pages is stored: each is made of the code, or of docs/results, that it describes.
 """
@@ -82,7 +82,7 @@ def api(name: str) -> str:
 
 
 def command_line() -> str:
-    """Return what each command prints for `--help`."""
+    """Return exit codes, environment variables, and what each command prints for `--help`."""
     from setnet.cli.help_pages import help_pages
 
     return help_pages()
@@ -153,11 +153,11 @@ def _example(schema: dict[str, Any], document: dict[str, Any], inside: tuple[str
 
 
 def settings() -> str:
-    """Return the settings of indexing and of the server with their defaults, and the environment."""
+    """Return the settings of indexing and of the server with their defaults."""
     from setnet.faces import FaceSettings
     from setnet.web import WebSettings
 
-    parts = ["# Settings", "## Environment", "\n".join(_ENVIRONMENT)]
+    parts = ["# Settings", "The [command line](cli.md) lists the environment variables and exit codes."]
     for title, kind in (("Finding and describing faces", FaceSettings), ("The server", WebSettings)):
         rows = [
             f"| `{field.name}` | {'' if field.default is MISSING else f'`{field.default!r}`'} |"
@@ -168,46 +168,16 @@ def settings() -> str:
     return "\n\n".join(parts)
 
 
-_ENVIRONMENT = [
-    "| variable | meaning |",
-    "|---|---|",
-    "| `SETNET_LIBRARY` | the library, unless `--library` names another |",
-    "| `SETNET_TOKEN` | the token that clients of `setnet serve` must show |",
-    "| `SETNET_MODELS` | a TOML file with models of your own, or its folder |",
-    "| `SETNET_CACHE` | where downloaded models and the checksums of model files are kept |",
-    "| `SETNET_KERNELS` | the kernels, by default the fastest that the processor can run: `avx512` or `avx2` "
-    "on x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy) |",
-    "| `SETNET_VIDEO_HARDWARE` | `off` decodes videos without graphics hardware |",
-]
-
-
-def exit_codes() -> str:
-    """Return what the exit status of a command means, and every exception there is."""
+def exceptions() -> str:
+    """Return every exception there is, and what it means."""
     from setnet import errors
 
     kinds = [
         kind for _, kind in inspect.getmembers(errors, inspect.isclass) if kind.__module__ == errors.__name__
     ]
     rows = [f"| `{kind.__name__}` | {(inspect.getdoc(kind) or '').splitlines()[0]} |" for kind in kinds]
-    return "\n".join(
-        [
-            "# Exit codes and exceptions",
-            "",
-            "| exit code | meaning |",
-            "|---|---|",
-            "| 0 | everything went well |",
-            "| 1 | nothing was found, or some files failed |",
-            "| 2 | the command was used wrongly, or it could not be done: the message says why |",
-            "| 130 | Ctrl-C |",
-            "",
-            "Results go to standard output, messages to standard error. In Python all errors that a caller "
-            "can cause are a `SetNetError`:",
-            "",
-            "| exception | meaning |",
-            "|---|---|",
-            *rows,
-        ]
-    )
+    about = "All errors that a caller can cause are a `SetNetError`; a command then ends with exit code 2."
+    return "\n".join(["# Exceptions", "", about, "", "| exception | meaning |", "|---|---|", *rows])
 
 
 def _all_results(title: str, benchmarks: bool) -> str:
@@ -220,7 +190,7 @@ PAGES = {
     "reference/cli.md": ("Command line", command_line),
     "reference/rest.md": ("REST", rest),
     "reference/settings.md": ("Settings", settings),
-    "reference/exit-codes.md": ("Exit codes", exit_codes),
+    "reference/exceptions.md": ("Exceptions", exceptions),
     "reference/benchmarks.md": ("All benchmarks", lambda: _all_results("All benchmarks", True)),
     "reference/experiments.md": ("All experiments", lambda: _all_results("All experiments", False)),
 }

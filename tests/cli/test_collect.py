@@ -2,18 +2,18 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from setnet.collect import CollectRun
+from tests.support import command_line
 from tests.support.invented_collect import invented_run, name_of
 
 
 def setnet(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "setnet", "collect", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    done: subprocess.CompletedProcess[str] = command_line.setnet(None, "collect", *arguments)
+    return done
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Each command as a user runs it, on real photos: its exit code and what it prints.
 
-`setnet` starts a real process, once per command at least; `inside` runs the same code in this one.
+`setnet` starts a real process, where bytes go in or out; `inside` runs the same code in this one.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ pytest.importorskip("openpeople", reason="the demo's synthetic people are needed
 pytestmark = pytest.mark.xdist_group("commands")
 
 
-def setnet(
-    *arguments: object, stdin: str = "", library: Path | None = None
-) -> subprocess.CompletedProcess[str]:
+def setnet(*arguments: object, library: Path | None = None) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "COLUMNS": "100"}
     if library is not None:
         environment["SETNET_LIBRARY"] = str(library)
@@ -33,7 +31,6 @@ def setnet(
         [sys.executable, "-m", "setnet", *map(str, arguments)],
         capture_output=True,
         text=True,
-        input=stdin,
         env=environment,
         timeout=120,
         check=False,
@@ -46,8 +43,10 @@ def answered(*arguments: object, code: int = 0, **options: Any) -> Any:
     return json.loads(done.stdout)
 
 
-def inside(*arguments: object, library: Path | None = None) -> subprocess.CompletedProcess[str]:
-    done: subprocess.CompletedProcess[str] = command_line.setnet(library, *arguments)
+def inside(
+    *arguments: object, library: Path | None = None, keys: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    done: subprocess.CompletedProcess[str] = command_line.setnet(library, *arguments, keys=keys)
     return done
 
 
@@ -120,7 +119,7 @@ def test_search_ranks_the_photo_with_both_first(place: Path) -> None:
 
 
 def test_search_prints_a_table_and_draws_sheets(place: Path, tmp_path: Path) -> None:
-    done = setnet(
+    done = inside(
         "search", place / "P001.jpg", "--library", place / "library", "--sheet", tmp_path / "out.png"
     )
     assert done.returncode == 0
@@ -129,7 +128,7 @@ def test_search_prints_a_table_and_draws_sheets(place: Path, tmp_path: Path) -> 
     assert "searched in" in done.stderr
     assert Image.open(tmp_path / "out.png").width > 800
     assert (
-        setnet(
+        inside(
             "search", place / "P001.jpg", "--sheet", tmp_path / "x.html", library=place / "library"
         ).returncode
         == 0
@@ -172,10 +171,10 @@ def test_search_refuses_outputs_before_it_searches(
 
 def test_search_says_what_is_sure_and_what_a_guess(place: Path, tmp_path: Path) -> None:
     library = place / "library"
-    sure = setnet("search", place / "P001.jpg", "--sure", library=library)
+    sure = inside("search", place / "P001.jpg", "--sure", library=library)
     assert "P001?" not in sure.stdout
     assert "2 photos with this person" in sure.stderr
-    guesses = setnet("search", place / "P001.jpg", "--min-similarity", "-1", "-k", "9", library=library)
+    guesses = inside("search", place / "P001.jpg", "--min-similarity", "-1", "-n", "9", library=library)
     assert "P001? " in guesses.stdout
     assert "2 photos and maybe 1 with this person" in guesses.stderr
     there = answered("search", place / "P001.jpg", "--in", place / "photos" / "trip", library=library)
@@ -190,7 +189,7 @@ def test_search_says_what_is_sure_and_what_a_guess(place: Path, tmp_path: Path) 
     ("options", "found"),
     [
         (["--all"], ["both.jpg"]),
-        (["--only", "--at-least", "1", "-k", "1"], ["both.jpg"]),
+        (["--only", "--at-least", "1", "-n", "1"], ["both.jpg"]),
         (["--after", "2019-07", "--before", "2019-08"], ["both.jpg"]),
         (["--faces", "2+"], ["both.jpg"]),
         (["--mode", "fast", "--all"], ["both.jpg"]),
@@ -236,8 +235,7 @@ def test_search_without_a_person_and_in_a_folder(place: Path) -> None:
 )
 def test_wrong_use_is_told_without_a_traceback(place: Path, arguments: list[str], message: str) -> None:
     filled = [a.format(photos=place / "photos") for a in arguments]
-    run_it = setnet if message in ("Missing argument", "no library in") else inside
-    done = run_it(*filled, library=place / "library")
+    done = inside(*filled, library=place / "library")
     assert done.returncode == 2
     assert message in done.stderr
     assert "Traceback" not in done.stderr
@@ -308,7 +306,7 @@ def test_a_path_the_system_refuses_is_told_without_a_traceback(place: Path) -> N
 
 def test_people_are_added_listed_shown_renamed_merged_and_removed(place: Path) -> None:
     library = place / "library"
-    added = setnet("people", "add", "Ann", place / "P001.jpg", library=library)
+    added = inside("people", "add", "Ann", place / "P001.jpg", library=library)
     assert (added.returncode, added.stdout) == (0, "Ann: 1 example face\n")
     assert (
         answered("people", "add", "Bea", place / "photos" / "trip" / "both.jpg#2", library=library)[
@@ -337,7 +335,7 @@ def test_faces_lists_and_draws(place: Path, tmp_path: Path) -> None:
     seen = answered("faces", photo, "--out", tmp_path / "drawn.png", library=place / "library")
     assert [face["number"] for face in seen["faces"]] == [1, 2]
     assert Image.open(tmp_path / "drawn.png").size == (848, 632)
-    assert "sharpness" in setnet("faces", photo, library=place / "none").stdout
+    assert "sharpness" in inside("faces", photo, library=place / "none").stdout
     assert answered("faces", place / "photos" / "nobody.png", code=1)["faces"] == []
 
 
@@ -345,10 +343,10 @@ def test_status_and_check_tell_the_state(place: Path) -> None:
     now = answered("status", library=place / "library")
     assert (now["photos"], now["faces"], now["failed"]) == (4, 4, 1)
     assert now["failures"][0]["photo"] == str(place / "photos" / "broken.jpg")
-    text = setnet("status", library=place / "library").stdout
+    text = inside("status", library=place / "library").stdout
     assert "4 (1 without a face)" in text
     assert "not a photo" in text
-    assert setnet("check", library=place / "library").stdout == "the library is sound\n"
+    assert inside("check", library=place / "library").stdout == "the library is sound\n"
     assert answered("check", library=place / "library") == {"ok": True, "problems": []}
 
 
@@ -370,14 +368,14 @@ def test_models_lists_what_is_here(tmp_path: Path) -> None:
     assert {"cascade", "mtcnn", "yunet", "sface"} <= set(models)
     assert models["sface"]["dim"] == 128
     assert all(models[name]["hash_ok"] for name in ("cascade", "mtcnn", "yunet", "sface"))
-    assert "Apache-2.0" in setnet("models").stdout
+    assert "Apache-2.0" in inside("models").stdout
 
 
 def test_export_and_describe_write_descriptor_files(place: Path, tmp_path: Path) -> None:
-    assert setnet("export", tmp_path / "all.npz", library=place / "library").returncode == 0
+    assert inside("export", tmp_path / "all.npz", library=place / "library").returncode == 0
     facts = answered("export", tmp_path / "all.npz", library=place / "library")
     assert (facts["photos"], facts["faces"]) == (4, 4)
-    done = setnet("describe", place / "photos" / "trip", "--out", tmp_path / "d.npz", "--workers", 0)
+    done = inside("describe", place / "photos" / "trip", "--out", tmp_path / "d.npz", "--workers", 0)
     assert done.returncode == 0
     assert "1 descriptor of 1 person from 1 photo " in done.stdout
     with np.load(tmp_path / "d.npz", allow_pickle=False) as data:
@@ -389,10 +387,12 @@ def test_forget_asks_first_and_then_deletes(place: Path, tmp_path: Path) -> None
 
     library = tmp_path / "library"
     shutil.copytree(place / "library", library)
-    refused = setnet("forget", "--everything", library=library, stdin="n\n")
+    piped = inside("forget", "--everything", library=library)
+    assert (piped.returncode, "without a terminal to ask, --yes" in piped.stderr) == (2, True)
+    refused = inside("forget", "--everything", library=library, keys="n\n")
     assert refused.returncode == 1
     assert "nothing was deleted" in refused.stderr
-    done = setnet("forget", place / "photos" / "trip", library=library, stdin="y\n")
+    done = inside("forget", place / "photos" / "trip", library=library, keys="y\n")
     assert done.stdout.strip() == "forgot 1 photo"
     assert answered("status", library=library)["photos"] == 3
     assert answered("forget", "--everything", "--yes", library=library) == {"photos": 3, "everything": True}

@@ -11,28 +11,37 @@ from typing import Any
 import pytest
 
 from setnet.cli.app import COMMANDS, command
-from setnet.cli.help_pages import help_pages
+from setnet.cli.help_pages import ENVIRONMENT, EXIT_CODES, help_pages
+from tests.support.command_line import called
 
 REPOSITORY = Path(__file__).parents[2]
 HEAVY = {"scipy", "cv2", "onnxruntime", "PIL", "torch", "fastapi"}
 
 
-def imported_by(*arguments: str) -> set[str]:
-    """Return the top-level modules that a command loads."""
-    script = (
-        "import sys\n"
-        f"sys.argv = ['setnet', *{list(arguments)!r}]\n"
-        "from setnet.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "print('\\n'.join(sys.modules), file=sys.stderr)"
-    )
+IMPORTS = """
+import contextlib, io, sys
+from setnet.cli import main
+for arguments in {calls!r}:
+    sys.argv = ["setnet", *arguments]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+        main()
+    print(" ".join(arguments), *sorted({{name.split(".")[0] for name in sys.modules}} & {names!r}), sep="\\t")
+"""
+
+
+def imported_by(calls: list[list[str]], names: set[str]) -> dict[str, set[str]]:
+    """Return which of some modules a process has loaded after each of several calls."""
+    script = IMPORTS.format(calls=calls, names=names)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return {name.split(".")[0] for name in done.stderr.split()}
+    lines = (line.split("\t") for line in done.stdout.splitlines())
+    return {call: set(modules) for call, *modules in lines}
 
 
-@pytest.mark.parametrize("arguments", [("--help",), *((name, "--help") for name in COMMANDS), ("--version",)])
-def test_help_imports_no_heavy_library(arguments: tuple[str, ...]) -> None:
-    assert not imported_by(*arguments) & {"numpy", "rich", *HEAVY}
+def test_help_imports_no_heavy_library() -> None:
+    calls = [[], ["--version"], ["--help"], *([name, "--help"] for name in COMMANDS)]
+    loaded = imported_by(calls, {"numpy", "rich", *HEAVY})
+    assert {call: modules for call, modules in loaded.items() if modules} == {}
+    assert len(loaded) == len(calls)
 
 
 def test_a_search_by_names_loads_no_model_library(tmp_path: Path) -> None:
@@ -42,8 +51,8 @@ def test_a_search_by_names_loads_no_model_library(tmp_path: Path) -> None:
 
     with Library.create(tmp_path / "library") as library:
         library.people.add("Ann", [Example(np.eye(128, dtype=np.float32)[0])])
-    loaded = imported_by("search", "ann", "--library", str(tmp_path / "library"))
-    assert not loaded & HEAVY
+    call = ["search", "ann", "--library", str(tmp_path / "library")]
+    assert imported_by([call], HEAVY) == {" ".join(call): set()}
 
 
 def leaves(found: Any, path: str) -> Iterator[tuple[str, Any]]:
@@ -63,6 +72,47 @@ def test_every_command_and_option_is_documented(path: str, found: Any) -> None:
     assert len(found.help.split()) > 2
     undocumented = [p.opts for p in found.params if p.param_type_name == "option" and not p.help]
     assert undocumented == []
+
+
+GROUPS = [name for name in COMMANDS if hasattr(command(name), "commands") and name != "models"]
+
+
+@pytest.mark.parametrize("words", [[], *([name] for name in GROUPS)], ids=str)
+def test_a_group_alone_and_the_short_option_print_the_help(words: list[str]) -> None:
+    bare, short, long = (called(*words, *more) for more in ([], ["-h"], ["--help"]))
+    assert bare == short == long
+    assert "Usage: setnet" in long[0]
+    assert "..." not in long[0].split("Options:")[1]  # each command has its whole first sentence
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["serch"], "Did you mean 'search'?"),
+        (["people", "lst"], "Did you mean 'list'?"),
+        (["models", "xyz"], "`setnet models --help` lists them"),
+        (["people", "--jsn", "list"], "--jsn"),
+    ],
+)
+def test_an_unknown_command_is_answered_with_the_nearest(words: list[str], message: str) -> None:
+    assert message in called(*words, code=2)[1]
+
+
+def test_every_command_with_a_library_takes_it_in_one_way() -> None:
+    named = {path: p for path, found in ALL for p in found.params if p.name == "library"}
+    assert {tuple(p.opts) for p in named.values()} == {("--library",)}
+    assert {p.help for p in named.values()} == {named["setnet search"].help}
+    limits = {tuple(p.opts) for _, found in ALL for p in found.params if p.name == "limit"}
+    assert limits == {("-n", "--limit")}
+
+
+def test_exit_codes_and_the_environment_are_on_the_page_of_the_command_line() -> None:
+    page = help_pages()
+    for code in EXIT_CODES:
+        assert f"| {code} |" in page
+    sources = (file.read_text(encoding="utf-8") for file in REPOSITORY.glob("src/setnet/**/*.py"))
+    used = {name for text in sources for name in re.findall(r"SETNET_[A-Z_]+", text)}
+    assert {name for name in used if not name.endswith("_H")} == set(ENVIRONMENT)
 
 
 def commands_in(text: str) -> set[str]:

@@ -15,7 +15,7 @@ def test_from_a_database_to_links(uri: str, tmp_path: Path) -> None:
     immich.add_person("", group="nameless")
     immich.add_photo("both", ["Anna", "Ben"])
     immich.add_photo("anna", ["Anna"], "2018-01-01 12:00:00+00")
-    place = ("--library", tmp_path / "faces")
+    place = ("--faces", tmp_path / "faces")
     assert "`setnet immich sync` fetches them" in called("immich", "people", *place, code=2)[1]
     assert answered("immich", "sync", uri, *place)["added"] == 2
     assert "0 added" in called("immich", "sync", uri, *place)[0]

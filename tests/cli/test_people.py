@@ -101,9 +101,9 @@ def test_matches_are_confirmed_and_refused_by_their_place_in_a_photo(library: Pa
     assert answered(library, "confirm", "Anna", f"{pair}#1")["examples"] == 2
     last = answered(library, "show", "Anna")["examples"][-1]
     assert (last["origin"], last["source"], last["has_picture"]) == ("confirmed", str(pair), True)
-    assert answered(library, "refuse", "Anna", f"{pair}#2")["examples"] == 2
+    assert answered(library, "reject", "Anna", f"{pair}#2")["examples"] == 2
     for place, why in ((pair, "say which"), (f"{pair}#3", "1..2"), (pair.parent / "no.jpg", "index")):
-        done = setnet(library, "people", "refuse", "Anna", place)
+        done = setnet(library, "people", "reject", "Anna", place)
         assert (done.returncode, why in done.stderr) == (2, True), done.stderr
 
 

@@ -24,10 +24,10 @@ def query(tmp_path: Path) -> Path:
 def test_an_answer(uri: str, query: Path) -> None:
     assert "no extension pgvector" in called("pg", "search", uri, "--query", query, code=2)[1]
     fill_table(uri, WORLD)
-    hits = answered("pg", "search", uri, "--query", query, "-k", 5)["hits"]
+    hits = answered("pg", "search", uri, "--query", query, "-n", 5)["hits"]
     assert len(hits) == 5
     columns = ("--table", "public.faces", "--item", "item", "--face", "face", "--vector", "vector")
-    exact = answered("pg", "search", uri, "--query", query, "-k", 5, "--mode", "exact", *columns)["hits"]
+    exact = answered("pg", "search", uri, "--query", query, "-n", 5, "--mode", "exact", *columns)["hits"]
     assert exact == hits
     where = '{"year": {">=": 2010}, "place": "p1"}'
     few = answered("pg", "search", uri, "--query", query, "--where", where)["hits"]
@@ -43,8 +43,8 @@ def test_saved_people(uri: str, query: Path, tmp_path: Path) -> None:
         for name, row in zip(("Ann", "Ben"), WORLD.people[:2], strict=True):
             library.people.add(name, [Example(row)])
     place = ("--library", tmp_path / "library")
-    hits = answered("pg", "search", uri, "ann", "ben", "-k", 5, *place)["hits"]
-    assert answered("pg", "search", uri, "--query", query, "-k", 5)["hits"] == hits
+    hits = answered("pg", "search", uri, "ann", "ben", "-n", 5, *place)["hits"]
+    assert answered("pg", "search", uri, "--query", query, "-n", 5)["hits"] == hits
     alone = answered("pg", "search", uri, "ann", "--without", "ben", "--at-least", 1, *place)["hits"]
     anywhere = answered("pg", "search", uri, "ann", "--at-least", 1, *place)["hits"]
     assert {hit["id"] for hit in alone} <= {hit["id"] for hit in anywhere}

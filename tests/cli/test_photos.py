@@ -27,7 +27,8 @@ def folder(tmp_path: Path, _people: None) -> Path:
 def test_groups_are_printed_as_json_with_the_largest_first(folder: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["duplicates", str(folder), "--workers", "0", "--json"])
     assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout) == {"groups": [[str(folder / "P001.jpg"), str(folder / "a copy.jpg")]]}
+    groups = [[str(folder / "P001.jpg"), str(folder / "a copy.jpg")]]
+    assert json.loads(done.stdout) == {"groups": groups, "failed": []}
 
 
 def test_a_broken_photo_is_named_and_the_exit_status_says_so(folder: Path) -> None:

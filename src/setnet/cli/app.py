@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
 
+from setnet.cli.options import HELP_NAMES, CommandGroup
 from setnet.cli.output import say
 from setnet.errors import SetNetError
 
-# The order is the one of a newcomer's path.
-COMMANDS: dict[str, str] = {
-    "demo": "See it work: make an album, index it, run three queries.",
-    "index": "Find the faces in folders of photos and keep them in a library.",
-    "search": "Find the photos that contain these people: all of them first, then all but one.",
-    "people": "Save people by name; list, edit, merge, remove them; undo changes.",
-    "tags": "Write who is in the photos to .xmp sidecars, for other programs.",
-    "serve": "Open the library as a web page and REST API.",
-    "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
-    "faces": "Show the faces found in one photo.",
-    "status": "Show what is in the library and which files could not be read.",
-    "check": "Verify every stored byte of the library.",
-    "repair": "Repair a damaged library, and tell what could not be saved.",
-    "backup": "Copy the library to another folder while it is used.",
-    "restore": "Bring a backup back.",
-    "forget": "Delete photos' faces, or everything, for good.",
-    "export": "Write the library's descriptors to a file.",
-    "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
-    "collect": "Make a labelled data set of people together out of photos with captions.",
-    "models": "List the detector and descriptor models and check their hashes; add others.",
-    "pg": "Search the faces in a table of your own PostgreSQL.",
-    "immich": "Search the photos of an Immich server by several of its people at once.",
-    "train": "Train descriptors and set heads.",
-    "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
-    "evaluate": "Run the experiments of the paper on your own descriptors.",
+# In the order of a newcomer's path.
+PANELS: dict[str, dict[str, str]] = {
+    "Photos": {
+        "demo": "See it work: make an album, index it, run three queries.",
+        "index": "Find the faces in folders of photos and keep them in a library.",
+        "search": "Find the photos that contain these people: all of them first, then all but one.",
+        "people": "Find who is in the photos; save people by name, edit them; undo changes.",
+        "serve": "Open the library as a web page and REST API.",
+        "duplicates": "Find copies of one photograph: resized, cropped, recoloured, mirrored.",
+        "faces": "Show the faces found in one photo.",
+        "models": "List the detector and descriptor models and check their hashes; add others.",
+    },
+    "Safe keeping": {
+        "status": "Show what is in the library and which files could not be read.",
+        "check": "Verify every stored byte of the library.",
+        "repair": "Repair a damaged library, and tell what could not be saved.",
+        "backup": "Copy the library to another folder while it is used.",
+        "restore": "Bring a backup back.",
+        "forget": "Delete photos' faces, or everything, for good.",
+    },
+    "Connections": {
+        "tags": "Write who is in the photos to .xmp sidecars, for other programs.",
+        "immich": "Search the photos of an Immich server by several of its people at once.",
+        "pg": "Search the faces in a table of your own PostgreSQL.",
+        "export": "Write the library's descriptors to a file.",
+    },
+    "Research": {
+        "describe": "Write descriptors of folders of photos to a file, labelled by folder name.",
+        "calibrate": "Fit what similarities mean to your library, or a score to descriptors.",
+        "train": "Train descriptors and set heads.",
+        "evaluate": "Run the experiments of the paper on your own descriptors.",
+        "collect": "Make a labelled data set of people together out of photos with captions.",
+    },
 }
+COMMANDS = {name: about for panel in PANELS.values() for name, about in panel.items()}
 
 
 _NOT_THERE = "cannot open shared object file"  # the loader's words for a missing library of the system
@@ -72,25 +80,19 @@ def command(name: str) -> Any:
     return found
 
 
-class _LazyCommands(TyperGroup):
+class _LazyCommands(CommandGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        found = command(cmd_name)
-        if found is None and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(cmd_name, list(COMMANDS), 1)
-            hint = f" Did you mean {near[0]!r}?" if near else " `setnet --help` lists them."
-            ctx.fail(f"no command {cmd_name!r}.{hint}")
-        return found
+        return command(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name]) for name in list(COMMANDS)])
+        self.write_panels({title: list(panel.items()) for title, panel in PANELS.items()}, formatter)
 
 
 app = typer.Typer(
-    cls=_LazyCommands, no_args_is_help=True, rich_markup_mode=None, pretty_exceptions_enable=False
+    cls=_LazyCommands, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP_NAMES
 )
 
 
@@ -102,7 +104,10 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(
+    epilog="Exit status: 0 ok; 1 nothing was found, or some files failed; 2 wrong use, or it could not be "
+    "done. `setnet COMMAND --help` shows the options of a command."
+)
 def setnet(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
@@ -115,7 +120,7 @@ def setnet(
 
 
 def run() -> NoReturn:
-    """Run the command line. Exit status: 0 ok, 1 nothing found or some files failed, 2 wrong use."""
+    """Run the command line; it ends with one of `EXIT_CODES`."""
     try:
         app(prog_name="setnet")
         sys.exit(0)

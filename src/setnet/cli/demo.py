@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from setnet.cli.options import JsonOption, make_app, option
-from setnet.cli.output import print_json, print_table, say
+from setnet.cli.command import Call, Result, Rows, command
+from setnet.cli.options import PortOption, make_app, option
+from setnet.cli.output import say
 
 if TYPE_CHECKING:
     from setnet.cli.demo_album import AlbumPhoto, DemoQuery
@@ -22,78 +20,71 @@ if TYPE_CHECKING:
 app = make_app()
 
 
-@app.command()
+@command(app, library=False)
 def demo(
+    call: Call,
     folder: Annotated[
         Path | None, option("Where to put it all [default: in the user's data folder].", metavar="DIR")
     ] = None,
     serve: Annotated[
         bool, option("Then open the album as a web page, with the ten people saved.", "--serve")
     ] = False,
-    port: Annotated[int, option("Port of --serve; 0 takes a free one.", min=0, max=65535)] = 8422,
-    json: JsonOption = False,
-) -> None:
+    port: PortOption = 8422,
+) -> Result | None:
     """See it work: make an album of synthetic people, index it, run three queries.
 
     The album's 64 photos are composed from the ten synthetic people of the package openpeople; the
     queries use portraits that are not in it, so that the answers can be compared with the ground truth.
     Four of the ten look like one another; the queries are for the others.
     """
-    from setnet.library import default_library
-
-    place = (folder or default_library().parent / "demo").expanduser().absolute()
-    report = run_demo(place, say=(lambda _: None) if json else typer.echo)
-    if json:
-        print_json(report.to_dict())
-    else:
-        for number, answer in enumerate(report.answers, 1):
-            _print_answer(number, answer)
-    if serve:
-        _serve(report, port)
-    elif not json:
-        _print_next_steps(place)
-
-
-def _serve(report: DemoReport, port: int) -> None:
-    """Serve the album as a web page, with its people saved so that a click is enough to search."""
+    from setnet.cli.demo_album import make_album, three_queries
     from setnet.library import Library
-    from setnet.web import serve
 
-    with Library.open(report.library) as library:
-        for name, portrait in report.portraits.items():
-            if name not in library.people:
-                library.people.add_photos(name, [str(portrait)])
-    serve(report.library, port=port, open_page=True, say=say)
+    place = (folder or call.place.parent / "demo").expanduser().absolute()
+    album = place / "album"
+    start = perf_counter()
+    call.tell("Composing an album of group photos from ten synthetic people ...")
+    photos = make_album(album)
+    portraits = _copy_portraits(place / "portraits")
+    call.tell(f"  {len(photos)} photos in {album} ({perf_counter() - start:.1f} s)")
+    call.tell("Finding the faces in them ...")
+    with Library.open_or_create(place / "library") as library:
+        report = library.index([album], prune=True, progress=call.bar.show_index)
+        call.bar.stop()
+        counts = library.photos.counts()
+        call.tell(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
+        people = {name: library.person(str(path)) for name, path in portraits.items()}
+        call.tell(_most_alike(people, library.matching.threshold))
+        answers = [
+            _answer_query(library, query, people, photos, place / f"question-{number}.png")
+            for number, query in enumerate(three_queries(photos), 1)
+        ]
+        if serve:
+            for name, portrait in portraits.items():
+                if name not in library.people:
+                    library.people.add_photos(name, [str(portrait)])
+    facts = {
+        "album": album,
+        "library": place / "library",
+        "photos": counts.photos,
+        "faces": counts.faces,
+        "seconds": round(report.seconds, 2),
+        "questions": answers,
+    }
+    parts = [part for number, answer in enumerate(answers, 1) for part in answer.parts(number)]
+    result = Result(facts, *parts, *([] if serve else [_next_steps(place)]))
+    if not serve:
+        return result
+    from setnet.web import serve as open_page
+
+    result.print(call.json)
+    open_page(place / "library", port=port, open_page=True, say=say)
+    return None
 
 
-def _print_answer(number: int, scored: DemoAnswer) -> None:
-    query, answer = scored.query, scored.answer
-    typer.echo(f"\nQuestion {number}: photos with {query}? ({scored.complete} photos have them all)")
-    print_table(
-        ["", "score", "found", "truly in it", "photo"],
-        [
-            (
-                rank,
-                f"{hit.score:.2f}",
-                ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
-                " ".join(sorted(people, key=lambda p: (p not in query.people, p))),
-                hit.path.name,
-            )
-            for rank, (hit, people) in enumerate(zip(answer.hits, scored.truth, strict=True), 1)
-        ],
-        right=["", "score"],
-    )
-    milliseconds = answer.seconds["search"] * 1000
-    typer.echo(
-        f"  nDCG@10 {scored.ndcg:.1f} % of the ideal ranking; "
-        f"{answer.searched} photos in {milliseconds:.1f} ms\n  as a picture: {scored.sheet}"
-    )
-
-
-def _print_next_steps(place: Path) -> None:
+def _next_steps(place: Path) -> str:
     setnet = "setnet" if shutil.which("setnet") else sys.argv[0]
-    typer.echo(
-        f"""
+    return f"""
 Try next, on the album:
   {setnet} search {place}/portraits/P003.jpg --library {place}/library --sheet out.html
   {setnet} people add Friend {place}/portraits/P003.jpg --library {place}/library
@@ -101,10 +92,6 @@ and on photos of your own (nothing leaves this machine):
   {setnet} index ~/Pictures
   {setnet} search somebody.jpg another.jpg --sheet out.png
   {setnet} status"""
-    )
-
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,55 +124,25 @@ class DemoAnswer:
             ],
         }
 
-
-@dataclass(frozen=True, slots=True)
-class DemoReport:
-    """What the demo made and found."""
-
-    album: Path
-    library: Path
-    portraits: dict[str, Path]
-    photos: int
-    faces: int
-    seconds: float
-    answers: tuple[DemoAnswer, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report as values that JSON can hold."""
-        return {
-            "album": str(self.album),
-            "library": str(self.library),
-            "photos": self.photos,
-            "faces": self.faces,
-            "seconds": round(self.seconds, 2),
-            "questions": [answer.to_dict() for answer in self.answers],
-        }
-
-
-def run_demo(folder: Path, say: Say) -> DemoReport:
-    """Make album, portraits, library and contact sheets in `folder`; `say` is called with each step."""
-    from setnet.cli.demo_album import make_album, three_queries
-    from setnet.library import Library
-
-    start = perf_counter()
-    say("Composing an album of group photos from ten synthetic people ...")
-    photos = make_album(folder / "album")
-    portraits = _copy_portraits(folder / "portraits")
-    say(f"  {len(photos)} photos in {folder / 'album'} ({perf_counter() - start:.1f} s)")
-    say("Finding the faces in them ...")
-    with Library.open_or_create(folder / "library") as library:
-        report = library.index([folder / "album"], prune=True)
-        counts = library.photos.counts()
-        say(f"  {counts.faces} faces in {counts.photos} photos ({report.seconds:.1f} s)")
-        people = {name: library.person(str(path)) for name, path in portraits.items()}
-        say(_most_alike(people, library.matching.threshold))
-        answers = tuple(
-            _answer_query(library, query, people, photos, folder / f"question-{number}.png")
-            for number, query in enumerate(three_queries(photos), 1)
+    def parts(self, number: int) -> tuple[str | Rows, ...]:
+        """Return the answer to a question of this number for people to read."""
+        rows = [
+            (
+                rank,
+                f"{hit.score:.2f}",
+                ", ".join(f"{m.person} {m.similarity:.2f}" for m in hit.matches),
+                " ".join(sorted(people, key=lambda p: (p not in self.query.people, p))),
+                hit.path.name,
+            )
+            for rank, (hit, people) in enumerate(zip(self.answer.hits, self.truth, strict=True), 1)
+        ]
+        milliseconds = self.answer.seconds["search"] * 1000
+        return (
+            f"\nQuestion {number}: photos with {self.query}? ({self.complete} photos have them all)",
+            Rows(["", "score", "found", "truly in it", "photo"], rows, right=["", "score"]),
+            f"  nDCG@10 {self.ndcg:.1f} % of the ideal ranking; "
+            f"{self.answer.searched} photos in {milliseconds:.1f} ms\n  as a picture: {self.sheet}",
         )
-    return DemoReport(
-        folder / "album", folder / "library", portraits, counts.photos, counts.faces, report.seconds, answers
-    )
 
 
 def _answer_query(

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
-    JsonOption,
-    LibraryOption,
+    DescriptorOption,
+    DetectorOption,
+    MinFaceOption,
     WorkersOption,
     argument,
+    drop_unset,
     make_app,
-    open_library,
     option,
 )
-from setnet.cli.output import ProgressBar, print_either, print_json, print_table, say, say_some
+from setnet.cli.output import files_with_reasons, first_lines, say
 from setnet.errors import InvalidInputError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
@@ -27,8 +29,9 @@ if TYPE_CHECKING:
 app = make_app()
 
 
-@app.command()
+@command(app, library=False)
 def describe(
+    call: Call,
     photos: Annotated[list[Path], argument("PHOTOS")],
     out: Annotated[Path, option("The descriptor file to write.", metavar="FILE.npz")],
     all_faces: Annotated[
@@ -40,84 +43,62 @@ def describe(
     every: Annotated[
         float, option("With --frames: between two pictures.", min=0.05, metavar="SECONDS")
     ] = 1.0,
-    detector: Annotated[str, option("cascade, mtcnn or yunet.", metavar="MODEL")] = "mtcnn",
-    descriptor: Annotated[str, option("A descriptor model of `setnet models`.", metavar="MODEL")] = "sface",
-    min_face: Annotated[float, option("Leave out faces smaller than this.", min=1, metavar="PIXELS")] = 40,
+    detector: DetectorOption = None,
+    descriptor: DescriptorOption = None,
+    min_face: MinFaceOption = None,
     workers: WorkersOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Write the descriptors of photos, each labelled with the name of the folder it lies in.
 
     From each photo the main face is taken: large and near the middle. The exit status is 1 when some photos
     could not be read or have no face.
     """
     from setnet.faces import FaceSettings
-    from setnet.library import describe_photos
+    from setnet.library import describe_frames, describe_photos
 
+    chosen = drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)
+    settings = FaceSettings(**chosen)
     if frames:
-        _describe_frames(photos, out, descriptor, every, json)
-        return
-    settings = FaceSettings(detector=detector, descriptor=descriptor, min_face=min_face)
-    with ProgressBar(silent=json) as bar:
-        done = describe_photos(
-            photos, out, settings, all_faces=all_faces, workers=workers, progress=bar.show_index
-        )
+        count, shots, failures = describe_frames(photos, out, settings.descriptor, every=every)
+        facts = {"file": out, "descriptors": count, "shots": shots}
+        facts["failed"] = [{"photo": path, "reason": reason} for path, reason in failures]
+        text = f"{pluralise(count, 'descriptor')} of frames in {pluralise(shots, 'shot')}"
+        remarks = first_lines("could not be read:", files_with_reasons(failures))
+        return Result(facts, f"{display_path(out)}: {text}", remarks=remarks, status=bool(failures))
+    done = describe_photos(
+        photos, out, settings, all_faces=all_faces, workers=workers, progress=call.bar.show_index
+    )
     facts = {
-        "file": str(out),
+        "file": out,
         "photos": done.photos,
         "descriptors": done.descriptors,
         "labels": done.labels,
-        "without_face": [str(p) for p in done.without_face],
-        "failed": [{"photo": str(p), "reason": reason} for p, reason in done.failed],
+        "without_face": done.without_face,
+        "failed": [{"photo": path, "reason": reason} for path, reason in done.failed],
         "seconds": round(done.seconds, 3),
     }
-    if json:
-        print_json(facts)
-    else:
-        say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in done.failed])
-        say_some("no face:", [display_path(path) for path in done.without_face])
-        typer.echo(
-            f"{display_path(out)}: {pluralise(done.descriptors, 'descriptor')} of "
-            f"{pluralise(done.labels, 'person', 'people')} "
-            f"from {pluralise(done.photos, 'photo')} "
-            f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
-        )
-    if done.failed or done.without_face:
-        raise typer.Exit(1)
+    text = (
+        f"{display_path(out)}: {pluralise(done.descriptors, 'descriptor')} of "
+        f"{pluralise(done.labels, 'person', 'people')} from {pluralise(done.photos, 'photo')} "
+        f"({len(done.without_face):,} without a face, {len(done.failed):,} not readable)"
+    )
+    remarks = first_lines("could not be read:", files_with_reasons(done.failed))
+    remarks += first_lines("no face:", map(display_path, done.without_face))
+    return Result(facts, text, remarks=remarks, status=bool(done.failed or done.without_face))
 
 
-def _describe_frames(videos: list[Path], out: Path, descriptor: str, every: float, json: bool) -> None:
-    from setnet.library import describe_frames
-
-    count, shots, failed = describe_frames(videos, out, descriptor, every=every)
-    if json:
-        reasons = [{"photo": path, "reason": reason} for path, reason in failed]
-        print_json({"file": str(out), "descriptors": count, "shots": shots, "failed": reasons})
-    else:
-        say_some("could not be read:", [f"{path}: {reason}" for path, reason in failed])
-        typer.echo(
-            f"{display_path(out)}: {pluralise(count, 'descriptor')} of frames in {pluralise(shots, 'shot')}"
-        )
-    if failed:
-        raise typer.Exit(1)
-
-
-@app.command()
-def export(
-    file: Annotated[Path, argument("FILE.npz")],
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+@command(app)
+def export(call: Call, file: Annotated[Path, argument("FILE.npz")]) -> Result:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    with open_library(library) as opened:
-        written = opened.export(file)
+    written = call.library.export(file)
     descriptors, photos = pluralise(written.faces, "descriptor"), pluralise(written.photos, "photo")
-    text = f"{descriptors} of {photos}, {written.labelled:,} labelled"
-    print_either({"file": str(file)} | written.to_dict(), f"{display_path(file)}: {text}", json)
+    text = f"{display_path(file)}: {descriptors} of {photos}, {written.labelled:,} labelled"
+    return Result({"file": file} | written.to_dict(), text)
 
 
-@app.command()
+@command(app)
 def calibrate(
+    call: Call,
     data: Annotated[
         Path | None,
         argument(
@@ -130,10 +111,8 @@ def calibrate(
     out: Annotated[
         Path | None, option("Write the head with the new score here.", metavar="FILE.safetensors")
     ] = None,
-    library: LibraryOption = None,
     reset: Annotated[bool, option("Go back to the calibration of the descriptor model.", "--reset")] = False,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Fit what similarities mean to the people of a library, or a score to your own descriptors.
 
     Without a file, the library's saved people decide from which similarity on matches are sure in it: five
@@ -142,46 +121,34 @@ def calibrate(
     With a file of labelled descriptors, (w, b) of the score sigmoid(w s + b) is fitted and printed: for
     single descriptors by likelihood, for a head's set vectors by how well they rank sets of your people.
     """
-    if data is None:
-        if head is not None or out is not None:
-            raise typer.BadParameter("--head and --out are for a file of descriptors: name one")
-        _calibrate_library(library, reset, json)
-        return
-    if library is not None or reset:
-        raise typer.BadParameter("--library and --reset are for the people of a library: name no file")
-    _calibrate_score(data, head, out, json)
+    if data is not None:
+        if call.chosen is not None or reset:
+            raise typer.BadParameter("--library and --reset are for the people of a library: name no file")
+        return _calibrate_score(data, head, out)
+    if head is not None or out is not None:
+        raise typer.BadParameter("--head and --out are for a file of descriptors: name one")
+    if reset:
+        call.library.store_calibration(None)
+        text = "matches are judged by the constants of the descriptor model again"
+        return Result({"calibrated": False}, text)
+    return _report_calibration(call.library.calibrate())
 
 
-def _calibrate_library(path: Path | None, reset: bool, json: bool) -> None:
-    with open_library(path) as library:
-        if reset:
-            library.store_calibration(None)
-            text = "matches are judged by the constants of the descriptor model again"
-            print_either({"calibrated": False}, text, json)
-            return
-        report = library.calibrate()
-    if json:
-        print_json({"calibrated": True, **report.to_dict()})
-    else:
-        _print_report(report)
-
-
-def _print_report(report: CalibrationReport) -> None:
-    print_table(
-        ["", "sure from", "maybe from", "own faces sure", "others' sure, per million"],
-        [
-            (name, f"{e.sure:.3f}", f"{e.maybe:.3f}", f"{e.recall:.1f} %", f"{e.false:.2f}")
-            for name, e in (("before", report.before), ("after", report.after))
-        ],
-        right=["sure from", "maybe from", "own faces sure", "others' sure, per million"],
-    )
-    say(
+def _report_calibration(report: CalibrationReport) -> Result:
+    columns = ["", "sure from", "maybe from", "own faces sure", "others' sure, per million"]
+    rows = [
+        (name, f"{e.sure:.3f}", f"{e.maybe:.3f}", f"{e.recall:.1f} %", f"{e.false:.2f}")
+        for name, e in (("before", report.before), ("after", report.after))
+    ]
+    remark = (
         f"fitted to {report.faces:,} faces of {report.people:,} people, who are tried with one example each; "
         "`setnet calibrate --reset` undoes it"
     )
+    facts = {"calibrated": True, **report.to_dict()}
+    return Result(facts, Rows(columns, rows, right=columns[1:]), remarks=[remark])
 
 
-def _calibrate_score(data: Path, head: str | None, out: Path | None, json: bool) -> None:
+def _calibrate_score(data: Path, head: str | None, out: Path | None) -> Result:
     from setnet.heads import Logistic
     from setnet.library import read_descriptors
 
@@ -217,4 +184,4 @@ def _calibrate_score(data: Path, head: str | None, out: Path | None, json: bool)
             say(f"wrote {out}")
     text = f"w = {logistic.w:.3f}, b = {logistic.b:.3f} (a match from similarity {logistic.threshold:.3f})"
     facts = {"w": logistic.w, "b": logistic.b, "threshold": logistic.threshold}
-    print_either(facts | more, f"{text}; {words}", json)
+    return Result(facts | more, f"{text}; {words}")

@@ -11,24 +11,22 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
-    JsonOption,
-    LibraryOption,
+    LimitOption,
     NameArgument,
+    SheetOption,
     ToExistingOption,
     argument,
-    confirm_existing,
     make_app,
-    open_library,
     option,
+    save_person,
 )
-from setnet.cli.output import ProgressBar, print_json, print_person, print_rows, print_table, say
-from setnet.errors import TakenError
+from setnet.cli.output import say
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
@@ -37,47 +35,53 @@ if TYPE_CHECKING:
 
 app = make_app()
 
+_PANEL = "Who is in the photos"
+
 GroupId = Annotated[str, argument("GROUP")]
 GroupIds = Annotated[list[str], argument("GROUP")]
-_MOST_ROWS = 100
 
 
-@app.command()
+@command(app, panel=_PANEL, interrupted="the groups are as they were")
 def discover(
+    call: Call,
     anew: Annotated[
         bool, option("Group all faces again but those of named and hidden groups.", "--anew")
     ] = False,
     min_faces: Annotated[int, option("List groups of at least this many faces.", min=1, metavar="N")] = 2,
     every: Annotated[bool, option("List named and hidden groups too.", "--all")] = False,
-    sheet: Annotated[
-        Path | None, option("Also draw the groups listed: out.png or out.html.", metavar="FILE")
-    ] = None,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+    limit: LimitOption = 100,
+    sheet: SheetOption = None,
+) -> Result:
     """Group unknown faces by person, and list the groups, the largest first.
 
     `setnet index` groups new faces too. A group keeps its id; with `people name` it gets the name of a
-    person, with `people hide` it is not listed any more. Ctrl-C leaves the groups as they were. With --json
-    all groups and their faces are printed, whatever is listed.
+    person, with `people hide` it is not listed any more. Ctrl-C leaves the groups as they were. --sheet draws
+    all groups listed, --json has all groups and their faces.
     """
     from setnet.library import group_sheet
 
-    with open_library(library) as opened:
-        try:
-            with ProgressBar(silent=json) as bar:
-                opened.groups.update(anew=anew, progress=bar.show)
-        except KeyboardInterrupt:
-            say("stopped; the groups are as they were")
-            raise typer.Exit(130) from None
-        listed = opened.groups.page("all" if every else "unnamed", min_faces)
-        if sheet is not None:
-            group_sheet(opened, listed, sheet)
-            say(f"sheet: {sheet}")
-        if json:
-            print_json({"groups": _all_groups(opened)})
-        else:
-            _print_groups(opened, listed, min_faces)
+    groups = call.library.groups
+    groups.update(anew=anew, progress=call.bar.show)
+    call.bar.stop()
+    listed = groups.page("all" if every else "unnamed", min_faces)
+    if sheet is not None:
+        group_sheet(call.library, listed, sheet)
+        say(f"sheet: {sheet}")
+    rows = [
+        (
+            group.id,
+            f"{group.name or ''}{' (hidden)' if group.hidden else ''}",
+            f"{group.faces:,}",
+            f"{group.photos:,}",
+            group.first or "-",
+            group.last or "-",
+        )
+        for group in listed[:limit]
+    ]
+    columns = ["group", "name", "faces", "photos", "first", "last"]
+    facts = {"groups": _all_groups(call.library)} if call.json else None
+    remarks = _remarks(call.library, len(listed) - len(rows), min_faces)
+    return Result(facts, Rows(columns, rows, right=["faces", "photos"]), remarks=remarks)
 
 
 def _all_groups(library: Library) -> list[dict[str, Any]]:
@@ -90,35 +94,23 @@ def _all_groups(library: Library) -> list[dict[str, Any]]:
     return [asdict(group) | {"faces": faces[group.id]} for group in library.groups.page()]
 
 
-def _print_groups(library: Library, listed: Sequence[Group], min_faces: int) -> None:
-    if listed:
-        rows = [
-            (
-                group.id,
-                f"{group.name or ''}{' (hidden)' if group.hidden else ''}",
-                f"{group.faces:,}",
-                f"{group.photos:,}",
-                group.first or "-",
-                group.last or "-",
-            )
-            for group in listed[:_MOST_ROWS]
-        ]
-        print_table(["group", "name", "faces", "photos", "first", "last"], rows, right=["faces", "photos"])
-    if len(listed) > _MOST_ROWS:
-        say(f"... and {len(listed) - _MOST_ROWS:,} more: --min-faces, --sheet or --json")
+def _remarks(library: Library, more: int, min_faces: int) -> list[str]:
     totals = library.groups.totals(min_faces)
     smaller = library.groups.totals().unnamed - totals.unnamed
-    say(
+    remarks = [f"... and {more:,} more: --limit, --min-faces, --sheet or --json"] if more else []
+    remarks.append(
         f"{pluralise(totals.unnamed, 'group')} without a name, {totals.named:,} named, "
         f"{totals.hidden:,} hidden"
         + (f"; {smaller:,} more without a name have fewer than {min_faces} faces" if smaller else "")
     )
     if totals.unnamed:
-        say("`setnet people name GROUP NAME` names one; --sheet groups.html shows their faces")
+        remarks.append("`setnet people name GROUP NAME` names one; --sheet groups.html shows their faces")
+    return remarks
 
 
-@app.command("name")
+@command(app, "name", panel=_PANEL)
 def name_group(
+    call: Call,
     group: GroupId,
     name: NameArgument,
     without: Annotated[
@@ -129,80 +121,65 @@ def name_group(
         ),
     ] = None,
     to_existing: ToExistingOption = False,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Give a group the name of a person, new or saved.
 
     A dozen of its faces become examples, and searches for the person find all its faces. Several groups may
     be one person's: the second time a terminal asks, and a program needs --to-existing.
     """
-    with open_library(library) as opened:
-        left_out = [opened.photos.face_at(text) for text in without or ()]
-        try:
-            person, notes = opened.groups.name(group, name, left_out, "add" if to_existing else "ask")
-        except TakenError as error:
-            if not confirm_existing(error):
-                raise
-            person, notes = opened.groups.name(group, name, left_out, "add")
-        named = opened.groups.get(group)
+    groups = call.library.groups
+    left_out = [call.library.photos.face_at(text) for text in without or ()]
+    person, notes = save_person(lambda if_exists: groups.name(group, name, left_out, if_exists), to_existing)
+    named = groups.get(group)
     for note in notes:
         say(f"note: {note}")
     faces, examples = pluralise(named.faces, "face"), pluralise(person.examples, "example face")
-    text = f"{named.id} is {person.name}: {faces}, {examples}"
-    print_person(person, json, text, notes=notes)
+    return Result(asdict(person) | {"notes": notes}, f"{named.id} is {person.name}: {faces}, {examples}")
 
 
-@app.command()
-def hide(groups: GroupIds, library: LibraryOption = None, json: JsonOption = False) -> None:
+@command(app, panel=_PANEL)
+def hide(call: Call, groups: GroupIds) -> Result:
     """Hide groups of nobody you know: `people discover` does not list them, whatever faces join them."""
-    _hide(groups, True, library, json)
+    return _hide(call, groups, True)
 
 
-@app.command()
-def unhide(groups: GroupIds, library: LibraryOption = None, json: JsonOption = False) -> None:
+@command(app, panel=_PANEL)
+def unhide(call: Call, groups: GroupIds) -> Result:
     """List groups again that were hidden."""
-    _hide(groups, False, library, json)
+    return _hide(call, groups, False)
 
 
-def _hide(groups: Sequence[str], hidden: bool, library: Path | None, json: bool) -> None:
-    with open_library(library) as opened:
-        changed = opened.groups.hide(groups, hidden)
-    if json:
-        print_json({"groups": changed})
-    else:
-        what = "hidden" if hidden else "listed again"
-        typer.echo(f"{', '.join(group.id for group in changed)}: {what}")
+def _hide(call: Call, groups: Sequence[str], hidden: bool) -> Result:
+    changed = call.library.groups.hide(groups, hidden)
+    what = "hidden" if hidden else "listed again"
+    return Result({"groups": changed}, f"{', '.join(group.id for group in changed)}: {what}")
 
 
 _SHOWN_FACES = 4
 _NO_SUGGESTION = "no group without a name looks like a saved person"
 
 
-@app.command()
+@command(app, panel=_PANEL)
 def suggest(
-    name: Annotated[str | None, argument("NAME", "Only for this person.")] = None,
-    limit: Annotated[int, option("How many groups at most.", min=1, metavar="N")] = 20,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+    call: Call,
+    name: Annotated[str | None, argument("[NAME]", "Only for this person.")] = None,
+    limit: LimitOption = 20,
+) -> Result | None:
     """Ask about groups that may be a saved person's, the most probable first.
 
     At a terminal one key answers: y (yes, it gets the name), n (no, never again), s (skip), q (quit).
     `people undo` takes an answer back. Elsewhere, and with --json, they are listed.
     """
-    with open_library(library) as opened:
-        if not json and sys.stdin.isatty():
-            _ask_about_groups(opened, name, limit)
-            return
-        found = opened.groups.suggestions(name, limit)
+    if not call.json and sys.stdin.isatty():
+        _ask_about_groups(call.library, name, limit)
+        return None
+    found = call.library.groups.suggestions(name, limit)
     rows = [
         (s.group.id, s.person, s.group.faces, f"{s.probability:.0%}", f"{s.similarity:.2f}") for s in found
     ]
     columns = ["group", "maybe", "faces", "probability", "similarity"]
-    print_rows({"suggestions": found}, json, columns, rows, _NO_SUGGESTION, right=columns[2:])
-    if found and not json:
-        say("`setnet people name GROUP NAME --to-existing` confirms one")
+    remarks = ["`setnet people name GROUP NAME --to-existing` confirms one"] if found else []
+    return Result({"suggestions": found}, Rows(columns, rows, _NO_SUGGESTION, columns[2:]), remarks=remarks)
 
 
 def _ask_about_groups(library: Library, name: str | None, limit: int) -> None:
@@ -235,7 +212,7 @@ def _next_suggestion(library: Library, name: str | None, skipped: set[str]) -> S
 
 
 def _show_suggestion(library: Library, suggestion: Suggestion) -> None:
-    group = suggestion.group
+    group: Group = suggestion.group
     for face in library.groups.members(group.id, _SHOWN_FACES):
         say(f"  {face.place}")
     if group.faces > _SHOWN_FACES:
@@ -244,18 +221,14 @@ def _show_suggestion(library: Library, suggestion: Suggestion) -> None:
     say(f"Is {group.id} ({faces}) {suggestion.person}? {suggestion.probability:.0%}  [y/n/s/q]")
 
 
-@app.command()
-def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption = False) -> None:
+@command(app, panel=_PANEL)
+def photos(call: Call, name: NameArgument) -> Result:
     """List all photos of a person, the latest taken first.
 
     Those with a face that is surely theirs, that you confirmed, or that is in a group of theirs.
     """
-    with open_library(library) as opened:
-        found = opened.people.photos(name)
-    if json:
-        print_json({"photos": [photo.to_dict() for photo in found.photos], "total": found.total})
-        return
-    rows: Sequence[Sequence[object]] = [
+    found = call.library.people.photos(name)
+    rows = [
         (
             "-" if p.photo.taken is None else p.photo.taken.isoformat(" ", "minutes"),
             "" if p.sure else "by group",
@@ -263,6 +236,5 @@ def photos(name: NameArgument, library: LibraryOption = None, json: JsonOption =
         )
         for p in found.photos
     ]
-    if rows:
-        print_table(["taken", "", "photo"], rows)
-    say(pluralise(found.total, "photo"))
+    facts = {"photos": found.photos, "total": found.total}
+    return Result(facts, Rows(["taken", "", "photo"], rows), remarks=[pluralise(found.total, "photo")])

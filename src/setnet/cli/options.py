@@ -1,18 +1,20 @@
-"""Options that several commands share, the library they mean, and the question that one stands for."""
+"""Options that several commands share, groups of commands, and the question that one option stands for."""
 
 from __future__ import annotations
 
+import difflib
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from setnet.cli.output import say
+from setnet.errors import InvalidInputError, TakenError
 
-if TYPE_CHECKING:
-    from setnet.errors import TakenError
-    from setnet.library import Library
+_T = TypeVar("_T")
 
 
 def option(about: str, *names: str, **more: Any) -> Any:
@@ -27,17 +29,49 @@ def argument(metavar: str, about: str | None = None) -> Any:
 
 LibraryOption = Annotated[
     Path | None,
-    option(
-        "The library's folder [default: SETNET_LIBRARY, else the user's data folder].",
-        "--library",
-        metavar="DIR",
-    ),
+    option("The library [default: SETNET_LIBRARY, else one in the user's data folder].", metavar="DIR"),
 ]
 JsonOption = Annotated[bool, option("Print JSON for programs.", "--json")]
+LimitOption = Annotated[int, option("How many to show at most.", "-n", "--limit", min=1, metavar="N")]
 WorkersOption = Annotated[
     int | None, option("Worker processes [default: one per core].", min=0, max=256, metavar="N")
 ]
-HitsOption = Annotated[int, option("How many photos to show.", "-k", min=1, metavar="N")]
+YesOption = Annotated[bool, option("Do not ask; needed where there is no terminal.", "--yes")]
+ForGoodOption = Annotated[bool, option("Delete without undo and without a trace.", "--for-good")]
+DryRunOption = Annotated[
+    bool, option("Only say what would be done; nothing is written or changed.", "--dry-run")
+]
+SheetOption = Annotated[
+    Path | None, option("Also draw a contact sheet: out.png or out.html.", metavar="FILE")
+]
+PortOption = Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535)]
+OpenOption = Annotated[bool, option("Open the page in the browser.", "--open")]
+
+DetectorOption = Annotated[
+    str | None,
+    option("mtcnn, cascade or yunet (misses more) [default: the library's, else mtcnn].", metavar="MODEL"),
+]
+DescriptorOption = Annotated[
+    str | None,
+    option("A model of `setnet models` [default: the library's, else sface].", metavar="MODEL"),
+]
+MinFaceOption = Annotated[
+    float | None,
+    option("Smallest face to find, in pixels [default: the library's, else 40].", min=1, metavar="PIXELS"),
+]
+
+NameArgument = Annotated[str, argument("NAME")]
+FacesArgument = Annotated[
+    list[str], argument("PHOTO#N", "A face of an indexed photo: group.jpg#3 is the third from the left.")
+]
+NumbersArgument = Annotated[list[int], argument("N", "Numbers of examples, as `people show` has them.")]
+ToExistingOption = Annotated[
+    bool, option("Add to whoever is called so, spelt differently or looking different.", "--to-existing")
+]
+WithoutDescriptorsOption = Annotated[
+    bool, option("Without them: import finds the faces again in the photos.", "--without-descriptors")
+]
+
 AllOption = Annotated[bool, option("Only photos with all of them.", "--all")]
 AtLeastOption = Annotated[int, option("Only photos with at least this many of them.", min=0, metavar="N")]
 OnlyOption = Annotated[bool, option("Only photos with nobody else in them.", "--only")]
@@ -50,30 +84,84 @@ AfterOption = Annotated[
 BeforeOption = Annotated[str | None, option("Taken before this date.", metavar="DATE")]
 
 
-def make_app() -> typer.Typer:
+class CommandGroup(TyperGroup):
+    """A group that shows its help when it is called alone, and answers a wrong name with the nearest one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments; without any, print the help."""
+        if not args and not self.invoke_without_command and not ctx.resilient_parsing:
+            typer.echo(ctx.get_help())
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands under the titles of their panels, each with its whole first sentence."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name in self.list_commands(ctx):
+            found: Any = self.get_command(ctx, name)
+            title = getattr(found, "rich_help_panel", None)
+            about = found.get_short_help_str(limit=1000)
+            panels.setdefault(title if isinstance(title, str) else "Commands", []).append((name, about))
+        self.write_panels(panels, formatter)
+
+    def write_panels(self, panels: Mapping[str, Iterable[tuple[str, str]]], formatter: Any) -> None:
+        """Write panels of commands, their descriptions in one column."""
+        width = max(len(name) for panel in panels.values() for name, _ in panel)
+        for title, panel in panels.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), about) for name, about in panel])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the first argument names."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists them."
+            ctx.fail(f"no command {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+
+HELP_NAMES = {"help_option_names": ["-h", "--help"]}
+
+
+def make_app(**more: Any) -> typer.Typer:
     """Return an app with plain help: it shows in the time that styled help takes to be imported."""
-    return typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    return typer.Typer(
+        cls=CommandGroup,
+        rich_markup_mode=None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings=HELP_NAMES,
+        **more,
+    )
 
 
-def open_library(path: Path | None) -> Library:
-    """Open the library meant by `--library`, the environment or the user's data folder."""
-    from setnet.library import Library, default_library
-
-    return Library.open(path or default_library())
-
-
-NameArgument = Annotated[str, argument("NAME")]
-ToExistingOption = Annotated[
-    bool, option("Add to whoever is called so, spelt differently or looking different.", "--to-existing")
-]
-
-
-def confirm_existing(error: TakenError) -> bool:
-    """Return whether the user, asked at a terminal, means the person whose name is taken; ends on a no."""
+def require_yes(question: str, otherwise: str, yes: bool) -> None:
+    """Ask whether to go on, unless the user gave --yes; end on a no, and where nobody can be asked."""
+    if yes:
+        return
     if not sys.stdin.isatty():
-        return False
-    question = str(error).rpartition(": ")[0]
-    if not typer.confirm(f"{question}. Add to {error.person['name']}?", err=True):
-        say("nothing was saved")
+        raise InvalidInputError(f"{otherwise}: without a terminal to ask, --yes says that you mean it")
+    if not typer.confirm(question, err=True):
+        say(otherwise)
         raise typer.Exit(1)
-    return True
+
+
+def save_person(save: Callable[[str], _T], to_existing: bool) -> _T:
+    """Call `save` with what to do if the name is a saved person's: `add` to them if that was said, or asked.
+
+    A terminal asks, and ends on a no; without one a name that is taken is an error.
+    """
+    try:
+        return save("add" if to_existing else "ask")
+    except TakenError as error:
+        if not sys.stdin.isatty():
+            raise
+        question = str(error).rpartition(": ")[0]
+        require_yes(f"{question}. Add to {error.person['name']}?", "nothing was saved", yes=False)
+    return save("add")
+
+
+def drop_unset(**given: Any) -> dict[str, Any]:
+    """Return the options that were given."""
+    return {name: value for name, value in given.items() if value is not None}

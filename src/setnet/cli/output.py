@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TextIO
-
-from setnet.wording import pluralise
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from setnet.library import IndexProgress, Person
+    from setnet.library import IndexProgress
 
 _MOST_LINES = 10  # of remarks of one kind
 # Control characters other than tabs and ends of lines, and those that turn the direction of writing.
@@ -27,37 +27,36 @@ def say(text: str) -> None:
     sys.stderr.write(_printable(text, sys.stderr) + "\n")
 
 
-def say_some(title: str, lines: Sequence[str], hint: str = ": --json lists them") -> None:
-    """Write the first of many remarks of one kind, and how many more there are; a hint says where."""
-    for line in lines[:_MOST_LINES]:
-        say(f"{title} {line}")
-    if len(lines) > _MOST_LINES:
-        say(f"... and {len(lines) - _MOST_LINES:,} more{hint}")
+def first_lines(title: str, lines: Iterable[str], hint: str = "--json lists them") -> list[str]:
+    """Return the first of many remarks of one kind, and how many more there are; the hint says where."""
+    every = [f"{title} {line}" for line in lines]
+    more = len(every) - _MOST_LINES
+    return every[:_MOST_LINES] + ([f"... and {more:,} more: {hint}"] if more > 0 else [])
+
+
+def files_with_reasons(files: Iterable[tuple[str | Path, str]]) -> Iterator[str]:
+    """Yield a line for each file that failed."""
+    from setnet.library.paths import display_path
+
+    return (f"{display_path(path)}: {reason}" for path, reason in files)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON: pure ASCII, so that names of any bytes survive every pipe."""
-    sys.stdout.write(json.dumps(value, indent=2, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(_plain(value), indent=2, default=str) + "\n")
 
 
 def _plain(value: Any) -> Any:
-    """Return a result's fields, or the text of a path or date."""
-    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
-
-
-def print_either(facts: object, text: str, json: bool) -> None:
-    """Print a result as JSON or as text."""
-    if json:
-        print_json(facts)
-    else:
-        print_text(text)
-
-
-def print_person(person: Person, json: bool, text: str = "", **more: object) -> None:
-    """Print a person as JSON, with what is given beside, or in a line."""
-    print_either(
-        asdict(person) | more, text or f"{person.name}: {pluralise(person.examples, 'example face')}", json
-    )
+    """Return a result as values that JSON can hold; it knows how, or is taken by its fields."""
+    if hasattr(value, "to_dict"):
+        return _plain(value.to_dict())
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain(asdict(value))
+    return os.fspath(value) if isinstance(value, Path) else value
 
 
 def print_text(text: str) -> None:
@@ -73,44 +72,16 @@ def console() -> Console:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[str] = ()) -> None:
-    """Print rows under their headings; columns named in `right` are aligned there."""
+    """Print rows under their headings, if they have any; columns named in `right` are aligned there."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_header=any(columns))
     for name in columns:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(one_line(cell)) for cell in row))
-    console().print(table)
-
-
-def print_rows(
-    facts: object,
-    json: bool,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[object]],
-    empty: str,
-    right: Sequence[str] = (),
-) -> None:
-    """Print a list as JSON or as a table; without rows, say what that means."""
-    if json:
-        print_json(facts)
-    elif rows:
-        print_table(columns, rows, right)
-    else:
-        say(empty)
-
-
-def print_facts(rows: Iterable[tuple[str, str]]) -> None:
-    """Print names and values side by side."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2))
-    for name, value in rows:
-        table.add_row(Text(name, style="bold"), Text(one_line(value)))
     console().print(table)
 
 

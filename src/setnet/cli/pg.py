@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import json as json_format
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from setnet.cli.options import JsonOption, LibraryOption, argument, make_app, open_library, option
-from setnet.cli.output import print_rows
+from setnet.cli.command import Call, Result, Rows, command
+from setnet.cli.options import (
+    AtLeastOption,
+    LimitOption,
+    OnlyOption,
+    WithoutOption,
+    argument,
+    make_app,
+    option,
+)
 from setnet.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -17,11 +23,6 @@ if TYPE_CHECKING:
 
 
 app = make_app()
-
-UriArgument = Annotated[
-    str, argument("URI", "postgresql://USER@HOST/DATABASE; keep the password in PGPASSWORD or ~/.pgpass.")
-]
-TableOption = Annotated[str, option("The table with one row per face, or SCHEMA.NAME.", metavar="NAME")]
 
 
 @app.callback()
@@ -32,27 +33,30 @@ def pg() -> None:
     """
 
 
-@app.command()
+@command(app)
 def search(
-    uri: UriArgument,
+    call: Call,
+    uri: Annotated[
+        str,
+        argument("URI", "postgresql://USER@HOST/DATABASE; keep the password in PGPASSWORD or ~/.pgpass."),
+    ],
     people: Annotated[
         list[str] | None,
-        argument(
-            "[PERSON]...",
-            "As in `setnet search`: a name saved in the library, a photo, or a folder of photos.",
-        ),
+        argument("[PERSON]...", "As in `setnet search`: a name saved in the library, a photo, or a folder."),
     ] = None,
     query: Annotated[
         Path | None, option("Search for the vectors in its array `query`, one per row.", metavar="FILE.npz")
     ] = None,
-    table: TableOption = "faces",
+    table: Annotated[
+        str, option("The table with one row per face, or SCHEMA.NAME.", metavar="NAME")
+    ] = "faces",
     item: Annotated[str, option("The column that says which photo a face is in.", metavar="COLUMN")] = "item",
     face: Annotated[str, option("The column that orders the faces of a photo.", metavar="COLUMN")] = "face",
     vector: Annotated[str, option("The column with the descriptors.", metavar="COLUMN")] = "vector",
     distance: Annotated[
         str, option("What the table's HNSW index was made for: cosine, ip or l2.", metavar="NAME")
     ] = "cosine",
-    k: Annotated[int, option("How many items to show.", "-k", min=1, metavar="N")] = 20,
+    limit: LimitOption = 20,
     mode: Annotated[
         str, option("fast (the faces nearest to each person); exact (every face is read).", metavar="MODE")
     ] = "fast",
@@ -60,26 +64,18 @@ def search(
         int, option("How many faces near each person are looked at first.", min=1, metavar="N")
     ] = 200,
     where: Annotated[str, option('Conditions on columns: \'{"year": {">=": 2019}}\'.', metavar="JSON")] = "",
-    at_least: Annotated[int, option("Only items with at least this many matches.", min=0, metavar="N")] = 0,
-    only: Annotated[bool, option("Only items in which nothing else is.", "--only")] = False,
-    without: Annotated[
-        list[str] | None, option("Only items without this person; may be repeated.", metavar="PERSON")
-    ] = None,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Find the items that contain these people: all of them first, then all but one, and so on.
+    at_least: AtLeastOption = 0,
+    only: OnlyOption = False,
+    without: WithoutOption = None,
+) -> Result:
+    """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     The exit status is 1 when none fits.
     """
     from setnet.connect import PostgresSets
 
-    wanted: Any = None
-    unwanted: Any = None
-    if people or without:
-        with open_library(library) as opened:
-            wanted = [opened.person(text).descriptors for text in people or ()]
-            unwanted = [opened.person(text).descriptors for text in without or ()] or None
+    wanted: Any = [call.library.person(text).descriptors for text in people or ()]
+    unwanted = [call.library.person(text).descriptors for text in without or ()]
     if query is not None:
         wanted = _vectors(query)
     elif not people:
@@ -87,19 +83,17 @@ def search(
     with PostgresSets(uri, table, item=item, face=face, vector=vector, distance=distance) as sets:
         hits = sets.search(
             wanted,
-            k,
+            limit,
             mode,
             candidates=candidates,
             where=_conditions(where),
             at_least=at_least,
             only=only,
-            without=unwanted,
+            without=unwanted or None,
         )
     rows = [(rank, f"{hit.score:.3f}", hit.id) for rank, hit in enumerate(hits, 1)]
-    facts = {"hits": [hit.to_dict() for hit in hits]}
-    print_rows(facts, json, ["", "score", "item"], rows, "no item fits", right=["", "score"])
-    if not hits:
-        raise typer.Exit(1)
+    found = Rows(["", "score", "item"], rows, "no item fits", ["", "score"])
+    return Result({"hits": hits}, found, status=not hits)
 
 
 def _vectors(file: Path) -> NDArray[Any]:
@@ -118,7 +112,7 @@ def _vectors(file: Path) -> NDArray[Any]:
 
 def _conditions(text: str) -> dict[str, Any] | None:
     try:
-        found = json_format.loads(text) if text else None
+        found = json.loads(text) if text else None
     except ValueError:
         found = text
     if found is not None and not isinstance(found, dict):

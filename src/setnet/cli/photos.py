@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
+from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
-    JsonOption,
-    LibraryOption,
+    DetectorOption,
+    MinFaceOption,
+    SheetOption,
     WorkersOption,
     argument,
+    drop_unset,
     make_app,
-    open_library,
     option,
 )
-from setnet.cli.output import ProgressBar, print_json, print_table, say, say_some
+from setnet.cli.output import files_with_reasons, first_lines, say
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
@@ -26,68 +26,52 @@ if TYPE_CHECKING:
 app = make_app()
 
 
-@app.command()
+@command(app)
 def faces(
+    call: Call,
     photo: Annotated[str, argument("PHOTO")],
     out: Annotated[Path | None, option("Draw the photo with its faces numbered.", metavar="FILE")] = None,
-    detector: Annotated[
-        str | None, option("cascade, mtcnn or yunet [default: the library's].", metavar="MODEL")
-    ] = None,
-    min_face: Annotated[
-        int | None, option("Smallest face to find, in pixels [default: the library's].", metavar="PIXELS")
-    ] = None,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+    detector: DetectorOption = None,
+    min_face: MinFaceOption = None,
+) -> Result:
     """Show the faces found in one photo, from left to right; the number is what follows # in a search.
 
     The exit status is 1 when there is none.
     """
     from setnet.library.inspection import draw_faces, inspect_photo
 
-    chosen = {"detector": detector, "min_face": min_face}
-    seen = inspect_photo(photo, library, **{k: v for k, v in chosen.items() if v is not None})
+    seen = inspect_photo(photo, call.chosen, **drop_unset(detector=detector, min_face=min_face))
     if out is not None:
         draw_faces(seen, out)
         say(f"drawn: {out}")
-    if json:
-        print_json(seen.to_dict())
-    elif seen.faces:
-        print_table(
-            ["#", "box", "score", "sharpness", "yaw", "pitch", "roll", "person"],
-            [
-                (
-                    number,
-                    f"{face.box.x0:.0f},{face.box.y0:.0f} {face.box.width:.0f}x{face.box.height:.0f}",
-                    f"{face.score:.3f}",
-                    f"{face.quality.sharpness:.2f}",
-                    f"{face.quality.yaw:.0f}",
-                    f"{face.quality.pitch:.0f}",
-                    f"{face.quality.roll:.0f}",
-                    f"{who.name} {who.similarity:.2f}" if who.name else "",
-                )
-                for number, (face, who) in enumerate(zip(seen.faces, seen.names, strict=True), 1)
-            ],
-            right=["#", "score", "sharpness", "yaw", "pitch", "roll"],
+    rows = [
+        (
+            number,
+            f"{face.box.x0:.0f},{face.box.y0:.0f} {face.box.width:.0f}x{face.box.height:.0f}",
+            f"{face.score:.3f}",
+            f"{face.quality.sharpness:.2f}",
+            f"{face.quality.yaw:.0f}",
+            f"{face.quality.pitch:.0f}",
+            f"{face.quality.roll:.0f}",
+            f"{who.name} {who.similarity:.2f}" if who.name else "",
         )
-    else:
-        say(f"no face found in {photo}")
-    if not seen.faces:
-        raise typer.Exit(1)
+        for number, (face, who) in enumerate(zip(seen.faces, seen.names, strict=True), 1)
+    ]
+    columns = ["#", "box", "score", "sharpness", "yaw", "pitch", "roll", "person"]
+    numbers = [name for name in columns if name not in ("box", "person")]
+    return Result(seen, Rows(columns, rows, f"no face found in {photo}", numbers), status=not rows)
 
 
-@app.command()
+@command(app)
 def duplicates(
+    call: Call,
     photos: Annotated[
-        list[Path] | None, argument("PHOTOS", "Folders (or single photos); none: those of the library.")
+        list[Path] | None,
+        argument("[PHOTOS]...", "Folders (or single photos) [default: those of the library]."),
     ] = None,
-    sheet: Annotated[
-        Path | None, option("Also draw the groups: out.png or out.html.", metavar="FILE")
-    ] = None,
+    sheet: SheetOption = None,
     workers: WorkersOption = None,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Find copies of one photograph: resized, cropped, recompressed, recoloured, written on or mirrored.
 
     Each group has its largest photo first. Nothing is deleted or changed. The photos need not be indexed; of
@@ -102,37 +86,31 @@ def duplicates(
     if sheet is not None:
         check_sheet_path(sheet)  # now, and not after an hour of work
     failed: list[tuple[Path, str]] = []
-    with ProgressBar(silent=json) as bar:
-        options: dict[str, Any] = {
-            "workers": workers,
-            "progress": bar.show,
-            "on_failure": lambda path, reason: failed.append((path, reason)),
-        }
-        if photos:
-            groups = find_duplicates(photos, **options)
-        else:
-            with open_library(library) as opened:
-                groups = opened.duplicates(**options)
+    options: dict[str, Any] = {
+        "workers": workers,
+        "progress": call.bar.show,
+        "on_failure": lambda path, reason: failed.append((path, reason)),
+    }
+    groups = find_duplicates(photos, **options) if photos else call.library.duplicates(**options)
+    call.bar.stop()
     if sheet is not None:
         duplicate_sheet(groups, sheet)
         say(f"sheet: {display_path(sheet)}")
-    _print_duplicates(groups, json)
-    say_some("could not be read:", [f"{display_path(path)}: {reason}" for path, reason in failed], hint="")
-    if failed or not groups:
-        raise typer.Exit(1)
-
-
-def _print_duplicates(groups: list[DuplicateGroup], json: bool) -> None:
-    if json:
-        print_json({"groups": [[str(path) for path in group.photos] for group in groups]})
-    elif not groups:
-        say("no copies found")
-    else:
-        rows = [
-            (number if not place else "", f"{pixels / 1e6:.2f}", display_path(path))
-            for number, group in enumerate(groups, 1)
-            for place, (path, pixels) in enumerate(zip(group.photos, group.pixels, strict=True))
-        ]
-        print_table(["group", "megapixels", "photo"], rows, right=["group", "megapixels"])
+    failures = [{"photo": path, "reason": reason} for path, reason in failed]
+    facts = {"groups": [group.photos for group in groups], "failed": failures}
+    remarks = first_lines("could not be read:", files_with_reasons(failed))
+    if groups:
         copies = sum(len(group.photos) - 1 for group in groups)
-        say(f"{pluralise(len(groups), 'group')}; {pluralise(copies, 'photo')} besides the largest of each")
+        remarks.insert(
+            0, f"{pluralise(len(groups), 'group')}; {pluralise(copies, 'photo')} besides the largest of each"
+        )
+    return Result(facts, _duplicate_rows(groups), remarks=remarks, status=bool(failed or not groups))
+
+
+def _duplicate_rows(groups: list[DuplicateGroup]) -> Rows:
+    rows = [
+        (number if not place else "", f"{pixels / 1e6:.2f}", display_path(path))
+        for number, group in enumerate(groups, 1)
+        for place, (path, pixels) in enumerate(zip(group.photos, group.pixels, strict=True))
+    ]
+    return Rows(["group", "megapixels", "photo"], rows, "no copies found", ["group", "megapixels"])

@@ -14,37 +14,35 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from setnet.addresses import is_address
+from setnet.cli.command import Call, Result, Rows, command
 from setnet.cli.options import (
     AfterOption,
     AllOption,
     AtLeastOption,
     BeforeOption,
-    HitsOption,
-    JsonOption,
-    LibraryOption,
+    LimitOption,
     OnlyOption,
+    SheetOption,
     WithoutOption,
     argument,
     make_app,
-    open_library,
     option,
 )
-from setnet.cli.output import one_line, print_json, print_rows, print_table, print_text, say
+from setnet.cli.output import one_line, print_text, say
 from setnet.errors import InvalidInputError, StorageError
 from setnet.library.paths import display_path
 from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.library import Answer, GroupTotal, PhotoHit, PhotoQuery
+    from setnet.library import Answer, GroupTotal, PhotoHit, VideoHit
 
 app = make_app()
 
 
-@app.command()
+@command(app)
 def search(
+    call: Call,
     people: Annotated[
         list[str],
         argument(
@@ -53,7 +51,7 @@ def search(
             "left); or a folder of photos of one person.",
         ),
     ],
-    k: HitsOption = 20,
+    limit: LimitOption = 20,
     all_people: AllOption = False,
     at_least: AtLeastOption = 1,
     only: OnlyOption = False,
@@ -91,9 +89,7 @@ def search(
             show_default=False,
         ),
     ] = None,
-    sheet: Annotated[
-        Path | None, option("Also draw a contact sheet: out.png or out.html.", metavar="FILE")
-    ] = None,
+    sheet: SheetOption = None,
     paths: Annotated[bool, option("Print only the photos' paths, for other programs.", "--paths")] = False,
     null: Annotated[
         bool, option("Print paths that end with a null byte, for `xargs -0`.", "-0", "--null")
@@ -105,9 +101,7 @@ def search(
     link_to: Annotated[
         Path | None, option("Also make symbolic links to the photos there.", metavar="DIR")
     ] = None,
-    library: LibraryOption = None,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Find the photos that contain these people: all of them first, then all but one, and so on.
 
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
@@ -116,7 +110,7 @@ def search(
     from setnet.library import Conditions, PhotoQuery, contact_sheet
     from setnet.library.sheets import check_sheet_path
 
-    if sum((paths or null, csv, json)) > 1:
+    if sum((paths or null, csv, call.json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
     if sheet is not None:
         check_sheet_path(sheet)
@@ -125,7 +119,7 @@ def search(
     query = PhotoQuery(
         people,
         without=without or (),
-        k=k,
+        k=limit,
         mode=mode,
         at_least=len(people) if all_people else at_least,
         only=only,
@@ -135,11 +129,13 @@ def search(
         conditions=Conditions.parse(after, before, folder, faces, kind),
     )
     if in_video:
-        _check_video_options(kind, sheet, paths, null, csv, copy_to, link_to)
-        _print_videos(query, library, json)
-        return
-    with open_library(library) as opened:
-        answer = opened.find(query)
+        if kind == "photo" or any((sheet, paths, null, csv, copy_to, link_to)):
+            raise InvalidInputError(
+                "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, "
+                "--link-to"
+            )
+        return _list_videos(call.library.videos_with(query))
+    answer = call.library.find(query)
     shown_answer = answer if collapse is False else answer.collapsed()
     answer = shown_answer if collapse else answer
     for warning in answer.warnings:
@@ -148,8 +144,6 @@ def search(
         print_paths(answer.hits, b"\0" if null else b"\n")
     elif csv:
         print_csv(answer.hits)
-    else:
-        _print_answer(answer if json else shown_answer, json, "at least " if mode == "fast" else "")
     complete = bool(answer.hits)
     if copy_to is not None:
         complete &= copy_photos(answer.hits, copy_to)
@@ -158,20 +152,12 @@ def search(
     if sheet is not None:
         contact_sheet(shown_answer, sheet)
         say(f"contact sheet: {sheet}")
-    if not complete:
-        raise typer.Exit(1)
+    if paths or null or csv:
+        return Result(None, status=not complete)
+    return Result(answer, _table(shown_answer), remarks=_remarks(shown_answer, mode), status=not complete)
 
 
-def _check_video_options(kind: str | None, *others: object) -> None:
-    if kind == "photo" or any(others):
-        raise InvalidInputError(
-            "--in-video lists videos: leave out --kind photo, --sheet, --paths, --csv, --copy-to, --link-to"
-        )
-
-
-def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
-    with open_library(library) as opened:
-        found = opened.videos_with(query)
+def _list_videos(found: Sequence[VideoHit]) -> Result:
     rows = [
         (
             rank,
@@ -181,10 +167,8 @@ def _print_videos(query: PhotoQuery, library: Path | None, json: bool) -> None:
         )
         for rank, video in enumerate(found, 1)
     ]
-    facts = {"videos": [video.to_dict() for video in found]}
-    print_rows(facts, json, ["", "score", "who", "video"], rows, "no video has them", right=["", "score"])
-    if not found:
-        raise typer.Exit(1)
+    table = Rows(["", "score", "who", "video"], rows, "no video has them", ["", "score"])
+    return Result({"videos": found}, table, status=not found)
 
 
 def _times(shot: PhotoHit) -> str:
@@ -193,30 +177,27 @@ def _times(shot: PhotoHit) -> str:
     return f"{clock(shot.photo.start or 0.0)}-{clock(shot.photo.stop or 0.0)}"
 
 
-def _print_answer(answer: Answer, json: bool, roughly: str) -> None:
-    if json:
-        print_json(answer.to_dict())
-        return
+def _table(answer: Answer) -> Rows:
+    rows = [
+        (rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown + _also(hit))
+        for rank, hit in enumerate(answer.hits, 1)
+    ]
+    if answer.searched:
+        empty = f"no photo fits among the {answer.searched:,} searched"
+    else:
+        empty = "the library is empty: `setnet index PHOTOS` fills it"
+    return Rows(["", "score", "who", "photo"], rows, empty, ["", "score"])
+
+
+def _remarks(answer: Answer, mode: str) -> Iterator[str]:
     if not answer.hits:
-        if answer.searched:
-            say(f"no photo fits among the {answer.searched:,} searched")
-        else:
-            say("the library is empty: `setnet index PHOTOS` fills it")
         return
-    print_table(
-        ["", "score", "who", "photo"],
-        [
-            (rank, f"{hit.score:.3f}", _who(hit), hit.photo.shown + _also(hit))
-            for rank, hit in enumerate(answer.hits, 1)
-        ],
-        right=["", "score"],
-    )
     if answer.totals:
-        say(_totals(answer.totals, len(answer.people), roughly))
+        yield _totals(answer.totals, len(answer.people), "at least " if mode == "fast" else "")
     milliseconds = answer.seconds["search"] * 1000
     found = sum(1 + len(hit.copies) + len(hit.others) for hit in answer.hits)
     rows = f" in {len(answer.hits)} rows" if found > len(answer.hits) else ""
-    say(f"{found} of {pluralise(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms")
+    yield f"{found} of {pluralise(answer.searched, 'photo')}{rows}, searched in {milliseconds:.1f} ms"
 
 
 def _totals(totals: tuple[GroupTotal, ...], people: int, roughly: str) -> str:

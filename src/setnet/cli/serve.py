@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from setnet.cli.options import LibraryOption, make_app, option
+from setnet.cli.command import Call, command
+from setnet.cli.options import OpenOption, PortOption, make_app, option
 from setnet.cli.output import say
 
 app = make_app()
 
 
-@app.command()
+@command(app, json=False)
 def serve(
-    library: LibraryOption = None,
+    call: Call,
     host: Annotated[
         str, option("Address to listen on; any but a loopback address needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8422,
-    open_page: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
+    port: PortOption = 8422,
+    open_page: OpenOption = False,
     cors: Annotated[
         list[str] | None, option("Let pages of this origin call the API; may be repeated.", metavar="ORIGIN")
     ] = None,
@@ -32,7 +33,7 @@ def serve(
     from setnet.web import serve as run
 
     run(
-        library,
+        call.chosen,
         host=host,
         port=port,
         open_page=open_page,
