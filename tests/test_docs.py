@@ -203,10 +203,3 @@ def test_every_example_of_the_page_runs(page: Path, home: Path, request: pytest.
         if IMMICH in text:
             replaced[IMMICH] = immich_server(request.getfixturevalue("uri"))
         run_fences(page, home, replaced)
-
-
-def test_the_settings_page_has_every_variable_of_the_sources() -> None:
-    sources = (REPOSITORY / "src" / "setnet").rglob("*.py")
-    used = {name for file in sources for name in re.findall(r"\bSETNET_[A-Z_]+\b", file.read_text("utf-8"))}
-    page = (DOCS / "hooks" / "reference.py").read_text(encoding="utf-8")
-    assert used == set(re.findall(r"`(SETNET_\w+)`", page))

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from setnet.collect import CollectRun
+from setnet.collect import AnnotationQueue, Answer, CollectRun
 from tests.support import command_line
 from tests.support.invented_collect import invented_run, name_of
 
@@ -28,13 +27,9 @@ def test_the_way_from_labels_to_a_data_set(run: CollectRun, tmp_path: Path) -> N
     refused = setnet("result", run.path, "--out", tmp_path / "set")
     assert refused.returncode == 2
     assert "3 of 3 faces wait for a person" in refused.stderr
-    answers = [{"photo": f"{n:06}.jpg", "face": 3, "answer": "unknown"} for n in range(2)]
-    answers.append({"photo": "000002.jpg", "face": 3, "answer": "name", "name": name_of(1)})
-    answers.append({"photo": "gone.jpg", "face": 1, "answer": "unknown"})
-    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
-    taken = setnet("annotate", run.path, "--answers", tmp_path / "answers.jsonl", "--annotator", "ann")
-    assert "3 answers stored" in taken.stdout
-    assert "1 answers are about faces that are not asked" in taken.stderr
+    queue = AnnotationQueue(run)
+    for number, answer in enumerate((Answer("unknown"), Answer("unknown"), Answer("name", name_of(1)))):
+        queue.answer(number, answer)
     assert "3 of 3 questions answered" in setnet("status", run.path).stdout
     assert setnet("begin", run.path, "--split", "0,0,1").returncode == 0
     made = setnet("result", run.path, "--out", tmp_path / "set")

@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from setnet.collect import AnnotationRules, calibrate_rules
+from setnet.collect import CollectRun, calibrate_rules
 from setnet.collect.classifier import SHARPNESS, FaceClassifier, fit_softmax, portrait_trials
 from setnet.errors import InvalidInputError
+from tests.support.invented_collect import invented_run
 from tests.support.invented_photos import face_of
 
 
@@ -50,11 +51,16 @@ def test_a_classifier_of_ones_own_is_read_and_a_wrong_one_is_named(tmp_path: Pat
         FaceClassifier.read(bad)
 
 
-def test_calibration_finds_thresholds_of_the_precision_asked_for() -> None:
-    found = calibrate_rules(gallery(40), AnnotationRules(), strangers=0.42, precision=0.98)
+def run_with_portraits(place: Path, people: int) -> CollectRun:
+    run: CollectRun = invented_run(place, people, [])
+    return run
+
+
+def test_calibration_finds_thresholds_of_the_precision_asked_for(tmp_path: Path) -> None:
+    found = calibrate_rules(run_with_portraits(tmp_path / "many", 40), precision=0.98)
     assert all(each.suggested_precision >= 0.98 for each in found.thresholds)
     suggested = {each.name: each.suggested for each in found.thresholds}
     assert suggested["unknown_below"] <= suggested["accept_other"]
     assert (found.portraits, found.people) == (120, 40)
     with pytest.raises(InvalidInputError, match="50 are needed"):
-        calibrate_rules(gallery(5), AnnotationRules(), strangers=0.42)
+        calibrate_rules(run_with_portraits(tmp_path / "few", 5))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import errno
 import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from setnet.collect import CollectRun, run_status, run_step
-from setnet.collect.run import Manifest, ManifestWriter
+from setnet.collect.run import Manifest, Row
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
 from tests.support.invented_collect import invented_run
 
@@ -67,19 +69,29 @@ def test_two_processes_do_not_work_on_one_run(tmp_path: Path) -> None:
         run_step(CollectRun.open(run.path), "labels", again=True)
 
 
-ROWS = [{"photo": f"{n}.jpg", "kept": n % 2 == 0, "reason": "odd"} for n in range(7)]
+ROWS: list[Row] = [{"photo": f"{n}.jpg", "kept": n % 2 == 0, "reason": "odd"} for n in range(7)]
 
 
-def write(path: Path, rows: list[dict[str, object]], made_from: object = "x") -> None:
-    with ManifestWriter(path, {"from": made_from}, "photo") as writer:
-        for row in rows:
-            writer.add(row)
-        writer.finish()
+def write(manifest: Manifest, rows: Iterable[Row] = ROWS, made_from: str = "x") -> set[str]:
+    """Write rows; return the keys of those that were there."""
+    found: set[str] = set()
+
+    def make_rows(done: set[str]) -> Iterable[Row]:
+        found.update(done)
+        return rows
+
+    manifest.write({"from": made_from}, "photo", make_rows)
+    return found
+
+
+def interrupted(rows: Iterable[Row]) -> Iterator[Row]:
+    yield from rows
+    raise KeyboardInterrupt
 
 
 def test_rows_come_back_in_order_with_their_counts(tmp_path: Path) -> None:
-    write(tmp_path / "m.jsonl", ROWS)
-    manifest = Manifest(tmp_path / "m.jsonl")
+    manifest = Manifest(tmp_path, "m")
+    write(manifest)
     assert list(manifest.rows()) == ROWS
     summary = manifest.summary()
     assert (summary.rows, summary.kept, dict(summary.reasons)) == (7, 4, {"odd": 3})
@@ -88,64 +100,72 @@ def test_rows_come_back_in_order_with_their_counts(tmp_path: Path) -> None:
 
 @given(st.data())
 def test_a_manifest_cut_anywhere_is_continued_to_the_same_bytes(data: st.DataObject) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as place:
-        whole, cut = Path(place) / "whole.jsonl", Path(place) / "cut.jsonl"
-        write(whole, ROWS)
-        everything = whole.read_bytes()
-        end = data.draw(st.integers(0, everything.index(b'{"end"')))
-        (Path(place) / "cut.jsonl.part").write_bytes(everything[:end])
-        with ManifestWriter(cut, {"from": "x"}, "photo") as writer:
-            for row in ROWS:
-                if row["photo"] not in writer.done:
-                    writer.add(row)
-            writer.finish()
-        assert cut.read_bytes() == everything
+        whole, cut = Manifest(Path(place), "whole"), Manifest(Path(place), "cut")
+        write(whole)
+        with pytest.raises(KeyboardInterrupt):
+            write(cut, interrupted(ROWS))
+        assert cut.is_begun
+        assert not cut.exists
+        cut.path.write_bytes(cut.path.read_bytes()[: data.draw(st.integers(0, cut.path.stat().st_size))])
+        there = cut.path.read_bytes().count(b"\n")
+        assert write(cut) == {row["photo"] for row in ROWS[:there]}
+        assert cut.path.read_bytes() == whole.path.read_bytes()
+        assert cut.summary() == whole.summary()
 
 
-def test_a_part_made_from_something_else_is_begun_anew(tmp_path: Path) -> None:
-    with ManifestWriter(tmp_path / "m.jsonl", {"from": "x"}, "photo") as writer:
-        writer.add(ROWS[0])
-    with ManifestWriter(tmp_path / "m.jsonl", {"from": "y"}, "photo") as writer:
-        assert writer.done == set()
-        writer.finish()
-    assert list(Manifest(tmp_path / "m.jsonl").rows()) == []
+def test_rows_made_from_something_else_are_made_again(tmp_path: Path) -> None:
+    manifest = Manifest(tmp_path, "m")
+    with pytest.raises(KeyboardInterrupt):
+        write(manifest, interrupted(ROWS[:1]))
+    assert write(manifest, [], made_from="y") == set()
+    assert list(manifest.rows()) == []
+    write(manifest)
+    assert write(manifest) == set()  # a finished step that is done again begins anew
 
 
 def test_a_full_disk_is_an_error_and_keeps_what_was_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = ManifestWriter(tmp_path / "m.jsonl", {"from": "x"}, "photo")
-    writer.add(ROWS[0])
-    writer._flush()
+    manifest = Manifest(tmp_path, "m")
 
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with monkeypatch.context() as patched:
+    def fills_the_disk() -> Iterator[Row]:
+        yield ROWS[0]
         patched.setattr(os, "fsync", full)
-        writer.add(ROWS[1])
-        with pytest.raises(StorageError, match="No space"):
-            writer.finish()
-    assert not (tmp_path / "m.jsonl").exists()
-    with ManifestWriter(tmp_path / "m.jsonl", {"from": "x"}, "photo") as again:
-        assert "0.jpg" in again.done
+        yield ROWS[1]
+
+    with monkeypatch.context() as patched, pytest.raises(StorageError, match="No space"):
+        write(manifest, fills_the_disk())
+    assert not manifest.exists
+    assert "0.jpg" in write(manifest)
 
 
 @pytest.mark.parametrize(
-    ("damage", "error"),
+    "damage",
     [
-        (lambda lines: [*lines[:2], b"{", *lines[3:]], StorageError),
-        (lambda lines: lines[:-1], StorageError),
-        (lambda lines: [b"[]", *lines[1:]], StorageError),
-        (lambda lines: [lines[0].replace(b'collect": 1', b'collect": 9'), *lines[1:]], VersionError),
+        lambda lines: [*lines[:2], b"{", *lines[3:]],
+        lambda lines: lines[:-1],
+        lambda lines: [*lines, lines[0]],
     ],
 )
-def test_damage_is_named_with_its_line(tmp_path: Path, damage: object, error: type[Exception]) -> None:
-    assert callable(damage)
-    path = tmp_path / "m.jsonl"
-    write(path, ROWS)
-    path.write_bytes(b"\n".join(damage(path.read_bytes().splitlines())) + b"\n")
-    with pytest.raises(error, match="jsonl"):
-        list(Manifest(path).rows())
+def test_damage_is_named_with_the_file(tmp_path: Path, damage: Callable[[list[bytes]], list[bytes]]) -> None:
+    manifest = Manifest(tmp_path, "m")
+    write(manifest)
+    manifest.path.write_bytes(b"\n".join(damage(manifest.path.read_bytes().splitlines())) + b"\n")
+    with pytest.raises(StorageError, match="jsonl"):
+        list(manifest.rows())
+    manifest.path.unlink()  # as the message says
+    assert not manifest.exists
+    assert write(manifest) == set()
+
+
+@pytest.mark.parametrize(("head", "error"), [(b"{", StorageError), (b'{"setnet collect": 9}', VersionError)])
+def test_a_head_that_cannot_be_read_is_named(tmp_path: Path, head: bytes, error: type[Exception]) -> None:
+    manifest = Manifest(tmp_path, "m")
+    write(manifest)
+    (tmp_path / "m.json").write_bytes(head)
+    with pytest.raises(error, match=r"m\.json"):
+        manifest.summary()

@@ -128,8 +128,8 @@ def test_the_data_set_is_complete_and_training_and_evaluation_read_it(
     own_run: CollectRun, tmp_path: Path
 ) -> None:
     queue = AnnotationQueue(own_run)
-    while (number := queue.next("ann")) is not None:
-        queue.answer("ann", number, Answer("unknown"))
+    while (number := queue.next()) is not None:
+        queue.answer(number, Answer("unknown"))
     own_run = CollectRun.begin(own_run.path, split=(0.5, 0.0, 0.5), seed=1)
     write_result(own_run, tmp_path / "set")
     made = CollectedSet(tmp_path / "set")

@@ -2,60 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from setnet.cli.options import JsonOption, WorkersOption, argument, make_app, option
-from setnet.cli.output import ProgressBar, print_json, print_table, say
+from setnet.cli.command import Call, Result, Rows, command
+from setnet.cli.options import (
+    DescriptorOption,
+    DetectorOption,
+    MinFaceOption,
+    OpenOption,
+    PortOption,
+    WorkersOption,
+    argument,
+    make_app,
+    option,
+)
+from setnet.cli.output import say
 from setnet.errors import InvalidInputError
+from setnet.wording import pluralise
 
 if TYPE_CHECKING:
-    from setnet.collect import RunStatus, StepReport
+    from setnet.collect import RunStatus, StepReport, Summary
 
 RunArgument = Annotated[Path, argument("RUN", "The run's folder.")]
-AgainOption = Annotated[bool, option("Do it anew, as after photos were added.", "--again")]
-
-
-def _print_step(report: StepReport) -> None:
-    """Print what a step did."""
-    summary = report.summary
-    dropped = ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.most_common())
-    state = " (was done)" if report.was_done else ""
-    typer.echo(
-        f"{report.name}{state}: {summary.kept:,} of {summary.rows:,} kept"
-        + (f"; {dropped}" if dropped else "")
-    )
-
 
 app = make_app()
-
-_STEPS = {
-    "names": "Read the list of names and match it with the folders of portraits.",
-    "portraits": "Describe the main face of each portrait.",
-    "captions": "Read the texts of the photos: files beside them, data inside them, or their names.",
-    "pairs": "Find out who is together with whom: two rounds of searches per person.",
-    "photos": "Collect the photos of each pair, and drop those whose text lacks the names.",
-    "faces": "Find the faces, and drop photos with fewer than two.",
-    "duplicates": "Drop near-duplicates, and photos that are among the portraits or excluded folders.",
-    "labels": "Label each face by the rules: accepted, unknown, or a question for a person.",
-    "distractors": "Find the faces in the folders of distractors.",
-}
 
 
 @app.callback()
 def collect() -> None:
     """Make a labelled data set of people together out of an archive of photos with captions.
 
-    begin, run, annotate, result is the way; each step of run is a command of its own too. Every step writes
-    RUN/STEP.jsonl, which says why each photo was kept or dropped, and goes on where it was cut short.
+    begin, run, annotate, result is the way. Every step of run writes RUN/STEP.jsonl, which says why each
+    photo was kept or dropped, and continues where it was cut short.
     """
 
 
-@app.command()
+def _reasons(summary: Summary) -> str:
+    return ", ".join(f"{reason} {count:,}" for reason, count in summary.reasons.most_common())
+
+
+def _describe_step(report: StepReport) -> str:
+    """Return what a step did."""
+    summary = report.summary
+    state = " (was done)" if report.was_done else ""
+    dropped = f"; {_reasons(summary)}" if summary.reasons else ""
+    return f"{report.name}{state}: {summary.kept:,} of {summary.rows:,} kept{dropped}"
+
+
+@command(app, library=False, json=False)
 def begin(
+    call: Call,
     run: RunArgument,
     portraits: Annotated[
         Path | None, option("A folder per person with portraits: DIR/Name/*.jpg.", metavar="DIR")
@@ -73,11 +70,9 @@ def begin(
     names_needed: Annotated[
         int | None, option("Names of a pair that a text must have [default: 2].", min=1, max=2)
     ] = None,
-    detector: Annotated[str | None, option("[default: mtcnn]", metavar="MODEL")] = None,
-    descriptor: Annotated[str | None, option("[default: sface]", metavar="MODEL")] = None,
-    min_face: Annotated[
-        float | None, option("Smallest face to find [default: 40].", min=1, metavar="PIXELS")
-    ] = None,
+    detector: DetectorOption = None,
+    descriptor: DescriptorOption = None,
+    min_face: MinFaceOption = None,
     accept_query: Annotated[
         float | None, option("Accept a best name of the query above this score [default: 0.2].")
     ] = None,
@@ -95,7 +90,7 @@ def begin(
         option("Shares of people to train, validate, test [default: 0.5,0.1,0.4].", metavar="T,V,T"),
     ] = None,
     seed: Annotated[int | None, option("Everything random follows from it.", min=0)] = None,
-) -> None:
+) -> Result:
     """Begin a run in a new folder, or change settings of one that is there.
 
     Steps that depend on a changed setting are done again by `run`; answers of people stay.
@@ -120,7 +115,7 @@ def begin(
         split=None if split is None else _shares(split),
         seed=seed,
     )
-    typer.echo(f"{made.path}: next, `setnet collect run {made.path}`")
+    return Result(None, f"{made.path}: next, `setnet collect run {made.path}`")
 
 
 def _shares(text: str) -> tuple[float, ...]:
@@ -132,178 +127,137 @@ def _shares(text: str) -> tuple[float, ...]:
         ) from None
 
 
-@app.command("run")
-def run_all(run: RunArgument, workers: WorkersOption = None) -> None:
-    """Do all steps that are left, up to the questions for a person."""
+@command(app, "run", library=False, json=False, interrupted="the same command continues")
+def run_all(
+    call: Call,
+    run: RunArgument,
+    again: Annotated[
+        str | None, option("Do this step anew, as after photos were added.", metavar="STEP")
+    ] = None,
+    workers: WorkersOption = None,
+) -> Result:
+    """Do all steps that are left, up to the questions for a person.
+
+    \b
+    names        read the list of names and match it with the folders of portraits
+    portraits    describe the main face of each portrait
+    captions     read the texts of the photos: files beside them, data inside them, or their names
+    pairs        find out who is together with whom: two rounds of searches per person
+    photos       collect the photos of each pair, and drop those whose text lacks the names
+    faces        find the faces, and drop photos with fewer than two
+    duplicates   drop near-duplicates, and photos that are among the portraits or excluded folders
+    labels       label each face by the rules: accepted, unknown, or a question for a person
+    distractors  find the faces in the folders of distractors
+    """
     from setnet.collect import CollectRun, run_status
     from setnet.collect import run_all as do_all
 
     opened = CollectRun.open(run)
-    with ProgressBar() as progress:
-        for report in do_all(opened, workers=workers, on_row=progress.show):
-            _print_step(report)
+    for report in do_all(opened, again=again, workers=workers, on_row=call.bar.show):
+        call.tell(_describe_step(report))
     queue = run_status(opened).queue
     if queue is not None and queue.answered < queue.questions:
-        typer.echo(
-            f"{queue.questions - queue.answered:,} faces wait for a person: `setnet collect annotate {run}`"
-        )
-    else:
-        typer.echo(f"next, `setnet collect result {run} --out DIR`")
+        faces = pluralise(queue.questions - queue.answered, "face waits", "faces wait")
+        return Result(None, f"{faces} for a person: `setnet collect annotate {run}`")
+    return Result(None, f"next, `setnet collect result {run} --out DIR`")
 
 
-def _add_step(name: str, about: str) -> None:
-    @app.command(name, help=f"{about} Nothing is done twice.")
-    def step(run: RunArgument, again: AgainOption = False, workers: WorkersOption = None) -> None:
-        from setnet.collect import CollectRun, run_step
-
-        with ProgressBar() as progress:
-            report = run_step(CollectRun.open(run), name, again=again, workers=workers, on_row=progress.show)
-        _print_step(report)
-
-
-for _name, _about in _STEPS.items():
-    _add_step(_name, _about)
-
-
-@app.command()
-def status(run: RunArgument, json: JsonOption = False) -> None:
-    """Show how far a run is, why photos were dropped, ambiguous names, and how annotators agree."""
+@command(app, library=False)
+def status(call: Call, run: RunArgument) -> Result:
+    """Show how far a run is, why photos were dropped, and ambiguous names."""
     from setnet.collect import CollectRun, run_status
 
     found = run_status(CollectRun.open(run))
-    if json:
-        print_json(asdict(found))
-    else:
-        _print_status(found)
-
-
-def _print_status(found: RunStatus) -> None:
     rows = []
     for step in found.steps:
         summary = step.summary
-        reasons = "" if summary is None else ", ".join(f"{r} {n:,}" for r, n in summary.reasons.most_common())
-        counts = ("", "") if summary is None else (f"{summary.rows:,}", f"{summary.kept:,}")
-        rows.append((step.name, step.state, *counts, reasons))
-    print_table(["step", "", "entries", "kept", "dropped because"], rows, right=["entries", "kept"])
-    if found.pairs:
-        typer.echo(f"{found.pairs:,} pairs of people")
-    for name in found.without_portrait:
-        say(f"note: no portrait of {name} can be used, so nobody is looked for by that name")
-    for form, (met, names) in found.ambiguous.items():
-        if met:
-            say(f"note: {form!r} could be {' or '.join(names)}; taken as nobody in {met} searches")
+        counts = ("", "", "") if summary is None else (summary.rows, summary.kept, _reasons(summary))
+        rows.append((step.name, step.state, *counts))
+    columns = ["step", "", "entries", "kept", "dropped because"]
+    table = Rows(columns, rows, right=["entries", "kept"])
+    return Result(found, table, *_describe_status(found), remarks=_notes(found))
+
+
+def _describe_status(found: RunStatus) -> list[str]:
+    lines = [f"{found.pairs:,} pairs of people"] if found.pairs else []
     if found.queue is not None:
-        typer.echo(f"{found.queue.answered:,} of {found.queue.questions:,} questions answered")
-    for each in found.agreement:
-        typer.echo(
-            f"{each.first} and {each.second} agree on {each.agreed:,} of {each.faces:,} faces, "
-            f"Cohen's kappa {each.kappa:.3f}"
-        )
+        lines.append(f"{found.queue.answered:,} of {found.queue.questions:,} questions answered")
+    return lines
 
 
-AnnotatorOption = Annotated[
-    str | None, option("Who answers [default: the name of the login].", metavar="NAME")
-]
+def _notes(found: RunStatus) -> list[str]:
+    notes = [
+        f"note: no portrait of {name} can be used, so nobody is looked for by that name"
+        for name in found.without_portrait
+    ]
+    return notes + [
+        f"note: {form!r} could be {' or '.join(names)}; taken as nobody in {met} searches"
+        for form, (met, names) in found.ambiguous.items()
+        if met
+    ]
 
 
-@app.command()
-def annotate(
-    run: RunArgument,
-    answers: Annotated[
-        Path | None, option("Take answers from a file like RUN/answers.jsonl.", metavar="FILE")
-    ] = None,
-    annotator: AnnotatorOption = None,
-    twice: Annotated[
-        float, option("Share of faces asked of a second person too, to measure agreement.", min=0, max=1)
-    ] = 0.0,
-    port: Annotated[int, option("Port of the page; 0 takes a free one.", min=0, max=65535)] = 8422,
-    open_page: Annotated[bool, option("Open the page in the browser.", "--open")] = False,
-) -> None:
-    """Answer the questions: one face at a time on a page in the browser, or from a file.
+@command(app, library=False, json=False)
+def annotate(call: Call, run: RunArgument, port: PortOption = 8422, open_page: OpenOption = False) -> None:
+    """Answer the questions: one face at a time on a page in the browser.
 
     Keys of the page: 1 to 5 for a name, 0 or u for unknown, d to drop the photo, z to undo. Every answer is
     on the disk before the next question comes.
     """
-    from setnet.collect import AnnotationQueue, CollectRun, import_answers
-    from setnet.system import login_name
+    from setnet.web import serve_annotation
 
-    opened, who = CollectRun.open(run), annotator or login_name()
-    if answers is None:
-        from setnet.web import serve_annotation
-
-        serve_annotation(opened.path, who, twice=twice, port=port, open_page=open_page, say=say)
-        return
-    with opened.locked("answers"):
-        queue = AnnotationQueue(opened, twice)
-        done = import_answers(queue, answers, who)
-        state = queue.state()
-    if done.not_asked:
-        say(f"note: {done.not_asked:,} answers are about faces that are not asked")
-    typer.echo(
-        f"{done.stored:,} answers stored, {done.known:,} were there; "
-        f"{state.answered:,} of {state.questions:,} questions answered"
-    )
+    serve_annotation(run, port=port, open_page=open_page, say=say)
 
 
-@app.command()
+@command(app, library=False)
 def calibrate(
+    call: Call,
     run: RunArgument,
     precision: Annotated[float, option("Precision to reach.", min=0.5, max=0.9999)] = 0.99,
     apply: Annotated[bool, option("Put them into the run's settings.", "--apply")] = False,
-    json: JsonOption = False,
-) -> None:
+) -> Result:
     """Find the thresholds of equal precision for the descriptor in use, by the portraits alone.
 
     Each portrait is tried with its person in the list, and as a stranger with that name taken out.
     """
     from setnet.collect import CollectRun, calibrate_rules
-    from setnet.collect.faces import gallery
 
     opened = CollectRun.open(run)
-    found = calibrate_rules(gallery(opened), opened.settings.rules, opened.settings.strangers, precision)
+    found = calibrate_rules(opened, precision)
     if apply:
-        values = {each.name: each.suggested for each in found.thresholds}
-        CollectRun.begin(run, **values)
-    if json:
-        print_json(asdict(found))
-        return
-    print_table(
-        ["threshold", "in use", "precision", "suggested", "precision of it"],
-        [
-            (
-                each.name,
-                f"{each.value:.2f}",
-                f"{each.precision:.4f}",
-                f"{each.suggested:.2f}",
-                f"{each.suggested_precision:.4f}",
-            )
-            for each in found.thresholds
-        ],
-        right=["in use", "precision", "suggested", "precision of it"],
-    )
-    typer.echo(f"measured on {found.portraits:,} portraits of {found.people:,} people")
-    if apply:
-        typer.echo("the run has these thresholds now: `setnet collect run` labels anew")
+        CollectRun.begin(run, **{each.name: each.suggested for each in found.thresholds})
+    rows = [
+        (
+            each.name,
+            f"{each.value:.2f}",
+            f"{each.precision:.4f}",
+            f"{each.suggested:.2f}",
+            f"{each.suggested_precision:.4f}",
+        )
+        for each in found.thresholds
+    ]
+    columns = ["threshold", "in use", "precision", "suggested", "precision of it"]
+    text = f"measured on {found.portraits:,} portraits of {found.people:,} people"
+    remarks = ["the run has these thresholds now: `setnet collect run` labels anew"] if apply else []
+    return Result(found, Rows(columns, rows, right=columns[1:]), text, remarks=remarks)
 
 
-@app.command()
+@command(app, library=False, json=False)
 def result(
+    call: Call,
     run: RunArgument,
     out: Annotated[Path, option("A new folder for the data set.", metavar="DIR")],
     unanswered: Annotated[
         str, option("Faces nobody answered about: refuse, unknown (as in the paper) or drop.")
     ] = "refuse",
     copy: Annotated[bool, option("Copy photos instead of linking them.", "--copy")] = False,
-) -> None:
+) -> Result:
     """Write the data set: photos, labels, descriptors, split by people, queries, statistics, data card.
 
     `setnet train sets DIR`, `setnet evaluate retrieval --world DIR` and `setnet index DIR` take it as it is.
     """
     from setnet.collect import CollectRun, write_result
 
-    with ProgressBar() as progress:
-        report = write_result(
-            CollectRun.open(run), out, unanswered=unanswered, copy=copy, on_row=progress.show
-        )
-    _print_step(report)
-    typer.echo(f"{out}: README.md is its data card")
+    opened = CollectRun.open(run)
+    report = write_result(opened, out, unanswered=unanswered, copy=copy, on_row=call.bar.show)
+    return Result(None, _describe_step(report), f"{out}: README.md is its data card")

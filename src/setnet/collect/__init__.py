@@ -1,15 +1,6 @@
 """A labelled data set of people together, made out of an archive of photos with captions (section 4)."""
 
-from setnet.collect.annotation import (
-    Agreement,
-    AnnotationQueue,
-    Answer,
-    Imported,
-    Question,
-    agreements,
-    cohens_kappa,
-    import_answers,
-)
+from setnet.collect.annotation import AnnotationQueue, Answer, Question
 from setnet.collect.classifier import RuleCalibration, calibrate_rules
 from setnet.collect.dataset import CollectedSet
 from setnet.collect.rules import AnnotationRules
@@ -19,7 +10,6 @@ from setnet.collect.steps import STEPS, RunStatus, StepReport, run_all, run_stat
 
 __all__ = [
     "STEPS",
-    "Agreement",
     "AnnotationQueue",
     "AnnotationRules",
     "Answer",
@@ -28,17 +18,13 @@ __all__ = [
     "CollectRun",
     "CollectSettings",
     "CollectedSet",
-    "Imported",
     "PhotoSource",
     "Question",
     "RuleCalibration",
     "RunStatus",
     "StepReport",
     "Summary",
-    "agreements",
     "calibrate_rules",
-    "cohens_kappa",
-    "import_answers",
     "run_all",
     "run_status",
     "run_step",

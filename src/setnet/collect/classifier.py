@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from setnet.collect.faces import gallery
-from setnet.collect.rules import AnnotationRules, NamedScore, Outcome, without_repeats
+from setnet.collect.rules import NamedScore, Outcome, without_repeats
 from setnet.collect.run import CollectRun, Row, descriptors_in
 from setnet.errors import InvalidInputError
 from setnet.library.descriptor_files import read_arrays
@@ -252,17 +252,16 @@ class RuleCalibration:
     people: int
 
 
-def calibrate_rules(
-    gallery: Mapping[str, Floats], rules: AnnotationRules, strangers: float, precision: float = 0.99
-) -> RuleCalibration:
-    """Return thresholds whose precision is the same for this descriptor and list of names.
+def calibrate_rules(run: CollectRun, precision: float = 0.99) -> RuleCalibration:
+    """Return thresholds whose precision is the same for a run's descriptor and list of names.
 
     Every portrait is tried twice: with its person in the list, and as a stranger with that name taken out.
     Accepted names are to be right in ``precision`` of the cases, and the best name of a face that is called
     unknown wrong in as many (the paper: "always wrong"). The paper does not say how precise its own
     thresholds were, which belong to its classifier.
     """
-    trials = portrait_trials(gallery)
+    rules, strangers = run.settings.rules, run.settings.strangers
+    trials = portrait_trials(gallery(run))
     if len(trials) < _MIN_TRIALS:
         raise InvalidInputError(
             f"{len(trials)} portraits are of people with two or more; to calibrate, {_MIN_TRIALS} are needed"

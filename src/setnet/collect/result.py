@@ -15,7 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from setnet.collect import dataset as files
-from setnet.collect.annotation import DROP, Decision, DecisionLog
+from setnet.collect.annotation import DROP, AnswerLog, StoredAnswer
 from setnet.collect.classifier import FaceClassifier, photos_with_faces
 from setnet.collect.dataset import DISTRACTOR, SPLITS, together_queries
 from setnet.collect.faces import gallery
@@ -38,38 +38,28 @@ def final_rows(run: CollectRun, unanswered: str = REFUSE) -> Iterator[Row]:
     unanswered
         What becomes of faces that nobody answered about: an error, ``unknown`` people as in the paper, or
         their photos are dropped.
-
-    Notes
-    -----
-    A photo about which two people disagree is dropped: nothing says whom of them to believe.
     """
     if unanswered not in (REFUSE, AS_UNKNOWN, DROP_PHOTO):
         raise choice_error("way with unanswered faces", unanswered, (REFUSE, AS_UNKNOWN, DROP_PHOTO))
-    answers: dict[tuple[str, int], list[Decision]] = defaultdict(list)
-    for decision in DecisionLog(run).current():
-        answers[decision.photo, decision.face].append(decision)
+    answers = AnswerLog(run).current()
     for row in run.manifest("labels").rows():
         for number, face in enumerate(row["faces"] if row["kept"] else (), 1):
-            given = [d for d in answers.get((row["photo"], number), ()) if list(d.box) == face["box"]]
-            reason = _settle(face, given, unanswered)
+            given = answers.get((row["photo"], number))
+            is_same = given is not None and list(given.box) == face["box"]
+            reason = _settle(face, given if is_same else None, unanswered)
             if reason and row["kept"]:
                 row |= {"kept": False, "reason": reason, "detail": f"face {number}"}
         yield row
 
 
-def _settle(face: dict[str, Any], given: Sequence[Decision], unanswered: str) -> str | None:
+def _settle(face: dict[str, Any], given: StoredAnswer | None, unanswered: str) -> str | None:
     """Put the name that counts into a face; return why its photo is dropped, if it is."""
     face["by"] = "rule"
     if face["outcome"] != Outcome.ASK:
         return None
-    if given:
-        answers = {decision.answer for decision in given}
-        if any(answer.kind == DROP for answer in answers):
-            return "dropped by a person"
-        if len(answers) > 1:
-            return "people disagree"
-        face |= {"name": next(iter(answers)).name, "by": "person"}
-        return None
+    if given is not None:
+        face |= {"name": given.answer.name, "by": "person"}
+        return "dropped by a person" if given.answer.kind == DROP else None
     if unanswered == REFUSE:
         raise InvalidInputError(
             "faces wait for a person: `setnet collect annotate RUN`, or say what becomes of them with "

@@ -7,7 +7,7 @@ import math
 import os
 from base64 import b64decode, b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from hashlib import blake2b
@@ -21,15 +21,14 @@ from numpy.typing import NDArray
 from setnet.collect.rules import AnnotationRules
 from setnet.durable import replace_file, storage_errors
 from setnet.errors import InvalidInputError, LockedError, NotAnIndexError, StorageError, VersionError
-from setnet.system import FileLock, sync_folder
+from setnet.system import FileLock
 
 Row = dict[str, Any]
 
 FORMAT = 1
 _MARK = "setnet collect"
 _SETTINGS = "settings.json"
-_FLUSH_SECONDS = 1.0
-_LONGEST_END = 1 << 16
+_SYNC_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class CollectRun:
 
     def manifest(self, step: str) -> Manifest:
         """Return the manifest of a step, whether it is there or not."""
-        return Manifest(self.path / f"{step}.jsonl")
+        return Manifest(self.path, step)
 
     @contextmanager
     def locked(self, name: str = "run") -> Iterator[None]:
@@ -216,170 +215,166 @@ class Summary:
 
     def count(self, row: Mapping[str, Any]) -> None:
         """Add a row."""
+        reasons = [] if row["kept"] else [str(row["reason"])]
         self.rows += 1
-        if row["kept"]:
-            self.kept += 1
-        else:
-            self.reasons[str(row["reason"])] += 1
+        self.kept += not reasons
+        self.reasons.update(reasons)
 
 
 class Manifest:
-    """A finished manifest on disk, a JSON object per line; its rows are read one at a time."""
+    """What became of each photo in a step, and why.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    The rows are in ``STEP.jsonl``, a JSON object per line, and are read one at a time. ``STEP.json`` says
+    what they are made from and, once the step is finished, how many there are.
+    """
+
+    def __init__(self, folder: Path, step: str) -> None:
+        self.path, self._head = folder / f"{step}.jsonl", folder / f"{step}.json"
+
+    def _state(self) -> dict[str, Any]:
+        """Return what the head says; nothing if the step was never begun."""
+        try:
+            with storage_errors(self._head):
+                state = json.loads(self._head.read_bytes()) if self._head.is_file() else {}
+            is_newer = state.get(_MARK, FORMAT) > FORMAT
+        except (ValueError, TypeError, AttributeError) as error:
+            raise _damage_error(self._head, str(error)) from error
+        if is_newer:
+            raise VersionError(
+                f"{self._head} is of format {state[_MARK]}, this setnet reads {FORMAT}: use a newer one"
+            )
+        return dict(state)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the step was begun, finished or not."""
+        return self._head.is_file()
 
     @property
     def exists(self) -> bool:
         """Whether the step is finished."""
-        return self.path.is_file()
+        return self.path.is_file() and self._state().get("summary") is not None
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the settings and earlier manifests that this one was made from."""
-        with storage_errors(self.path), self.path.open("rb") as file:
-            return _header(file.readline(), self.path)
+        found: Mapping[str, Any] = self._state().get("made from", {})
+        return found
 
     def summary(self) -> Summary:
-        """Return the counts at the end of the file, without reading the rows."""
-        with storage_errors(self.path), self.path.open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _LONGEST_END))
-            last = file.read().splitlines()[-1]
-        end = _parse(last, self.path, "the last line")
-        if "end" not in end:
-            raise _damage_error(self.path, "the last line", "the counts are missing")
-        return Summary(end["rows"], end["kept"], Counter(end["reasons"]), end["checksum"])
+        """Return the counts of a finished step, without reading the rows."""
+        if (found := self._state().get("summary")) is None:
+            raise _damage_error(self._head, "the counts are missing")
+        return Summary(**found | {"reasons": Counter(found["reasons"])})
 
     def rows(self) -> Iterator[Row]:
         """Yield all rows in order."""
+        left = self.summary().rows
         with storage_errors(self.path), self.path.open("rb") as file:
-            _header(file.readline(), self.path)
-            for number, line in enumerate(file, 2):
-                row = _parse(line, self.path, f"line {number}")
-                if "end" in row:
-                    return
+            for number, line in enumerate(file, 1):
+                try:
+                    row: Row = json.loads(line)
+                except ValueError as error:
+                    raise _damage_error(self.path, f"line {number}: {error}") from error
                 yield row
-        raise _damage_error(self.path, "the end", "the counts are missing")
+                left -= 1
+        if left:
+            raise _damage_error(self.path, f"{abs(left)} rows too {'few' if left > 0 else 'many'}")
 
     def kept_rows(self) -> Iterator[Row]:
         """Yield the rows of what was kept."""
         return (row for row in self.rows() if row["kept"])
 
+    def remove(self) -> None:
+        """Begin the step again the next time."""
+        self._head.unlink(missing_ok=True)
 
-class ManifestWriter:
-    """Writes a manifest; one that was cut short is continued where it ended.
+    def write(
+        self,
+        made_from: Mapping[str, Any],
+        key: str,
+        make_rows: Callable[[set[str]], Iterable[Row]],
+        on_row: Callable[[int], None] | None = None,
+    ) -> Summary:
+        """Write the rows of a step; what was cut short continues where it ended.
 
-    Rows go to ``NAME.part``, which becomes the manifest in `finish`: a manifest that exists is whole. What a
-    kill or a full disk left of the last line is cut off.
+        Rows are on the disk within a second or so. Half a row that a kill or a full disk left is cut off.
 
-    Parameters
-    ----------
-    path
-        The manifest.
-    made_from
-        What it is made from; a part that was made from anything else is begun again.
-    key
-        The field that tells rows apart.
-    """
-
-    def __init__(self, path: Path, made_from: Mapping[str, Any], key: str) -> None:
-        self.path, self.key = path, key
-        self.done: set[str] = set()
-        self.summary = Summary()
-        self._part = path.with_name(f"{path.name}.part")
-        self._hash = blake2b(digest_size=8)
-        self._flushed = monotonic()
-        header = json.dumps({_MARK: FORMAT, "made from": made_from}, sort_keys=True).encode() + b"\n"
-        with storage_errors(self._part, "cannot write "):
-            self._file: IO[bytes] = self._part.open("r+b" if self._part.is_file() else "w+b")
-            os.chmod(self._part, 0o600)  # names and descriptors of people
-            self._file.truncate(self._resume(header))
-            self._file.seek(0, os.SEEK_END)
-
-    def __enter__(self) -> ManifestWriter:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._file.closed:
-            try:
-                self._flush()
-            finally:
-                self._file.close()
-
-    def _resume(self, header: bytes) -> int:
-        """Count the rows that are there; return where the whole ones end."""
-        if self._file.readline() != header:
-            self._file.seek(0)
-            self._file.write(header)
-            self._file.flush()
-            return len(header)
-        end = len(header)
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                self.summary.count(row)
-                self.done.add(row[self.key])
-            except (ValueError, KeyError, TypeError):
-                break
-            self._hash.update(line)
-            end += len(line)
-        return end
-
-    def add(self, row: Row) -> None:
-        """Append a row; it is on the disk within a second or so."""
-        line = json.dumps(row).encode() + b"\n"
-        with storage_errors(self._part, "cannot write "):
-            self._file.write(line)
-        self._hash.update(line)
-        self.summary.count(row)
-        if monotonic() - self._flushed > _FLUSH_SECONDS:
-            self._flush()
-
-    def _flush(self) -> None:
-        with storage_errors(self._part, "cannot write "):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        self._flushed = monotonic()
-
-    def finish(self) -> Summary:
-        """Write the counts and let the manifest take its place."""
-        self.summary.checksum = self._hash.hexdigest()
-        end = {"end": True} | asdict(self.summary) | {"reasons": dict(self.summary.reasons.most_common())}
-        with storage_errors(self._part, "cannot write "):
-            self._file.write(json.dumps(end).encode() + b"\n")
-        self._flush()
-        self._file.close()
+        Parameters
+        ----------
+        made_from
+            What the rows are made from; those that were made from anything else are made again.
+        key
+            The field that tells rows apart.
+        make_rows
+            Called with the keys of the rows that are there; returns the others.
+        on_row
+            Called with the number of rows after each.
+        """
+        summary, digest = Summary(), blake2b(digest_size=8)
+        done = self._resume(made_from, key, summary, digest)
         with storage_errors(self.path, "cannot write "):
-            os.replace(self._part, self.path)
-            sync_folder(self.path.parent)
-        return self.summary
+            file = self.path.open("ab")
+        synced = monotonic()
+        try:
+            for row in make_rows(done):
+                if row[key] in done:
+                    continue
+                line = json.dumps(row).encode() + b"\n"
+                with storage_errors(self.path, "cannot write "):
+                    file.write(line)
+                    if monotonic() - synced > _SYNC_SECONDS:
+                        _sync(file)
+                        synced = monotonic()
+                digest.update(line)
+                summary.count(row)
+                if on_row is not None:
+                    on_row(summary.rows)
+        finally:
+            with storage_errors(self.path, "cannot write "):
+                try:
+                    _sync(file)
+                finally:
+                    file.close()
+        summary.checksum = digest.hexdigest()
+        counts = {"rows": summary.rows, "kept": summary.kept, "checksum": summary.checksum}
+        self._store_head(made_from, counts | {"reasons": dict(summary.reasons.most_common())})
+        return summary
+
+    def _resume(self, made_from: Mapping[str, Any], key: str, summary: Summary, digest: blake2b) -> set[str]:
+        """Count the rows that are there, cut off half a row at the end, and return the keys."""
+        state, done, size = self._state(), set[str](), 0
+        with storage_errors(self.path, "cannot write "):
+            if state.get("made from") != made_from or state["summary"] or not self.path.is_file():
+                self.remove()  # first: rows without a head do not count
+                replace_file(self.path, b"")  # for nobody else's eyes: names and descriptors of people
+                self._store_head(made_from, None)
+            with self.path.open("r+b") as file:
+                for line in file:
+                    try:
+                        row = json.loads(line) if line.endswith(b"\n") else {}
+                        found = row[key]
+                        summary.count(row)
+                    except (ValueError, KeyError, TypeError):
+                        break
+                    done.add(found)
+                    digest.update(line)
+                    size += len(line)
+                file.truncate(size)
+        return done
+
+    def _store_head(self, made_from: Mapping[str, Any], summary: dict[str, Any] | None) -> None:
+        with storage_errors(self._head, "cannot write "):
+            text = json.dumps({_MARK: FORMAT, "made from": made_from, "summary": summary}, indent=1)
+            replace_file(self._head, text.encode())
 
 
-def _header(line: bytes, path: Path) -> Mapping[str, Any]:
-    header = _parse(line, path, "line 1")
-    if _MARK not in header:
-        raise _damage_error(path, "line 1", "it is no manifest of `setnet collect`")
-    if header[_MARK] > FORMAT:
-        raise VersionError(
-            f"{path} is of format {header[_MARK]}, this setnet reads {FORMAT}: use a newer one"
-        )
-    found: Mapping[str, Any] = header["made from"]
-    return found
+def _sync(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
 
 
-def _parse(line: bytes, path: Path, where: str) -> Row:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise _damage_error(path, where, str(error)) from error
-    if not isinstance(row, dict):
-        raise _damage_error(path, where, "it is no JSON object")
-    return row
-
-
-def _damage_error(path: Path, where: str, why: str) -> StorageError:
-    return StorageError(f"{path}, {where}: damaged ({why}); delete the file and run its step again")
+def _damage_error(path: Path, why: str) -> StorageError:
+    return StorageError(f"{path}: damaged ({why}); delete the file and run its step again")
 
 
 def pack(numbers: NDArray[np.float32]) -> str:

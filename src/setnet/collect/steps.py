@@ -6,17 +6,17 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from setnet.collect.annotation import Agreement, AnnotationQueue, QueueState, agreements
+from setnet.collect.annotation import AnnotationQueue, QueueState
 from setnet.collect.captions import caption_rows
 from setnet.collect.classifier import label_rows
 from setnet.collect.faces import distractor_rows, face_rows, known_names, portrait_rows
 from setnet.collect.names import NameMatcher, name_rows
 from setnet.collect.result import REFUSE, result_rows
-from setnet.collect.run import CollectRun, ManifestWriter, Row, Summary
+from setnet.collect.run import CollectRun, Row, Summary
 from setnet.collect.search import CaptionArchive, PhotoSource, name_pairs, pair_rows, photo_rows
 from setnet.errors import InvalidInputError, choice_error
 
@@ -26,30 +26,79 @@ _FACES = ("detector", "descriptor", "min_face")
 
 
 @dataclass(frozen=True)
+class _Work:
+    """What the rows of a step are made with: those that are there, processes, and where to search."""
+
+    done: set[str]
+    workers: int | None = None
+    source: PhotoSource | None = None
+
+
+_MakeRows = Callable[[CollectRun, _Work], Iterator[Row]]
+
+
+def _duplicate_rows(run: CollectRun, work: _Work) -> Iterator[Row]:
+    from setnet.collect.duplicates import duplicate_rows  # needs OpenCV
+
+    return duplicate_rows(run, work.workers)
+
+
+def _search_rows(search: Callable[[CollectRun, _Work, PhotoSource], Iterator[Row]]) -> _MakeRows:
+    """Return what makes rows by searches: of the given source, or of the captions of the run's folders."""
+
+    def rows(run: CollectRun, work: _Work) -> Iterator[Row]:
+        with ExitStack() as stack:
+            yield from search(run, work, work.source or stack.enter_context(CaptionArchive.of(run)))
+
+    return rows
+
+
+@dataclass(frozen=True)
 class Step:
-    """A step: which settings and which earlier steps it depends on, and the field that its rows differ in."""
+    """A step: the settings and earlier steps that it depends on, its rows, and the field they differ in."""
 
     name: str
     settings: tuple[str, ...]
     after: tuple[str, ...]
+    rows: _MakeRows
     key: str = "photo"
 
 
 STEPS: dict[str, Step] = {
     step.name: step
     for step in (
-        Step("names", ("portraits", "names"), (), "entry"),
-        Step("portraits", _FACES, ("names",), "portrait"),
-        Step("captions", ("photos",), ()),
-        Step("pairs", ("answers_per_search",), ("names", "portraits", "captions"), "seed"),
-        Step("photos", ("answers_per_pair", "names_needed"), ("pairs",)),
-        Step("faces", (*_FACES, "min_faces"), ("photos",)),
-        Step("duplicates", ("exclude",), ("faces", "portraits")),
-        Step("labels", ("rules", "classifier", "strangers"), ("duplicates", "portraits")),
-        Step("distractors", (*_FACES, "distractors", "min_faces"), ()),
+        Step("names", ("portraits", "names"), (), lambda run, _: name_rows(run), "entry"),
+        Step("portraits", _FACES, ("names",), lambda r, w: portrait_rows(r, w.done, w.workers), "portrait"),
+        Step("captions", ("photos",), (), lambda run, work: caption_rows(run, work.done, work.workers)),
+        Step(
+            "pairs",
+            ("answers_per_search",),
+            ("names", "portraits", "captions"),
+            _search_rows(lambda run, work, source: pair_rows(run, work.done, source)),
+            "seed",
+        ),
+        Step(
+            "photos",
+            ("answers_per_pair", "names_needed"),
+            ("pairs",),
+            _search_rows(lambda run, _, source: photo_rows(run, source)),
+        ),
+        Step("faces", (*_FACES, "min_faces"), ("photos",), lambda r, w: face_rows(r, w.done, w.workers)),
+        Step("duplicates", ("exclude",), ("faces", "portraits"), _duplicate_rows),
+        Step(
+            "labels",
+            ("rules", "classifier", "strangers"),
+            ("duplicates", "portraits"),
+            lambda run, _: label_rows(run),
+        ),
+        Step(
+            "distractors",
+            (*_FACES, "distractors", "min_faces"),
+            (),
+            lambda run, work: distractor_rows(run, work.done, work.workers),
+        ),
     )
 }
-_RESULT = Step("result", ("split", "queries", "distractor_photos", "seed"), ("labels", "distractors"))
 
 
 @dataclass(frozen=True)
@@ -58,7 +107,7 @@ class StepReport:
 
     name: str
     summary: Summary
-    was_done: bool
+    was_done: bool = False
 
 
 def is_done(run: CollectRun, step: Step) -> bool:
@@ -66,7 +115,7 @@ def is_done(run: CollectRun, step: Step) -> bool:
     manifest = run.manifest(step.name)
     if not manifest.exists or not all(run.manifest(name).exists for name in step.after):
         return False
-    return dict(manifest.provenance()) == _provenance(run, step)
+    return manifest.provenance() == _provenance(run, step)
 
 
 def run_step(
@@ -95,27 +144,30 @@ def run_step(
     with run.locked():
         # The list of names is read each time, at next to no cost: files may have been added or changed.
         if is_done(run, step) and not again and name != "names":
-            return StepReport(name, run.manifest(name).summary(), True)
+            return StepReport(name, run.manifest(name).summary(), was_done=True)
         for earlier in step.after:
             if not is_done(run, STEPS[earlier]):
                 raise InvalidInputError(
-                    f"step {name} needs step {earlier}: run it first, or all with `setnet collect run`"
+                    f"step {name} needs step {earlier}: `setnet collect run {run.path}` runs all in order"
                 )
         if again:
-            run.manifest(name).path.unlink(missing_ok=True)
-        return write_manifest(run, step, lambda done: _rows(run, name, done, workers, source), on_row)
+            run.manifest(name).remove()
+        return write_manifest(run, step, lambda done: step.rows(run, _Work(done, workers, source)), on_row)
 
 
 def run_all(
     run: CollectRun,
     *,
+    again: str | None = None,
     workers: int | None = None,
     source: PhotoSource | None = None,
     on_row: OnRow | None = None,
 ) -> Iterator[StepReport]:
-    """Do all steps that are left up to the labels, yielding a report of each."""
+    """Do all steps that are left up to the labels, yielding a report of each; one of them ``again``."""
+    if again is not None and again not in STEPS:
+        raise choice_error("step", again, STEPS)
     for name in STEPS:
-        yield run_step(run, name, workers=workers, source=source, on_row=on_row)
+        yield run_step(run, name, again=name == again, workers=workers, source=source, on_row=on_row)
 
 
 def write_result(
@@ -148,22 +200,28 @@ def write_result(
                     f"`setnet collect annotate {run.path}`, or say what becomes of them with "
                     "--unanswered unknown or --unanswered drop"
                 )
-        run.manifest("result").path.unlink(missing_ok=True)
-        run.path.joinpath("result.jsonl.part").unlink(missing_ok=True)
-        return write_manifest(run, _RESULT, lambda _: result_rows(run, place, unanswered, copy), on_row)
+        run.manifest("result").remove()
+        result = Step(
+            "result",
+            ("split", "queries", "distractor_photos", "seed"),
+            ("labels", "distractors"),
+            lambda run, _: result_rows(run, place, unanswered, copy),
+        )
+        return write_manifest(run, result, lambda done: result.rows(run, _Work(done)), on_row)
 
 
 def write_manifest(
     run: CollectRun, step: Step, rows: Callable[[set[str]], Iterable[Row]], on_row: OnRow | None = None
 ) -> StepReport:
     """Write the rows of a step; ``rows`` is called with the keys of those that are there already."""
-    with ManifestWriter(run.manifest(step.name).path, _provenance(run, step), step.key) as writer:
-        for row in rows(writer.done):
-            if row[step.key] not in writer.done:
-                writer.add(row)
-                if on_row is not None:
-                    on_row(step.name, writer.summary.rows)
-        return StepReport(step.name, writer.finish(), False)
+
+    def report(count: int) -> None:
+        if on_row is not None:
+            on_row(step.name, count)
+
+    return StepReport(
+        step.name, run.manifest(step.name).write(_provenance(run, step), step.key, rows, report)
+    )
 
 
 def _provenance(run: CollectRun, step: Step) -> dict[str, Any]:
@@ -172,31 +230,6 @@ def _provenance(run: CollectRun, step: Step) -> dict[str, Any]:
     made = {"settings": chosen, "after": {n: run.manifest(n).summary().checksum for n in step.after}}
     found: dict[str, Any] = json.loads(json.dumps(made))  # tuples become lists, as in the manifest
     return found
-
-
-def _rows(
-    run: CollectRun, name: str, done: set[str], workers: int | None, source: PhotoSource | None
-) -> Iterator[Row]:
-    if name == "names":
-        yield from name_rows(run)
-    elif name == "portraits":
-        yield from portrait_rows(run, done, workers)
-    elif name == "captions":
-        yield from caption_rows(run, done, workers)
-    elif name == "faces":
-        yield from face_rows(run, done, workers)
-    elif name == "duplicates":
-        from setnet.collect.duplicates import duplicate_rows  # needs OpenCV
-
-        yield from duplicate_rows(run, workers)
-    elif name == "labels":
-        yield from label_rows(run)
-    elif name == "distractors":
-        yield from distractor_rows(run, done, workers)
-    else:
-        with ExitStack() as stack:
-            searched = source or stack.enter_context(CaptionArchive.of(run))
-            yield from pair_rows(run, done, searched) if name == "pairs" else photo_rows(run, searched)
 
 
 @dataclass(frozen=True)
@@ -222,47 +255,42 @@ class RunStatus:
         What could mean several people of the list, how often such words were met in texts, and who they are.
     pairs
         How many pairs of people were found.
-    queue, agreement
-        Questions and answers; agreement of every two people who answered about the same faces.
+    queue
+        Questions and answers.
     """
 
     steps: tuple[StepStatus, ...]
-    without_portrait: tuple[str, ...]
-    ambiguous: dict[str, tuple[int, tuple[str, ...]]]
-    pairs: int
-    queue: QueueState | None
-    agreement: tuple[Agreement, ...]
+    without_portrait: tuple[str, ...] = ()
+    ambiguous: dict[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
+    pairs: int = 0
+    queue: QueueState | None = None
 
 
 def run_status(run: CollectRun) -> RunStatus:
     """Return how far a run is."""
-    steps = tuple(_step_status(run, name) for name in (*STEPS, "result"))
-    done = {step.name for step in steps if step.summary is not None}
-    without_portrait: tuple[str, ...] = ()
-    ambiguous: dict[str, tuple[int, tuple[str, ...]]] = {}
+    status = RunStatus(tuple(_step_status(run, name) for name in (*STEPS, "result")))
+    done = {step.name for step in status.steps if step.summary is not None}
     if {"names", "portraits"} <= done:
         known = known_names(run)
         listed = (row["name"] for row in run.manifest("names").kept_rows())
-        without_portrait = tuple(name for name in listed if name not in known)
         pairs = run.manifest("pairs").rows() if "pairs" in done else ()
         met = Counter(form for row in pairs for form in row["ambiguous"])
         forms = NameMatcher(known).ambiguous_forms()
-        ambiguous = {form: (met[form], names) for form, names in forms.items()}
-    queue = AnnotationQueue(run) if {"labels", "portraits"} <= done else None
-    return RunStatus(
-        steps,
-        without_portrait,
-        ambiguous,
-        len(name_pairs(run)) if "pairs" in done else 0,
-        None if queue is None else queue.state(),
-        () if queue is None else tuple(agreements(queue.log.current())),
-    )
+        status = replace(
+            status,
+            without_portrait=tuple(name for name in listed if name not in known),
+            ambiguous={form: (met[form], names) for form, names in forms.items()},
+        )
+    if "pairs" in done:
+        status = replace(status, pairs=len(name_pairs(run)))
+    if {"labels", "portraits"} <= done:
+        status = replace(status, queue=AnnotationQueue(run).state())
+    return status
 
 
 def _step_status(run: CollectRun, name: str) -> StepStatus:
     manifest = run.manifest(name)
     if not manifest.exists:
-        part = manifest.path.with_name(f"{manifest.path.name}.part")
-        return StepStatus(name, "cut short" if part.is_file() else "to do", None)
+        return StepStatus(name, "cut short" if manifest.is_begun else "to do", None)
     is_current = name not in STEPS or is_done(run, STEPS[name])
     return StepStatus(name, "done" if is_current else "to do again", manifest.summary())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +20,9 @@ from setnet.collect import (
     CollectRun,
     Question,
     calibrate_rules,
-    cohens_kappa,
     run_all,
     run_step,
 )
-from setnet.collect.faces import gallery
 from setnet.collect.result import final_rows
 from setnet.collect.search import name_pairs
 from setnet.durable import storage_errors
@@ -329,7 +328,7 @@ def evaluate_collecting(
         _note_pairs(run, collected, archive)
         _note_copies(run, collected, archive)
         _measure(run, collected, archive, work, "")
-        found = calibrate_rules(gallery(collected), collected.settings.rules, collected.settings.strangers)
+        found = calibrate_rules(collected)
         suggested = {each.name: each.suggested for each in found.thresholds}
         run.note(thresholds=suggested)
         _measure(run, _relabelled(collected, work / "calibrated", suggested), archive, work, CALIBRATED)
@@ -410,12 +409,25 @@ def _measure(run: Run, collected: CollectRun, archive: CaptionedArchive, work: P
         run.add(Row(name + suffix, values, facts | counts))
 
 
+def cohens_kappa(first: Sequence[str], second: Sequence[str]) -> float:
+    """Return Cohen's kappa of two labellings of the same things; 1 where both always say one thing.
+
+    >>> round(cohens_kappa(["a", "a", "b", "b"], ["a", "a", "b", "a"]), 3)
+    0.5
+    """
+    n = len(first)
+    observed = sum(a == b for a, b in zip(first, second, strict=True)) / n
+    counts = Counter(first), Counter(second)
+    by_chance = sum(counts[0][label] * counts[1][label] for label in counts[0]) / n**2
+    return 1.0 if by_chance == 1.0 else (observed - by_chance) / (1.0 - by_chance)
+
+
 def _answered(run: CollectRun, answering: Callable[[Question], Answer]) -> list[str]:
     """Answer all questions of a run; return the answers in words."""
     queue = AnnotationQueue(run)
     given = []
     for number, question in enumerate(queue.questions):
         answer = answering(question)
-        queue.answer("script", number, answer)
+        queue.answer(number, answer)
         given.append(str(answer))
     return given

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from fastapi import APIRouter, FastAPI, Query, Response
+from fastapi import APIRouter, FastAPI, Response
 from fastapi import Path as InPath
 from pydantic import Field, model_validator
 
@@ -33,13 +33,7 @@ _PRIVATE = {"Cache-Control": "private, max-age=3600"}
 _NumberInPath = Annotated[int, InPath(ge=0, le=2**31, description="The question's id")]
 
 
-class AnnotatorQuery(Strict):
-    """Whose latest answer is meant; by default that of who started the server."""
-
-    annotator: Annotated[str | None, Field(min_length=1, max_length=100)] = None
-
-
-class DecisionQuery(AnnotatorQuery):
+class DecisionQuery(Strict):
     """What a person says of a face."""
 
     question: Annotated[int, Field(ge=0, le=2**31)]
@@ -60,18 +54,13 @@ class AnnotationSession:
     ----------
     run
         The run's folder.
-    annotator
-        Who answers unless a request says otherwise.
-    twice
-        Share of the faces that are asked of a second person too.
     """
 
-    def __init__(self, run: Path, annotator: str, twice: float = 0.0) -> None:
-        self.annotator = annotator
+    def __init__(self, run: Path) -> None:
         self._open = ExitStack()
         opened = CollectRun.open(run)
         self._open.enter_context(opened.locked("answers"))
-        self._queue = AnnotationQueue(opened, twice)
+        self._queue = AnnotationQueue(opened)
         self._lock = threading.Lock()
         self.folders = [Path(folder) for folder in opened.settings.photos]
 
@@ -81,30 +70,27 @@ class AnnotationSession:
             raise Problem(404, f"no question {number}")
         return self._queue.questions[number]
 
-    def next(self, annotator: str | None) -> dict[str, Any]:
-        """Return the next question for a person, and how far the queue is."""
-        who = annotator or self.annotator
+    def next(self) -> dict[str, Any]:
+        """Return the next question, and how far the queue is."""
         with self._lock:
-            return self._question_and_state(who, self._queue.next(who))
+            return self._question_and_state(self._queue.next())
 
-    def store(self, annotator: str | None, number: int, answer: Answer) -> dict[str, Any]:
+    def store(self, number: int, answer: Answer) -> dict[str, Any]:
         """Store an answer; return the next question."""
-        who = annotator or self.annotator
         self.question(number)
         with self._lock:
-            self._queue.answer(who, number, answer)
-            return self._question_and_state(who, self._queue.next(who))
+            self._queue.answer(number, answer)
+            return self._question_and_state(self._queue.next())
 
-    def undo(self, annotator: str | None) -> dict[str, Any]:
-        """Take back a person's latest answer; return its question, or the next if there was none."""
-        who = annotator or self.annotator
+    def undo(self) -> dict[str, Any]:
+        """Take back the latest answer; return its question, or the next if there was none."""
         with self._lock:
-            taken = self._queue.undo(who)
-            return self._question_and_state(who, self._queue.next(who) if taken is None else taken)
+            taken = self._queue.undo()
+            return self._question_and_state(self._queue.next() if taken is None else taken)
 
-    def _question_and_state(self, annotator: str, number: int | None) -> dict[str, Any]:
+    def _question_and_state(self, number: int | None) -> dict[str, Any]:
         question = None if number is None else {"id": number} | self._queue.questions[number].to_dict()
-        return {"annotator": annotator, "question": question, "state": asdict(self._queue.state(annotator))}
+        return {"question": question, "state": asdict(self._queue.state())}
 
     def close(self) -> None:
         """Let other processes add answers."""
@@ -138,19 +124,17 @@ def _questions(session: AnnotationSession, drawing: ImagePool) -> APIRouter:
     routes = APIRouter(prefix="/api/v1/collect")
 
     @routes.get("/next")
-    def next_question(
-        annotator: Annotated[str | None, Query(min_length=1, max_length=100)] = None,
-    ) -> dict[str, Any]:
-        return session.next(annotator)
+    def next_question() -> dict[str, Any]:
+        return session.next()
 
     @routes.post("/answers")
     def store_answer(query: DecisionQuery) -> dict[str, Any]:
         """Store an answer and return the next question; the answer is on the disk by then."""
-        return session.store(query.annotator, query.question, Answer(query.answer, query.name))
+        return session.store(query.question, Answer(query.answer, query.name))
 
     @routes.post("/undo")
-    def undo_answer(query: AnnotatorQuery) -> dict[str, Any]:
-        return session.undo(query.annotator)
+    def undo_answer() -> dict[str, Any]:
+        return session.undo()
 
     @routes.get("/questions/{number}/photo")
     async def question_photo(number: _NumberInPath) -> Response:
@@ -175,9 +159,7 @@ def _questions(session: AnnotationSession, drawing: ImagePool) -> APIRouter:
 
 def serve_annotation(
     run: Path,
-    annotator: str,
     *,
-    twice: float = 0.0,
     port: int = 8422,
     open_page: bool = False,
     say: Callable[[str], None],
@@ -185,7 +167,7 @@ def serve_annotation(
     """Ask the questions of a run on a page until the server is stopped (Ctrl-C, SIGTERM)."""
     settings = WebSettings(port=port)
     listening = bind_socket(settings)
-    app = annotation_app(AnnotationSession(run, annotator, twice), settings)
+    app = annotation_app(AnnotationSession(run), settings)
     address = page_address(settings.host, listening.getsockname()[1], None)
     say(f"setnet asks about the faces of {run}\n  page  {address}\n  stop  Ctrl-C")
     if open_page:

@@ -25,7 +25,6 @@ class Questions {
     this.busy = true;
     try {
       const answer = await call();
-      this.annotator = answer.annotator;
       this.question = answer.question;
       this.draw(answer.state);
     } catch (error) { toast(error.message, "error"); } finally { this.busy = false; }
@@ -34,7 +33,7 @@ class Questions {
   draw(state) {
     this.progress.max = Math.max(1, state.questions);
     this.progress.value = state.answered;
-    this.count.textContent = `${state.answered.toLocaleString()} of ${plural(state.questions, "face")} answered, ${state.own.toLocaleString()} by ${this.annotator}`;
+    this.count.textContent = `${state.answered.toLocaleString()} of ${plural(state.questions, "face")} answered`;
     const question = this.question;
     if (!question) {
       this.desk.replaceChildren(h("div", { class: "empty" }, h("h2", {}, "All answered"),
