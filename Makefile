@@ -68,12 +68,12 @@ bench: install
 
 .venv/.demo: .venv/.made $(SETUP)
 	@echo "setting up .venv for the demo (once; a minute or two)"
-	$(PIP) --editable '.[demo,serve]'
+	$(PIP) --editable '.[demo,app]'
 	touch $@
 
 .venv/.test: .venv/.made $(SETUP)
 	@echo "setting up .venv for the tests (once; a few minutes)"
-	$(PIP) --editable '.[train,serve,client,demo,evaluate,postgres,watch,raw,collection,dev]'
+	$(PIP) --editable '.[app,client,raw,demo,postgres,collection,evaluate,train,dev]'
 	touch $@ .venv/.demo
 
 clean:

@@ -42,7 +42,7 @@ def test_every_public_name_exists_and_is_known_to_type_checkers(name: str) -> No
         for alias in node.names
     }
     assert all(getattr(package, public) is not None for public in package.__all__)
-    assert set(package.__all__) - {"__version__"} == declared - {"MissingExtraError"}
+    assert set(package.__all__) - {"__version__"} == declared - {"MissingExtraError", "missing_extra"}
     assert {*package.__all__} <= {*dir(package)}
     assert not hasattr(package, "no_such_name")
 
@@ -65,7 +65,8 @@ def test_importing_setnet_does_not_load_numpy() -> None:
 @pytest.mark.parametrize(
     ("package", "name", "library", "extra"),
     [
-        ("setnet.web", "create_app", "fastapi", "serve"),
+        ("setnet.web", "create_app", "fastapi", "app"),
+        ("setnet.faces", "extract_faces", "onnxruntime", "photos"),
         ("setnet.train", "train_sets", "torch", "train"),
         ("setnet.evaluate", "evaluate_claim", "torch", "train"),
         ("setnet.connect", "PostgresSets", "psycopg", "postgres"),
@@ -82,3 +83,44 @@ def test_a_missing_extra_is_an_import_error_that_names_it(
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     remedy = f"install it with `pip install 'setnet[{extra}]'`"
     assert re.fullmatch(rf"{package} needs {library}(\.sql)?: {re.escape(remedy)}\n", done.stdout)
+
+
+# Blocks everything that is installed beside Python and setnet but for NumPy.
+NUMPY_ALONE = """
+import sys
+from importlib.abc import MetaPathFinder
+from importlib.metadata import packages_distributions
+
+class Blocked(MetaPathFinder):
+    names = {*packages_distributions()} - {"numpy", "setnet", "_distutils_hack"} - {*sys.stdlib_module_names}
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocked())
+"""
+
+
+def test_sets_of_vectors_and_heads_need_numpy_alone(tmp_path: Path) -> None:
+    program = f"""{NUMPY_ALONE}
+import numpy as np
+from setnet import SetIndex, SetNet
+vectors = np.random.default_rng(0).standard_normal((6, 128)).astype("f4")
+with SetIndex.create({str(tmp_path / "i")!r}, dim=128, head="sface-128") as index:
+    index.add(["a", "b"], vectors, [2, 4])
+    for mode in ("exact", "fast", "set"):
+        assert index.search(vectors[:2], k=1, mode=mode)[0].id == "a"
+    assert index.search(vectors[2:4], k=1, matching="optimal")[0].id == "b"
+SetNet.load("sface-512").save({str(tmp_path / "head.safetensors")!r})
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_the_command_without_photos_says_what_to_install(tmp_path: Path) -> None:
+    program = f"{NUMPY_ALONE}\nfrom setnet.cli import main\nmain()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "setnet: this command needs typer: install it with `pip install 'setnet[photos]'`\n"
+    )

@@ -109,7 +109,7 @@ def test_a_watch_indexes_what_changes_until_it_is_stopped(
 def test_without_watchfiles_nothing_is_begun(monkeypatch: pytest.MonkeyPatch, photos: Path) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     out, err = called("index", photos, "--watch", code=2)
-    assert "pip install 'setnet[watch]'" in err
+    assert "pip install 'setnet[app]'" in err
     assert not out
 
 

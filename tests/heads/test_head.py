@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import save, save_file
 
 from setnet.errors import InvalidInputError, ModelError, VersionError
 from setnet.heads import Head, Logistic, SetNet, shipped_heads
 from setnet.heads.layers import Affine, Blocks, Input, NetVLAD, Product
 from setnet.heads.shipped import head_path
+from setnet.heads.tensor_file import read_tensors, read_texts, write_tensors
 
 
 def every_part() -> Head:
@@ -148,3 +151,32 @@ def test_the_promised_sizes() -> None:
 def test_an_unknown_name_gets_the_list() -> None:
     with pytest.raises(InvalidInputError, match="sface-512"):
         SetNet.load("sface-9")
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.dictionaries(
+        st.text("ab.é", min_size=1, max_size=4),
+        st.tuples(st.sampled_from(["<f2", "<f4"]), st.lists(st.integers(0, 3), max_size=3)),
+        max_size=4,
+    ),
+    st.text(max_size=5),
+)
+def test_tensor_files_are_those_of_the_safetensors_library(
+    tmp_path_factory: pytest.TempPathFactory, kinds: dict[str, tuple[str, list[int]]], text: str
+) -> None:
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(shape).astype(kind) for name, (kind, shape) in kinds.items()}
+    path = tmp_path_factory.mktemp("t") / "t.safetensors"
+    write_tensors(path, arrays, {"about": text})
+    assert path.read_bytes() == save(arrays, metadata={"about": text})
+    back, texts = read_tensors(path)
+    assert texts == {"about": text} == read_texts(path)
+    assert {name: array.tobytes() for name, array in back.items()} == {
+        name: array.tobytes() for name, array in arrays.items()
+    }
+    data = path.read_bytes()
+    for cut in range(0, len(data), max(1, len(data) // 20)):
+        path.write_bytes(data[:cut])
+        with pytest.raises(ValueError, match=r"."):
+            read_tensors(path)

@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
 @pytest.fixture
 def changes(place: Path) -> Iterator[Iterator[list[Path]]]:
     """What changes in the photos, once they are followed."""
-    pytest.importorskip("watchfiles", reason="watchfiles is needed: pip install 'setnet[watch]'")
+    pytest.importorskip("watchfiles", reason="watchfiles is needed: pip install 'setnet[app]'")
     stop = threading.Event()
     photos = place / "photos"
     found = changed_folders(lambda: [photos], photos / "library", quiet=0.1, look=0.2, stop=stop)
@@ -63,5 +63,5 @@ def test_a_disk_that_comes_back_is_looked_at_again(place: Path, changes: Iterato
 
 def test_without_watchfiles_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "watchfiles", None)
-    with pytest.raises(InvalidInputError, match=r"pip install 'setnet\[watch\]'"):
+    with pytest.raises(InvalidInputError, match=r"pip install 'setnet\[app\]'"):
         changed_folders(lambda: [tmp_path], tmp_path / "library")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 from setnet.errors import InvalidInputError
 from setnet.train import calibration as model_calibration
@@ -145,3 +146,19 @@ def test_the_shipped_numbers_of_sface_fit_its_virtual_people() -> None:
     )
     assert 1e-5 < rates.false_matches < 1e-3
     assert rates.true_matches > 0.95
+
+
+@pytest.mark.parametrize(("true", "wrong"), [(0.6, 0.1), (0.75, 0.0), (0.1, 0.6), (0.3, 0.3)])
+def test_the_logistic_is_as_good_as_scipys(true: float, wrong: float) -> None:
+    rng = np.random.default_rng(0)
+    z = np.concatenate([rng.normal(true, 0.1, 300), rng.normal(wrong, 0.1, 3000)])
+    y = np.repeat([1.0, -1.0], [300, 3000])
+    weight = np.repeat([0.5 / 300, 0.5 / 3000], [300, 3000])
+    z = (z - z.mean()) / z.std()
+
+    def loss(theta: np.ndarray) -> float:
+        margin = y * (theta[0] * z + theta[1])
+        return float(weight @ np.logaddexp(0.0, -margin) + 1e-6 * theta[0] ** 2)
+
+    found = minimize(loss, [1.0, 0.0], bounds=[(1e-3, None), (None, None)], tol=1e-12)
+    assert loss(np.array(model_calibration._minimise(z, y, weight))) <= found.fun + 1e-9

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from setnet.errors import missing_extra
+
 __all__ = ["main"]
 
 
@@ -15,3 +17,9 @@ def main() -> None:
         run()
     except KeyboardInterrupt:  # while modules were being imported, or on the way out
         sys.exit(130)
+    except ModuleNotFoundError as error:
+        missing = missing_extra("this command", error)
+        if missing is None:
+            raise
+        print(f"setnet: {missing}", file=sys.stderr)
+        sys.exit(2)

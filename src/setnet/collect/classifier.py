@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from setnet.collect.faces import gallery
 from setnet.collect.rules import NamedScore, Outcome, without_repeats
 from setnet.collect.run import CollectRun, Row, descriptors_in
-from setnet.errors import InvalidInputError
+from setnet.errors import InvalidInputError, MissingExtraError
 from setnet.library.descriptor_files import read_arrays
 
 Floats = NDArray[np.float32]
@@ -213,8 +213,10 @@ def fit_softmax(trials: PortraitTrials, strangers: float) -> tuple[float, float]
     """
     if not len(trials):
         return SHARPNESS, round(SHARPNESS * MIDDLE, 3)
-    from scipy.optimize import minimize
-
+    try:
+        from scipy.optimize import minimize
+    except ModuleNotFoundError:
+        raise MissingExtraError("calibrating a collection", "scipy", "evaluate") from None
     others = trials.as_strangers()
     at = np.arange(len(trials)), trials.own
     expected = np.array([np.log(SHARPNESS), MIDDLE])

@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from setnet.errors import MissingExtraError
+from setnet.errors import missing_extra
 
 __all__ = [
     "ImmichHit",
@@ -45,7 +45,7 @@ else:
         try:
             module = import_module(f"{__name__}.{_MODULES[name]}")
         except ModuleNotFoundError as error:
-            raise MissingExtraError(__name__, error.name, "postgres") from error
+            raise missing_extra(__name__, error) or error from None
         value = globals()[name] = getattr(module, name)
         return value
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.engine.assignment import best_pairs
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.reference import greedy_pairs
 from setnet.engine.query import KnownPair, Query, QueryLike, SearchOptions, query_elements
@@ -192,8 +193,6 @@ def _parts(snapshot: Snapshot, rows: Rows, out: Scored) -> Iterator[tuple[Segmen
 
 def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
     """Replace the greedy matching by the best one there is (Hungarian algorithm), for comparison."""
-    from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
-
     logistic = query.logistic
     wanted = query.rows[: query.first_row[-1], : query.dim]
     for i in range(len(scored)):
@@ -206,7 +205,7 @@ def _optimal(snapshot: Snapshot, scored: Scored, query: Query) -> Scored:
         shifted = zip(groups, query.shift, strict=True)
         value = np.stack([_merge(logistic.probability(g + s), query.averages) for g, s in shifted])
         pair = np.stack([_merge(g, query.averages) for g in groups])
-        chosen, element = linear_sum_assignment(-value)
+        chosen, element = best_pairs(value)
         scored.element[i], scored.similarity[i] = -1, 0.0
         scored.element[i, chosen], scored.similarity[i, chosen] = element, pair[chosen, element]
         scored.score[i] = value[chosen, element].sum()

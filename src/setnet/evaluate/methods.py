@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from setnet.errors import InvalidInputError, choice_error
 from setnet.evaluate.people import LabelledPeople
@@ -20,6 +19,7 @@ from setnet.evaluate.stress_trial import DISTRACTORS, StressWorld, stress_world
 from setnet.heads import Aggregator, Logistic, Mean, SetNet, codec, unit
 from setnet.heads.bit_codes import BitCodec
 from setnet.heads.shipped import head_path, shipped_names
+from setnet.heads.tensor_file import read_texts
 from setnet.heads.whitening import Whitening, fit_whitening
 
 
@@ -29,19 +29,11 @@ def load_head(name: str) -> Aggregator:
 
     The last is for comparisons such as generalised means (``gem``, ``gem-per-dim``); it runs in torch.
     """
-    if Path(name).suffix != ".safetensors" or not _is_network(Path(name)):
+    if Path(name).suffix != ".safetensors" or "setnet-training" not in read_texts(Path(name)):
         return SetNet.load(name)
     from setnet.train import NetworkAggregator, load_network  # imports torch
 
     return NetworkAggregator(load_network(Path(name)).network, name)
-
-
-def _is_network(path: Path) -> bool:
-    try:
-        with safe_open(str(path), framework="numpy") as file:
-            return "setnet-training" in (file.metadata() or {})
-    except (OSError, SafetensorError):
-        return False  # `SetNet.load` says what is wrong with it
 
 
 Floats = NDArray[np.float32]

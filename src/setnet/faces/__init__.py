@@ -1,5 +1,11 @@
-"""Photos to faces to descriptors: open, detect, align, describe; and the registry of models."""
+"""Photos to faces to descriptors: open, detect, align, describe; and the registry of models.
 
+It needs the extra `photos`.
+"""
+
+from importlib.util import find_spec
+
+from setnet.errors import MissingExtraError
 from setnet.faces.descriptor import Descriptor
 from setnet.faces.detector import Detections, Detector
 from setnet.faces.face import Box, Face, Quality
@@ -25,6 +31,10 @@ from setnet.faces.user_models import (
     identify_file,
     remove_model,
 )
+
+for _library in ("PIL", "cv2", "onnxruntime"):  # they are imported where they are used, which may be late
+    if find_spec(_library) is None:
+        raise MissingExtraError(__name__, _library, "photos")
 
 __all__ = [
     "PRESETS",

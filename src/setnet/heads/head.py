@@ -47,13 +47,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
 
 from setnet.errors import ModelError, VersionError
 from setnet.heads import codec
 from setnet.heads.layers import Affine, Blocks, Branch, Input, Layer, NetVLAD, Product
 from setnet.heads.logistic import Logistic
+from setnet.heads.tensor_file import read_tensors, write_tensors
 
 FORMAT = 1
 
@@ -145,7 +144,7 @@ class Head:
         }
         kind_on_disk = np.float16 if half else np.float32
         stored = {key: np.ascontiguousarray(value, dtype=kind_on_disk) for key, value in tensors.items()}
-        Path(path).write_bytes(save(stored, metadata={"setnet": json.dumps(meta, sort_keys=True)}))
+        write_tensors(Path(path), stored, {"setnet": json.dumps(meta, sort_keys=True)})
 
     @classmethod
     def load(cls, path: str | Path) -> Head:
@@ -156,12 +155,9 @@ class Head:
                 f"no head at {path}: expected a .safetensors file written by `setnet train export`"
             )
         try:
-            with safe_open(str(path), framework="numpy") as file:
-                meta = json.loads((file.metadata() or {}).get("setnet", "null"))
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 (not a mapping)
-            if odd := {str(tensor.dtype) for tensor in tensors.values()} - {"float16", "float32"}:
-                raise ValueError(f"tensors of {', '.join(sorted(odd))}, not float16 or float32")
-        except (SafetensorError, OSError, ValueError, TypeError, RecursionError) as error:
+            tensors, texts = read_tensors(path)
+            meta = json.loads(texts.get("setnet", "null"))
+        except (OSError, ValueError, RecursionError) as error:
             raise ModelError(f"{path} is not a readable head: {error}") from error
         if not isinstance(meta, dict) or not isinstance(meta.get("format"), int):
             raise ModelError(f"{path} holds tensors but no head: its metadata lacks the key 'setnet'")

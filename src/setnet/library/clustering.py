@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,11 +157,10 @@ def bars(most: int, company: float = 0.0) -> NDArray[np.float64]:
     Strangers' scores are about normal: that of the most similar of n strangers passes the bar with a
     probability that depends on how many faces have ``company``.
     """
-    from scipy.special import ndtri
-
     share = FALSE_MERGES_ALONE + (FALSE_MERGES_IN_COMPANY - FALSE_MERGES_ALONE) * company
     chance = np.minimum(share / np.maximum(np.arange(most + 1), 2), 0.5)
-    return np.asarray(-ndtri(chance), np.float64)
+    normal = NormalDist()
+    return -np.fromiter(map(normal.inv_cdf, chance.tolist()), np.float64, most + 1)
 
 
 def rule_for(impostors: NonMatchScores, groups: int) -> LinkageRule:

@@ -98,7 +98,7 @@ def _watch() -> Callable[..., Iterator[set[tuple[Change, str]]]]:
         from watchfiles import watch
     except ImportError as error:
         raise InvalidInputError(
-            "--watch needs the library watchfiles: install it with `pip install 'setnet[watch]'`, or "
+            "--watch needs the library watchfiles: install it with `pip install 'setnet[app]'`, or "
             "let a timer run `setnet index`"
         ) from error
     return watch

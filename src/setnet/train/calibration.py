@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 
 from setnet.errors import InvalidInputError
 from setnet.heads import Logistic, unit
@@ -41,20 +40,43 @@ def fit_logistic(positive: NDArray[np.floating], negative: NDArray[np.floating])
     centre, scale = float(s.mean()), float(s.std()) or 1.0
     z = (s - centre) / scale
 
-    def loss(theta: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        margin = y * (theta[0] * z + theta[1])
-        slope = -weight * y / (1.0 + np.exp(np.clip(margin, -500, 500)))
-        # The small ridge keeps w finite when the two kinds of pairs do not overlap at all.
-        value = float((weight * np.logaddexp(0.0, -margin)).sum() + 1e-6 * theta[0] ** 2)
-        return value, np.array([(slope * z).sum() + 2e-6 * theta[0], slope.sum()])
-
-    found = minimize(
-        loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B", bounds=[(1e-3, None), (None, None)]
-    )
-    w, b = found.x[0] / scale, found.x[1] - found.x[0] * centre / scale
+    slope, shift = _minimise(z, y, weight)
+    w, b = slope / scale, shift - slope * centre / scale
     logistic = Logistic(float(w), float(b))
     right = 0.5 * (np.mean(positive > logistic.threshold) + np.mean(negative <= logistic.threshold))
     return Calibration(logistic, float(right), len(positive), len(negative))
+
+
+_LEAST_SLOPE = 1e-3  # a score must rise with the similarity
+_RIDGE = 1e-6  # keeps w finite when the two kinds of pairs do not overlap at all
+
+
+def _minimise(
+    z: NDArray[np.float64], y: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return slope and shift of the least weighted logistic loss, by Newton's method with halved steps."""
+    theta = np.array([1.0, 0.0])
+    columns = np.stack([z, np.ones_like(z)])
+    free = 2  # parameters: the shift alone once the slope has met its bound
+
+    def loss(theta: NDArray[np.float64]) -> float:
+        return float(weight @ np.logaddexp(0.0, -y * (theta @ columns)) + _RIDGE * theta[0] ** 2)
+
+    for _ in range(200):
+        wrong = 1.0 / (1.0 + np.exp(np.clip(y * (theta @ columns), -500, 500)))
+        gradient = columns @ (-weight * y * wrong) + [2 * _RIDGE * theta[0], 0.0]
+        curvature = (columns * (weight * wrong * (1 - wrong))) @ columns.T + np.diag([2 * _RIDGE, 1e-12])
+        step = np.zeros(2)
+        step[-free:] = np.linalg.solve(curvature[-free:, -free:], gradient[-free:])
+        size, before = 1.0, loss(theta)
+        while loss(theta - size * step) > before and size > 1e-9:
+            size /= 2
+        theta = theta - size * step
+        if theta[0] < _LEAST_SLOPE:
+            theta[0], free = _LEAST_SLOPE, 1
+        elif np.abs(size * step).max() < 1e-10:
+            break
+    return float(theta[0]), float(theta[1])
 
 
 def calibrate_elements(

@@ -87,7 +87,7 @@ def test_files_that_do_not_fit_are_named(files: tuple[Path, Path], tmp_path: Pat
         Methods(people(24), heads=(str(files[1]),)).chosen(None)
     cut = tmp_path / "cut.safetensors"
     cut.write_bytes(files[1].read_bytes()[:-40])
-    with pytest.raises(ModelError, match="not a readable head"):
+    with pytest.raises(ModelError, match="not a readable network"):
         load_head(str(cut))
     other = tmp_path / "other.safetensors"
     save_file({"x": np.ones(2, np.float32)}, str(other))

@@ -9,7 +9,7 @@ from pathlib import Path
 from setnet.heads import codec
 from setnet.heads.head import Head
 
-__all__ = ["ShippedHead", "head_path", "heads", "shipped_head", "shipped_names"]
+__all__ = ["ShippedHead", "head_path", "shipped_head", "shipped_heads", "shipped_names"]
 
 
 @dataclass(frozen=True)
