@@ -143,6 +143,16 @@ def test_gradients_of_the_generalised_mean() -> None:
     assert torch.autograd.gradcheck(lambda e, p: _with_p(made, p)(e, torch.tensor([2, 3])), (x, made.p))
 
 
+def test_an_exponent_beyond_its_range_comes_back_and_goes_on_learning() -> None:
+    made = aggregator("gem-per-dim")
+    assert isinstance(made, GeneralisedMean)
+    made.p.data = torch.where(torch.arange(DIM) % 2 == 0, 0.2, 9.0).double()
+    made.train()(elements(made, 5), torch.tensor([2, 3])).sum().backward()  # type: ignore[no-untyped-call]
+    assert set(made.p.detach().tolist()) == {1.0, 6.0}
+    assert made.p.grad is not None
+    assert (made.p.grad != 0).all()
+
+
 def _with_p(made: AggregatorModule, p: torch.Tensor) -> AggregatorModule:
     del made._parameters["p"]
     made._parameters["p"] = p  # type: ignore[assignment]

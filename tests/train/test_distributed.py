@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from setnet.train.loop import own_device
+from tests.support.learn_people import photo_folder
 
 ROOT = Path(__file__).parents[2]  # where children import `tests`
 
@@ -20,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from tests.support.learn_people import pattern
+from setnet.train import faces, run_pretrain
 from setnet.train.faces import FaceArray
 from setnet.train.network import new_backbone
 from setnet.train.network import SetNetwork, make_aggregator
@@ -46,8 +48,8 @@ settings = load_settings("tiny", [
 crops = np.stack([pattern(person, photo) for person in range(10) for photo in range(3)])
 
 
-def train(out):
-    torch.manual_seed(0)
+def train(out, seed):
+    torch.manual_seed(seed)
     backbone = new_backbone(settings)
     source = Faces(crops, np.repeat(np.arange(10), 3), backbone.spec, settings.augment)
     with process_group() as group:
@@ -63,22 +65,30 @@ def train(out):
 
 if os.environ["RANK"] == "0":
     number = os.environ.pop("WORLD_SIZE")
-    train(out / "one")
+    train(out / "one", 0)
     os.environ["WORLD_SIZE"] = number
-train(out / "two")
+train(out / "two", int(os.environ["RANK"]))  # other weights in each process, until they are told those of one
+
+torch.set_default_dtype(torch.float32)
+if os.environ["RANK"] != "0":
+    faces.load_detector = None  # it finds what the first process kept
+os.environ["MASTER_PORT"] = sys.argv[2]
+run_pretrain(out / "photos", out / "three", settings)
 """
 
 
 def test_two_processes_give_the_loss_and_the_weights_of_one(tmp_path: Path) -> None:
-    with socket.socket() as free:
+    photo_folder(tmp_path / "photos", 3, 2)
+    with socket.socket() as free, socket.socket() as other:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+        other.bind(("127.0.0.1", 0))
+        port, next_port = (s.getsockname()[1] for s in (free, other))
     started = []
     for rank in range(2):
         place = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
         started.append(
             subprocess.Popen(
-                [sys.executable, "-c", SCRIPT, str(tmp_path)],
+                [sys.executable, "-c", SCRIPT, str(tmp_path), str(next_port)],
                 cwd=ROOT,
                 env=os.environ | place,
                 stderr=subprocess.PIPE,
@@ -91,6 +101,9 @@ def test_two_processes_give_the_loss_and_the_weights_of_one(tmp_path: Path) -> N
     assert (alone.pop(0), together.pop(0)) == (1, 2)
     for ours, theirs in zip(alone, together, strict=True):
         np.testing.assert_allclose(np.array(theirs), np.array(ours), rtol=1e-6, atol=1e-9)
+    assert sorted(path.name for path in (tmp_path / "three").iterdir()) == [
+        "backbone.safetensors", "places.bin", "pretrain",
+    ]  # fmt: skip
 
 
 def test_each_process_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from setnet.faces import load_descriptor, load_detector, open_photo
 from setnet.train import faces as face_places
 from setnet.train import load_settings, new_backbone, run_sets
 from setnet.train.backbones import InputSpec
-from setnet.train.faces import FaceArray, FaceFolder, centre_crop, random_crop
+from setnet.train.faces import FaceArray, FaceFolder, centre_crop, identity_photos, random_crop
 from setnet.train.settings import AugmentSettings
 from setnet.train.simulated import VirtualPeople
 from setnet.train.sources import DescriptorSource, VirtualSource, stream
@@ -95,14 +95,22 @@ def test_crops_keep_geometry() -> None:
     ramp = np.tile(np.arange(64, dtype=np.uint8)[None, :, None] * 4, (64, 1, 3))
     half = centre_crop(ramp, SPEC)
     assert half.shape == (32, 32, 3)
-    assert np.abs(half[0, :, 0].astype(int) - (8 * np.arange(32) + 2)).max() <= 4
+    assert (half[0, :, 0] == 8 * np.arange(32) + 2).all()
     still = AugmentSettings(short_side=32, flip=False, rotation=0.0)
-    assert np.abs(random_crop(ramp, SPEC, still, stream(0, 0)).astype(int) - half).max() <= 4
+    assert np.abs(random_crop(ramp, SPEC, still, stream(0, 0)).astype(int) - half).max() == 0
     flips = [
         random_crop(ramp, SPEC, AugmentSettings(32, True, 0.0), stream(0, i))[0, 0, 0] for i in range(20)
     ]
     assert min(flips) < 10
     assert max(flips) > 240
+
+
+@pytest.mark.parametrize("side", [20, 33, 48, 63])
+def test_scaling_keeps_the_corner_in_place(side: int) -> None:
+    photo = cv2.GaussianBlur(np.random.default_rng(0).integers(0, 255, (side, side, 3), np.uint8), (0, 0), 3)
+    expected = cv2.resize(photo, (32, 32), interpolation=cv2.INTER_LINEAR)
+    inside = np.s_[2:-2, 2:-2]
+    assert np.abs(centre_crop(photo, SPEC)[inside].astype(int) - expected[inside]).max() <= 2
 
 
 def test_descriptor_files_without_pickle(tmp_path: Path) -> None:
@@ -147,7 +155,7 @@ def test_faces_are_cut_as_at_run_time_and_looked_for_once(
         for number in range(2):
             (root / name / f"{number}.jpg").write_bytes(portrait_file(name).read_bytes())
     spec = InputSpec(112, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
-    source = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.npz")
+    source = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.bin")
     detector, descriptor = load_detector("mtcnn"), load_descriptor("sface")
     photo = open_photo(source.paths[0])
     seen = detector.detect(photo.pixels, min_face=40, threshold=0.7, longest_side=1600)
@@ -155,8 +163,37 @@ def test_faces_are_cut_as_at_run_time_and_looked_for_once(
     assert np.abs(source.pixels(0).astype(int) - crop).max() <= 1, "what a descriptor is given"
 
     monkeypatch.setattr(face_places, "load_detector", lambda name: pytest.fail("looked for again"))
-    again = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.npz")
+    again = FaceFolder(root, spec, AugmentSettings(short_side=112), tmp_path / "run" / "places.bin")
     assert (again.pixels(3) == source.pixels(3)).all()
+
+
+def test_places_are_appended_and_a_cut_record_is_looked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = [path for own in identity_photos(photo_folder(tmp_path / "photos", 3, 2)) for path in own]
+    looked: list[Path] = []
+
+    def place(path: Path, detector: object) -> np.ndarray:
+        if len(looked) == 4:
+            raise KeyboardInterrupt
+        looked.append(path)
+        return np.full(14, photos.index(path), np.float32)
+
+    monkeypatch.setattr(face_places, "_place", place)
+    monkeypatch.setattr(face_places, "load_detector", lambda name: object())
+    monkeypatch.setattr(face_places, "KEPT_EVERY", 2)
+    cache = tmp_path / "places.bin"
+    with pytest.raises(KeyboardInterrupt):
+        face_places.face_places(photos, cache)
+    first = cache.read_bytes()
+    assert len(first) == 4 * 64
+    cache.write_bytes(first[:-1])
+    looked.clear()
+    for known in (photos, photos[::-1]):
+        found = face_places.face_places(known, cache)[:, 0].tolist()
+        assert found == [photos.index(path) for path in known]
+    assert looked == photos[3:]
+    assert cache.read_bytes()[: 3 * 64] == first[: 3 * 64]
 
 
 def test_a_photo_without_a_face_gives_its_middle(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def copy_features(
         )
     people = np.array([path.parent.name for path in paths])
     owner = np.unique(people, return_inverse=True)[1].astype(np.int64)
-    places = kept.with_name(f"{kept.name}-places.npz")
+    places = kept.with_name(f"{kept.name}-places.bin")
     source = FacePhotos(paths, owner, network.spec, settings.augment, str(root), places)
     rows = np.flatnonzero(source.has_face)
     before, _ = network.split(last)

@@ -142,7 +142,9 @@ class GeneralisedMean(AggregatorModule):
 
     def pool(self, elements: Tensor, counts: Tensor) -> Tensor:
         """Return the unit generalised mean of each set."""
-        p = self.exponents
+        # Exponents are put back into their range: outside, a clamp would let no gradient through.
+        self.p.data.copy_(self.exponents.detach())
+        p = self.p
         # The floor keeps the logarithm in x^p's derivative finite at 0.
         powers = elements.abs().clamp_min(1e-6) ** p
         if not self.signed:

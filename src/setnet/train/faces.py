@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import time
 from collections.abc import Sequence
@@ -60,8 +61,8 @@ def _warp(
         pixels = np.asarray(cv2.resize(pixels, shrink, interpolation=cv2.INTER_AREA), dtype=np.uint8)
     height, width = pixels.shape[:2]
     matrix = cv2.getRotationMatrix2D(((width - 1) / 2, (height - 1) / 2), angle, scale)
-    # Rotation about the centre keeps it in place; scaling must keep the corner instead.
-    matrix[:, 2] += (np.array([width - 1, height - 1]) / 2) * (scale - 1) - np.array([left, top])
+    # Rotation keeps the centre in place; scaling must keep the corner instead, half a pixel before the first.
+    matrix[:, 2] += (np.array([width, height]) / 2) * (scale - 1) - np.array([left, top])
     if flip:
         matrix[0] = -matrix[0]
         matrix[0, 2] += size - 1
@@ -72,6 +73,7 @@ def _warp(
 
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".webp"}
+_RECORD = np.dtype([("photo", "<u8"), ("place", "<f4", 14)])  # in a file of places: the name's hash first
 KEPT_EVERY = 2000  # photos; a run that is stopped loses less than these
 WITHOUT_FACE = 9 / 20  # of a photo's shorter side: what its middle shows where no face is found
 logger = logging.getLogger(__name__)
@@ -97,15 +99,19 @@ def read_photo(path: Path) -> Pixels:
 def face_places(paths: Sequence[Path], cache: Path | None = None) -> Place:
     """Return the place of the face nearest the middle of each photo, a row each.
 
-    Places are kept in `cache` (an `.npz`) as they are found; those that are there are not looked for again.
+    Places are appended to the file `cache` as they are found, and are not looked for again.
     """
-    names = np.array([f"{path.parent.name}/{path.name}" for path in paths])
+    keys = np.array([_key(path) for path in paths], np.uint64)
     places = np.full((len(paths), 14), np.inf, np.float32)
     if cache is not None and cache.is_file():
-        with np.load(cache, allow_pickle=False) as file:
-            known = dict(zip(file["names"].tolist(), file["places"], strict=True))
-        for row in (row for row, name in enumerate(names) if str(name) in known):
-            places[row] = known[str(names[row])]
+        known = np.fromfile(cache, _RECORD)  # without a record that was being written when its process ended
+        order = np.argsort(known["photo"])
+        at = np.searchsorted(known["photo"], keys, sorter=order).clip(max=max(0, len(known) - 1))
+        if len(known):
+            is_known = known["photo"][order[at]] == keys
+            places[is_known] = known["place"][order[at[is_known]]]
+        with cache.open("r+b") as file:
+            file.truncate(len(known) * _RECORD.itemsize)
     left = np.flatnonzero(np.isinf(places[:, 0])).tolist()
     detector = load_detector(FaceSettings().detector) if left else None
     logged = time.monotonic()
@@ -117,11 +123,25 @@ def face_places(paths: Sequence[Path], cache: Path | None = None) -> Place:
         ):
             places[row] = place
         if cache is not None:
-            _keep(cache, names, places)
+            append_places(cache, [paths[row] for row in part], places[part])
         if time.monotonic() - logged > SECONDS_BETWEEN_LINES:
             logged = time.monotonic()
             logger.info("looking for faces: %s of %s photos", min(done + KEPT_EVERY, len(left)), len(left))
     return places
+
+
+def append_places(cache: Path, paths: Sequence[Path], places: Place) -> None:
+    """Add the places of faces in photos to a file."""
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    records = np.empty(len(paths), _RECORD)
+    records["photo"], records["place"] = [_key(path) for path in paths], places
+    with cache.open("ab") as file:
+        file.write(records.tobytes())
+
+
+def _key(path: Path) -> int:
+    name = f"{path.parent.name}/{path.name}".encode("utf-8", "surrogateescape")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
 def _place(path: Path, detector: Detector) -> Place:
@@ -138,14 +158,6 @@ def _place(path: Path, detector: Detector) -> Place:
     middle = np.array([image.shape[1], image.shape[0]]) / 2
     nearest = int((((found.boxes[:, :2] + found.boxes[:, 2:]) / 2 - middle) ** 2).sum(axis=1).argmin())
     return np.concatenate([found.boxes[nearest], found.landmarks[nearest].ravel()]).astype(np.float32)
-
-
-def _keep(cache: Path, names: NDArray[np.str_], places: Place) -> None:
-    cache.parent.mkdir(parents=True, exist_ok=True)
-    fresh = cache.with_suffix(".tmp.npz")
-    seen = ~np.isinf(places[:, 0])
-    np.savez(fresh, names=names[seen], places=places[seen])
-    fresh.replace(cache)
 
 
 def cut_face(image: Pixels, place: Place, size: int, align: str) -> Pixels:
@@ -302,7 +314,7 @@ def align_crops(root: Path, size: int, cache: Path) -> Crops:
         if not photos:
             raise TrainingError(f"{root}: no folders of identities; expected root/person/photo.jpg")
         paths = [path for own in photos for path in own]
-        places = face_places(paths, cache.with_name("places.npz"))
+        places = face_places(paths, cache.with_name("places.bin"))
         pixels = np.empty((len(paths), size, size, 3), dtype=np.uint8)
         for row, path in enumerate(paths):
             pixels[row] = cut_face(read_photo(path), places[row], size, "five-point")

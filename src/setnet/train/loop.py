@@ -18,9 +18,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -32,6 +33,7 @@ from setnet.errors import InvalidInputError, TrainingError
 from setnet.train.settings import Schedule
 
 SECONDS_BETWEEN_LINES = 5.0
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
@@ -164,7 +166,7 @@ def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-EXPONENT_RATE = 10.0  # times the rate of the weights, for a single exponent
+EXPONENT_RATE = 10.0  # times the rate of the weights: at that of the weights exponents would stay at 3
 
 
 @dataclass(frozen=True)
@@ -201,14 +203,14 @@ def learning_rate(schedule: Schedule, step: int) -> float:
 def make_optimiser(module: nn.Module, schedule: Schedule) -> torch.optim.SGD:
     """Return SGD over the trainable parameters; vectors and scalars (norms, biases, w, b, p) do not decay.
 
-    Exponents of a generalised mean have a rate of their own: at that of the weights they would stay at 3.
-    Of D exponents each has a D-th of a single one's gradient, so their rate is D times as high.
+    Exponents of a generalised mean have a rate of their own. Of D exponents each has about a D-th of a single
+    one's gradient; at the root of D times its rate, all together take a step of the same length.
     """
     trainable = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
     exponents = [p for name, p in trainable if name.endswith("aggregator.p")]
     weights = [p for _, p in trainable if p.ndim > 1]
     others = [p for name, p in trainable if p.ndim <= 1 and not name.endswith("aggregator.p")]
-    times = EXPONENT_RATE * sum(p.numel() for p in exponents)
+    times = EXPONENT_RATE * math.sqrt(sum(p.numel() for p in exponents))
     groups = [
         {"params": weights, "weight_decay": schedule.weight_decay, "times": 1.0},
         {"params": others, "weight_decay": 0.0, "times": 1.0},
@@ -253,6 +255,7 @@ def train_loop(
     checkpoints = None if folder is None else folder / "checkpoints"
     stored = settings or {}
     first = _resume(checkpoints, module, optimiser, stored)
+    group.broadcast(module)
     last = schedule.steps if stop_at is None else stop_at
 
     def save(step: int) -> None:
@@ -323,6 +326,14 @@ class ProcessGroup:
     rank: int = 0
     number: int = 1
 
+    def after_first(self, make: Callable[[], T]) -> T:
+        """Return what `make` returns, called by the first process first: the others find what that one kept."""
+        if self.number == 1:
+            return make()
+        made = make() if self.rank == 0 else None
+        dist.barrier()
+        return make() if made is None else made
+
     def share(self, total: int) -> slice:
         """Return the rows of a batch of `total` that are this process's."""
         return slice(self.rank * total // self.number, (self.rank + 1) * total // self.number)
@@ -335,6 +346,15 @@ class ProcessGroup:
         whole[self.share(total)] = rows  # shares may differ by one row, so no plain all_gather
         out: Tensor = _Sum.apply(whole)  # type: ignore[no-untyped-call]
         return out
+
+    def broadcast(self, module: nn.Module) -> None:
+        """Give all processes the weights and statistics of the first: k-means and PCA may differ in rounding.
+
+        It returns when all processes are here.
+        """
+        if self.number > 1:
+            for tensor in (*module.parameters(), *module.buffers()):
+                dist.broadcast(tensor.data, 0)
 
     def sum(self, value: Tensor) -> Tensor:
         """Return the sum over processes, for reporting."""
@@ -369,13 +389,17 @@ def own_device(device: str) -> str:
     return f"cuda:{os.environ['LOCAL_RANK']}" if device == "cuda" and "LOCAL_RANK" in os.environ else device
 
 
+_PATIENCE = timedelta(days=7)  # for the first process, which may look for the faces in millions of photos
+
+
 @contextmanager
 def process_group(device: str = "cpu") -> Iterator[ProcessGroup]:
     """Join the processes that `torchrun` started (gloo on CPU, nccl on GPU), or be the only one."""
     if int(os.environ.get("WORLD_SIZE", "1")) < 2:
         yield ProcessGroup()
         return
-    dist.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    backend = "nccl" if device.startswith("cuda") else "gloo"
+    dist.init_process_group(backend, timeout=_PATIENCE)
     try:
         yield ProcessGroup(dist.get_rank(), dist.get_world_size())
     finally:

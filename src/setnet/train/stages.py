@@ -128,6 +128,7 @@ def train_variant(
 
 
 logger = logging.getLogger(__name__)
+PLACES = "places.bin"  # of a run's folder: where the faces are in its photos
 
 _WHITENED_AFTER: dict[type[AggregatorModule], str] = {
     AverageBeforeFC: "its elements are the features before the last layer",
@@ -143,9 +144,10 @@ def run_pretrain(data: Path, out: Path, settings: TrainingSettings, device: str 
     backbone = new_backbone(settings)
     if backbone.spec is None:
         raise TrainingError("descriptors already computed have nothing to pre-train: use `setnet train sets`")
-    source = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
-    _log_skipped(source)
+    spec = backbone.spec
     with process_group(device) as group:
+        source = group.after_first(lambda: FaceFolder(data, spec, settings.augment, out / PLACES))
+        _log_skipped(source)
         report = pretrain(backbone, source, settings, out / "pretrain", group, device)
         if group.rank == 0:
             about = {
@@ -167,9 +169,9 @@ def run_sets(
     torch.manual_seed(settings.seed)
     device = own_device(device)
     backbone = _backbone(out, settings)
-    source = open_source(data, backbone, settings, out, virtual)
     network = new_network(backbone, settings)
     with process_group(device) as group:
+        source = group.after_first(lambda: open_source(data, backbone, settings, out, virtual))
         report = train_sets(network, source, settings, out / "sets", group, device)
         is_new = report.resumed_at < report.steps or not (out / "network.safetensors").exists()
         if group.rank == 0 and is_new:  # else a whitening added since would be lost
@@ -256,7 +258,7 @@ def open_source(
             raise InvalidInputError(
                 f"backbone {settings.backbone.name!r} trains on photos, not on descriptors"
             )
-        source = FaceFolder(data, backbone.spec, settings.augment, out / "places.npz")
+        source = FaceFolder(data, backbone.spec, settings.augment, out / PLACES)
     else:
         known = DescriptorSource.open(data)
         if known.dim != backbone.dim:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +44,19 @@ class Classifier(nn.Module):
         return out
 
 
+@lru_cache(2)
+def _shuffle(seed: int, epoch: int, count: int) -> np.ndarray:
+    """Return the order of an epoch; of millions of faces it takes longer than a step, so it is kept."""
+    return np.random.default_rng((seed, epoch)).permutation(count)
+
+
 def batch_of_step(faces: np.ndarray, seed: int, step: int, batch: int) -> np.ndarray:
     """Return the faces of a step: every epoch is a new shuffle, cut into batches that may span two epochs."""
     rows: list[np.ndarray] = []
     start, wanted = step * batch, batch
     while wanted > 0:
         epoch, at = divmod(start, len(faces))
-        order = np.random.default_rng((seed, epoch)).permutation(len(faces))
-        rows.append(faces[order[at : at + wanted]])
+        rows.append(faces[_shuffle(seed, epoch, len(faces))[at : at + wanted]])
         start += len(rows[-1])
         wanted -= len(rows[-1])
     return np.concatenate(rows)

@@ -18,6 +18,7 @@ from setnet.evaluate.photos import photos_of_half
 from setnet.evaluate.record import Record, Row
 from setnet.evaluate.tables import adaptation_tables, verdict
 from setnet.train import load_network, load_settings, load_sface
+from setnet.train.faces import append_places
 
 pytestmark = pytest.mark.usefixtures("one_thread", "coarse_calibration")
 
@@ -43,7 +44,7 @@ def photos(tmp_path: Path) -> Path:
         for kind, noise in (("as-they-are", 0.5), ("coarse", 1.0), ("shaken", 1.0)):
             places = np.ones((len(names), 14), np.float32)
             places[7 if half == "test" else 0] = np.nan  # no face there
-            np.savez(kept / f"{half}-{kind}-places.npz", names=names, places=places)
+            append_places(kept / f"{half}-{kind}-places.bin", [Path(name) for name in names], places)
             made = [own[n.split("/")[0]] + noise * rng.standard_normal((1024, 7, 7)) for n in names]
             seen = ~np.isnan(places[:, 0])
             np.save(kept / f"{half}-{kind}-features.npy", np.array(made, np.float16)[seen])
