@@ -327,7 +327,7 @@ class ProcessGroup:
     number: int = 1
 
     def after_first(self, make: Callable[[], T]) -> T:
-        """Return what `make` returns, called by the first process first: the others find what that one kept."""
+        """Return what `make` returns; the first process calls it first, so that others find what it kept."""
         if self.number == 1:
             return make()
         made = make() if self.rank == 0 else None
