@@ -230,7 +230,12 @@ def test_epochs_visit_every_face_once() -> None:
 def test_an_epoch_is_shuffled_once_for_all_of_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     seeds: list[object] = []
     make = np.random.default_rng
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: seeds.append(seed) or make(seed))
+
+    def counted(seed: object) -> np.random.Generator:
+        seeds.append(seed)
+        return make(seed)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(np.random, "default_rng", counted)
     for step in range(25):
         batch_of_step(np.arange(103), 7, step, 10)
     assert seeds == [(7, 0), (7, 1), (7, 2)]
