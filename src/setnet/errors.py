@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+_AT_A_GLANCE = 6  # in a list no longer than this everybody sees the right name
+
 
 class SetNetError(Exception):
     """Base of all errors raised by setnet on purpose; the message names the cause and the remedy."""
@@ -105,5 +107,20 @@ def choice_error(what: str, value: object, valid: Iterable[object]) -> InvalidIn
     >>> str(choice_error("mode", "exat", ["exact", "fast"]))
     "unknown mode 'exat': valid are 'exact', 'fast'"
     """
-    names = ", ".join(repr(v) for v in valid)
-    return InvalidInputError(f"unknown {what} {value!r}: valid are {names}")
+    known = list(valid)
+    names = ", ".join(map(repr, known))
+    near = near_names(str(value), map(str, known)) if len(known) > _AT_A_GLANCE else []
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return InvalidInputError(f"unknown {what} {value!r}: valid are {names}{hint}")
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """Return up to three known names that are like a name, upper and lower case alike; the likest first.
+
+    >>> near_names("clea", ["Anna", "Cleo"])
+    ['Cleo']
+    """
+    from difflib import get_close_matches  # rarely needed
+
+    by_key = {other.casefold(): other for other in known}
+    return [by_key[key] for key in get_close_matches(name.casefold(), by_key, 3)]

@@ -230,7 +230,7 @@ def test_search_without_a_person_and_in_a_folder(place: Path) -> None:
         (["forget"], "say what to forget"),
         (["faces", "{photos}/broken.jpg"], "not a photo"),
         (["export", "out.csv"], ".npz"),
-        (["serch"], "Did you mean 'search'?"),
+        (["serch"], "Did you mean 'search'"),
     ],
 )
 def test_wrong_use_is_told_without_a_traceback(place: Path, arguments: list[str], message: str) -> None:

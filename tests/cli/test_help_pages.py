@@ -88,7 +88,7 @@ def test_a_group_alone_and_the_short_option_print_the_help(words: list[str]) -> 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["serch"], "Did you mean 'search'?"),
+        (["serch"], "Did you mean 'search'"),
         (["people", "lst"], "Did you mean 'list'?"),
         (["models", "xyz"], "`setnet models --help` lists them"),
         (["people", "--jsn", "list"], "--jsn"),

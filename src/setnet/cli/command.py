@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_type_hints
 
 import typer
 
-from setnet.cli.options import JsonOption, LibraryOption
+from setnet.cli.options import JsonOption, LibraryOption, PlainCommand
 from setnet.cli.output import ProgressBar, print_json, print_table, print_text, say
 from setnet.library.paths import default_library
 
@@ -152,7 +152,7 @@ def command(
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        app.command(name, rich_help_panel=panel)(run)
+        app.command(name, cls=PlainCommand, rich_help_panel=panel)(run)
         return function
 
     return add

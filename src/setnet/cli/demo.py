@@ -44,7 +44,8 @@ def demo(
     album = place / "album"
     start = perf_counter()
     call.tell("Composing an album of group photos from ten synthetic people ...")
-    photos = make_album(album)
+    photos = make_album(album, call.bar.show)
+    call.bar.stop()
     portraits = _copy_portraits(place / "portraits")
     call.tell(f"  {len(photos)} photos in {album} ({perf_counter() - start:.1f} s)")
     call.tell("Finding the faces in them ...")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -151,7 +151,7 @@ class AlbumPhoto:
     people: tuple[str, ...]
 
 
-def make_album(folder: Path) -> list[AlbumPhoto]:
+def make_album(folder: Path, progress: Callable[[str, int, int], None] | None = None) -> list[AlbumPhoto]:
     """Compose the album in `folder`, unless it is there already; return who is in which photo."""
     truth = folder / "who-is-where.json"
     photos = album()
@@ -164,6 +164,8 @@ def make_album(folder: Path) -> list[AlbumPhoto]:
         shutil.rmtree(part, ignore_errors=True)  # of a demo that was cut short
         part.mkdir(parents=True)
         for number, photo in enumerate(photos):
+            if progress is not None:
+                progress("composing photos", number, len(photos))
             _compose(photo, number, part / photo.name)
         (part / truth.name).write_text(text, encoding="utf-8")
         part.rename(folder)

@@ -102,7 +102,7 @@ def calibrate(
     data: Annotated[
         Path | None,
         argument(
-            "[DESCRIPTORS.npz]", "Arrays `descriptors` and `labels`; without it, the people of the library."
+            "DESCRIPTORS.npz", "Arrays `descriptors` and `labels`; without it, the people of the library."
         ),
     ] = None,
     head: Annotated[

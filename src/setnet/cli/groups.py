@@ -162,7 +162,7 @@ _NO_SUGGESTION = "no group without a name looks like a saved person"
 @command(app, panel=_PANEL)
 def suggest(
     call: Call,
-    name: Annotated[str | None, argument("[NAME]", "Only for this person.")] = None,
+    name: Annotated[str | None, argument("NAME", "Only for this person.")] = None,
     limit: LimitOption = 20,
 ) -> Result | None:
     """Ask about groups that may be a saved person's, the most probable first.

@@ -38,7 +38,7 @@ def index(
     photos: Annotated[
         list[Path] | None,
         argument(
-            "[PHOTOS]...",
+            "PHOTOS",
             "Folders (or single photos or videos), or addresses of them [default: those indexed before].",
         ),
     ] = None,
@@ -97,8 +97,10 @@ def index(
     from setnet.library.creation import library_exists
     from setnet.library.paths import existing_paths
 
-    if not library_exists(call.place):
-        existing_paths(photos or ())  # a mistyped folder must not leave an empty library behind
+    if not library_exists(call.place):  # a mistyped call must not leave an empty library behind
+        if not photos:
+            raise InvalidInputError("there is no library yet: name a folder, as in `setnet index ~/Photos`")
+        existing_paths(photos)
     settings = PRESETS["quick"] if quick else {}
     settings = {**settings, **drop_unset(detector=detector, descriptor=descriptor, min_face=min_face)}
     run = _Runs(call.place, settings, workers, prune, yes, retry, call.json)

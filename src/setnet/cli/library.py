@@ -116,7 +116,7 @@ def restore(
 @command(app)
 def forget(
     call: Call,
-    paths: Annotated[list[Path] | None, argument("[PATH]...", "Photos or folders to forget.")] = None,
+    paths: Annotated[list[Path] | None, argument("PATH", "Photos or folders to forget.")] = None,
     everything: Annotated[
         bool, option("Delete the whole library: faces, people, thumbnails.", "--everything")
     ] = False,

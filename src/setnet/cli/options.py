@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup
 
 from setnet.cli.output import say
-from setnet.errors import InvalidInputError, TakenError
+from setnet.errors import InvalidInputError, TakenError, near_names
 
 _T = TypeVar("_T")
 
@@ -44,7 +43,7 @@ DryRunOption = Annotated[
 SheetOption = Annotated[
     Path | None, option("Also draw a contact sheet: out.png or out.html.", metavar="FILE")
 ]
-PortOption = Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535)]
+PortOption = Annotated[int, option("Port to listen on; 0 takes a free one.", min=0, max=65535, metavar="N")]
 OpenOption = Annotated[bool, option("Open the page in the browser.", "--open")]
 
 DetectorOption = Annotated[
@@ -56,7 +55,7 @@ DescriptorOption = Annotated[
     option("A model of `setnet models` [default: the library's, else sface].", metavar="MODEL"),
 ]
 MinFaceOption = Annotated[
-    float | None,
+    int | None,
     option("Smallest face to find, in pixels [default: the library's, else 40].", min=1, metavar="PIXELS"),
 ]
 
@@ -82,6 +81,16 @@ AfterOption = Annotated[
     str | None, option("Taken on this date or later: 2019, 2019-07, 2019-07-14.", metavar="DATE")
 ]
 BeforeOption = Annotated[str | None, option("Taken before this date.", metavar="DATE")]
+
+
+class PlainCommand(TyperCommand):
+    """A command whose help names its arguments without their types in Python."""
+
+    def __init__(self, *given: Any, params: list[Any] | None = None, **more: Any) -> None:
+        for parameter in params or ():
+            if isinstance(parameter, TyperArgument):
+                parameter.display_type_rich = lambda ctx: ""  # type: ignore[method-assign]
+        super().__init__(*given, params=params, **more)
 
 
 class CommandGroup(TyperGroup):
@@ -115,8 +124,12 @@ class CommandGroup(TyperGroup):
         """Find the command that the first argument names."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]!r}?" if near else f"`{ctx.command_path} --help` lists them."
+            near = near_names(name, known)
+            hint = (
+                f"Did you mean {' or '.join(map(repr, near))}?"
+                if near
+                else f"`{ctx.command_path} --help` lists them."
+            )
             ctx.fail(f"no command {name!r}. {hint}")
         return super().resolve_command(ctx, args)
 

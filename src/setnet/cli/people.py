@@ -93,12 +93,13 @@ def show(call: Call, name: NameArgument) -> Result:
     known = call.library.people.details(name)
     person = known.person
     photos, examples = pluralise(known.photos, "photo"), pluralise(person.examples, "example face")
-    lines = [f"{person.name}: in {photos}, known by {examples}", f"id: {person.id}"]
-    if person.aliases:
-        lines.append(f"also called: {', '.join(person.aliases)}")
-    if person.note:
-        lines.append(f"note: {person.note}")
+    lines = [f"{person.name}: in {photos}, known by {examples}", f"id: {person.id}", *_known_facts(person)]
     return Result(known, *lines, _example_rows(known.examples, person.cover))
+
+
+def _known_facts(person: Person) -> list[str]:
+    aliases = [f"also called: {', '.join(person.aliases)}"] if person.aliases else []
+    return aliases + ([f"note: {person.note}"] if person.note else [])
 
 
 @command(app, panel=_SAVED)
@@ -169,7 +170,8 @@ def edit(
     saved, aliases = call.library.people, None
     if alias is not None or no_alias is not None:
         aliases = saved.aliases(name, add=alias or (), drop=no_alias or ())
-    return _about(saved.edit(name, aliases=aliases, note=note, cover=cover))
+    person = saved.edit(name, aliases=aliases, note=note, cover=cover)
+    return _about(person, "\n".join([person.name, *_known_facts(person)]))
 
 
 @command(app, panel=_EXAMPLES)

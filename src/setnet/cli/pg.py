@@ -42,7 +42,7 @@ def search(
     ],
     people: Annotated[
         list[str] | None,
-        argument("[PERSON]...", "As in `setnet search`: a name saved in the library, a photo, or a folder."),
+        argument("PERSON", "As in `setnet search`: a name saved in the library, a photo, or a folder."),
     ] = None,
     query: Annotated[
         Path | None, option("Search for the vectors in its array `query`, one per row.", metavar="FILE.npz")

@@ -67,7 +67,7 @@ def duplicates(
     call: Call,
     photos: Annotated[
         list[Path] | None,
-        argument("[PHOTOS]...", "Folders (or single photos) [default: those of the library]."),
+        argument("PHOTOS", "Folders (or single photos) [default: those of the library]."),
     ] = None,
     sheet: SheetOption = None,
     workers: WorkersOption = None,

@@ -26,9 +26,7 @@ def tags() -> None:
 @command(app, interrupted="sidecars that were written stay, the same command continues")
 def write(
     call: Call,
-    people: Annotated[
-        list[str] | None, argument("[PERSON]...", "Whose faces [default: everybody's].")
-    ] = None,
+    people: Annotated[list[str] | None, argument("PERSON", "Whose faces [default: everybody's].")] = None,
     update: Annotated[
         bool, option("Add to sidecars that exist; each is kept as FILE.xmp.bak beside it.", "--update")
     ] = False,
@@ -71,7 +69,7 @@ def import_tags(
     call: Call,
     folders: Annotated[
         list[Path] | None,
-        argument("[FOLDER]...", "Folders or photos to look at [default: all photos of the library]."),
+        argument("FOLDER", "Folders or photos to look at [default: all photos of the library]."),
     ] = None,
     dry_run: DryRunOption = False,
 ) -> Result:

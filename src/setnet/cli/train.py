@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from setnet.cli.options import make_app
+from setnet.cli.options import argument, make_app, option
 from setnet.cli.output import say
 from setnet.errors import InvalidInputError, choice_error
 
@@ -20,23 +20,21 @@ app = make_app()
 
 DataArgument = Annotated[
     Path,
-    typer.Argument(
-        metavar="DATA",
-        help="Folders of identities (DATA/person/*.jpg), a descriptor file (.npz), or a data set of "
+    argument(
+        "DATA",
+        "Folders of identities (DATA/person/*.jpg), a descriptor file (.npz), or a data set of "
         "`setnet collect`.",
     ),
 ]
-OutOption = Annotated[Path, typer.Option("--out", metavar="RUN", help="The run's folder; made or continued.")]
-PresetOption = Annotated[str, typer.Option("--preset", help="adapt, default, faces, glyphs, paper or tiny.")]
+OutOption = Annotated[Path, option("The run's folder; made or continued.", "--out", metavar="RUN")]
+PresetOption = Annotated[str, option("adapt, default, faces, glyphs, paper or tiny.", "--preset")]
 ChangesOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set", metavar="NAME=VALUE", help="Override a setting, such as --set sets.steps=500; repeatable."
-    ),
+    option("Override a setting, such as --set sets.steps=500; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="cpu, cuda or cuda:NUMBER.")]
+DeviceOption = Annotated[str, option("cpu, cuda or cuda:NUMBER.", "--device")]
 ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=0, help="Threads of torch; 0 leaves it to torch.")
+    int, option("Threads of torch; 0 leaves it to torch.", "--threads", min=0, metavar="N")
 ]
 
 
@@ -78,7 +76,7 @@ def sets(
     changes: ChangesOption = None,
     virtual: Annotated[
         bool,
-        typer.Option("--virtual", help="Train on people drawn from the distribution of DATA's descriptors."),
+        option("Train on people drawn from the distribution of DATA's descriptors.", "--virtual"),
     ] = False,
     device: DeviceOption = "cpu",
     threads: ThreadsOption = 0,
@@ -95,11 +93,9 @@ def sets(
 def whiten(
     data: DataArgument,
     out: OutOption,
-    place: Annotated[
-        str, typer.Option(help="after: set vectors. before: descriptors, for average pooling.")
-    ] = "after",
+    place: Annotated[str, option("after: set vectors. before: descriptors, for average pooling.")] = "after",
     ridge: Annotated[
-        float, typer.Option(min=0.0, help="Share of the mean variance added everywhere.")
+        float, option("Share of the mean variance added everywhere.", min=0.0, metavar="N")
     ] = 0.01,
 ) -> None:
     """Fit whitening on training data and calibrate the score again."""
@@ -115,11 +111,9 @@ def whiten(
 @app.command()
 def export(
     out: OutOption,
-    name: Annotated[str, typer.Option(help="The head's name.")] = "setnet",
-    descriptor: Annotated[str, typer.Option(help="Which descriptors a head without backbone expects.")] = "",
-    bits: Annotated[
-        int, typer.Option(help="Bits per dimension of a stored set vector: 32, 16, 8, 4, 1.")
-    ] = 32,
+    name: Annotated[str, option("The head's name.")] = "setnet",
+    descriptor: Annotated[str, option("Which descriptors a head without backbone expects.")] = "",
+    bits: Annotated[int, option("Bits per dimension of a stored set vector: 32, 16, 8, 4, 1.")] = 32,
 ) -> None:
     """Write the head for the run time, and the backbone as ONNX with its registry entry."""
     from setnet.train import run_export
@@ -132,12 +126,10 @@ def export(
 
 @app.command()
 def glyphs(
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Draw them into this folder.")
-    ] = None,
-    size: Annotated[int, typer.Option(min=8, help="Pixels of a picture's side.")] = 36,
+    out: Annotated[Path | None, option("Draw them into this folder.", "--out", metavar="DIR")] = None,
+    size: Annotated[int, option("Pixels of a picture's side.", min=8, metavar="N")] = 36,
     packages: Annotated[
-        bool, typer.Option("--packages", help="Print the Debian packages of the typefaces, for apt-get.")
+        bool, option("Print the Debian packages of the typefaces, for apt-get.", "--packages")
     ] = False,
 ) -> None:
     """Draw Chinese characters in many typefaces: thousands of identities to train on, and nobody's face.
@@ -163,33 +155,29 @@ _QUICK = ["pretrain.steps=1000", "pretrain.rate=0.05", "sets.steps=250", "sets.s
 @app.command()
 def claim(
     out: OutOption,
-    data: Annotated[Path | None, typer.Argument(metavar="LFW", help="LFW's folders, for faces.")] = None,
-    domain: Annotated[str, typer.Option(help="glyphs: Chinese characters. faces: LFW.")] = "glyphs",
+    data: Annotated[Path | None, argument("LFW", "LFW's folders, for faces.")] = None,
+    domain: Annotated[str, option("glyphs: Chinese characters. faces: LFW.")] = "glyphs",
     preset: Annotated[
-        str | None, typer.Option("--preset", help="Of the training [default: named as the domain].")
+        str | None, option("Of the training [default: named as the domain].", "--preset")
     ] = None,
     changes: ChangesOption = None,
     loss: Annotated[
         list[str] | None,
-        typer.Option(
-            "--loss", help="contrastive, logistic (the paper's) or hard; repeatable [default: contrastive]."
-        ),
+        option("contrastive, logistic (the paper's) or hard; repeatable [default: contrastive].", "--loss"),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Train everything so often.")] = 1,
+    seeds: Annotated[int, option("Train everything so often.", min=1, metavar="N")] = 1,
     worlds: Annotated[
         int | None,
-        typer.Option(min=1, help="Test worlds [default: glyphs 3, faces 12, --quick 1]."),
+        option("Test worlds [default: glyphs 3, faces 12, --quick 1].", min=1, metavar="N"),
     ] = None,
     without: Annotated[
         bool,
-        typer.Option(
-            "--without", help="Also leave out SetNet-2's parts one by one, and measure single elements."
-        ),
+        option("Also leave out SetNet-2's parts one by one, and measure single elements.", "--without"),
     ] = False,
-    quick: Annotated[bool, typer.Option("--quick", help="A quarter of the steps.")] = False,
+    quick: Annotated[bool, option("A quarter of the steps.", "--quick")] = False,
     report: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.md", help="Also put the tables and the figure into this page."),
+        option("Also put the tables and the figure into this page.", metavar="FILE.md"),
     ] = None,
     threads: ThreadsOption = 0,
 ) -> None:
@@ -274,25 +262,23 @@ def adapt(
 
 @app.command()
 def heads(
-    data: Annotated[Path, typer.Argument(metavar="LFW.npz", help="Descriptor file of LFW.")],
+    data: Annotated[Path, argument("LFW.npz", "Descriptor file of LFW.")],
     degraded: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE.npz", help="Descriptors of degraded copies of the photos; repeatable."),
+        option("Descriptors of degraded copies of the photos; repeatable.", metavar="FILE.npz"),
     ] = None,
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Make this head; repeatable [default: all].")
+        list[str] | None, option("Make this head; repeatable [default: all].", metavar="NAME")
     ] = None,
     evaluate_only: Annotated[
-        bool, typer.Option("--evaluate-only", help="Make none; evaluate the heads as they are.")
+        bool, option("Make none; evaluate the heads as they are.", "--evaluate-only")
     ] = False,
-    make_only: Annotated[bool, typer.Option("--make-only", help="Do not evaluate.")] = False,
-    card: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Put the figures into this page.")
-    ] = None,
-    sets: Annotated[int, typer.Option(min=100, help="Sets of the stress test.")] = 64_000,
+    make_only: Annotated[bool, option("Do not evaluate.", "--make-only")] = False,
+    card: Annotated[Path | None, option("Put the figures into this page.", metavar="FILE.md")] = None,
+    sets: Annotated[int, option("Sets of the stress test.", min=100, metavar="N")] = 64_000,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of the heads [default: inside the installed package]."),
+        option("Folder of the heads [default: inside the installed package].", metavar="DIR"),
     ] = None,
 ) -> None:
     """Make the heads that come with setnet from LFW's training half; evaluate them on its test half."""
