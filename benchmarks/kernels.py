@@ -51,16 +51,16 @@ class Work:
     name: str
     bits: int
     codes: Any
-    low: Any
     scales: Any
     row_start: Any
     blocks: int
     width: int  # bytes of a query row
+    fine: tuple[Any, Any] = (NOTHING, NOTHING)  # what nine bits read besides
 
     @property
     def bytes(self) -> int:
         """What a scan reads of the codes."""
-        return int(self.codes.nbytes + self.low.nbytes + self.scales.nbytes)
+        return int(self.codes.nbytes + self.scales.nbytes + sum(array.nbytes for array in self.fine))
 
     def scan(self, rows: int) -> Callable[[], Any]:
         """Return a scan for a query of so many rows by the kernels in use."""
@@ -68,8 +68,9 @@ class Work:
         query = rng.integers(0, 64, (rows, self.width)).astype(np.int8)
         zero, one = np.zeros(rows, np.float32), np.ones(rows, np.float32)
         out = np.empty(self.blocks * lanes.LANES, np.float32)
-        args = (self.bits, self.codes, self.low, self.scales, self.row_start, self.blocks, self.codes.shape[1],
-                query, np.zeros(rows, np.int32), one * 1e-5, zero, zero, one, 20.0, 0.3, 0.0,
+        terms = np.stack([one * 1e-5, zero, zero, one, one, zero, zero])
+        args = (self.bits, self.codes, self.scales, *self.fine, self.row_start, self.blocks,
+                self.codes.shape[1], query, np.zeros(rows, np.int32), terms, 20.0, 0.3, 0.0,
                 np.zeros(rows, np.int64), np.arange(self.blocks), out, 0, len(out))  # fmt: skip
         return lambda: backend.kernels.scan(*args)
 
@@ -85,16 +86,17 @@ def works(items: int) -> list[Work]:
         return np.frombuffer(rng.bytes(int(np.prod(shape))), np.uint8).reshape(shape)
 
     scales = rng.random((rows, lanes.LANES), np.float32)
-    halves, low = random(rows, DIM // 8, lanes.LANES, 4), random(rows, DIM // 8, lanes.LANES, 4)
+    fives, fine = random(rows, DIM // 32 * 5, lanes.LANES, 4), random(rows, DIM // 32 * 4, lanes.LANES, 4)
+    norms = (rng.random((rows, 3, lanes.LANES), np.float32).view(np.uint32) >> 16).astype(np.uint16)
     factors = (scales.view(np.uint32) >> 16).astype(np.uint16)
     bits, start = random(rows, DIM // 8, lanes.LANES), layout.row_start
     return [
-        Work("faces, 4 bits, 128-D", 4, halves, NOTHING, scales, start, blocks, DIM),
-        Work("faces, 4 + 4 bits, 128-D", 4, halves, low, scales, start, blocks, DIM),
-        Work("faces, 1 bit, 128-D", 1, bits, NOTHING, factors, start, blocks, DIM * 4),
-        Work("set vectors, 8 bits, 128-D", 8, random(whole, DIM // 4, lanes.LANES, 4), NOTHING,
+        Work("faces, 5 bits, 128-D", 5, fives, norms, start, blocks, DIM),
+        Work("faces, 9 bits, 128-D", 9, fives, norms, start, blocks, DIM, (fine, norms[:, 0].copy())),
+        Work("faces, 1 bit, 128-D", 1, bits, factors, start, blocks, DIM * 4),
+        Work("set vectors, 8 bits, 128-D", 8, random(whole, DIM // 4, lanes.LANES, 4),
              scales[:whole], NO_ROWS, whole, DIM),
-        Work("set vectors, 1 bit, 1,024-D", 1, random(whole * lanes.LANES, SET_BITS_DIM // 8), NOTHING,
+        Work("set vectors, 1 bit, 1,024-D", 1, random(whole * lanes.LANES, SET_BITS_DIM // 8),
              scales[:whole].reshape(-1), NO_ROWS, whole, SET_BITS_DIM * 4),
     ]  # fmt: skip
 

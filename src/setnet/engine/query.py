@@ -262,6 +262,11 @@ class Query:
         """The shift of each row of the query elements."""
         return np.repeat(self.shift, np.diff(self.first_row))
 
+    @property
+    def row_least(self) -> NDArray[np.float64]:
+        """The least similarity of a match of each row of the query elements."""
+        return np.repeat(self.least[: self.size], np.diff(self.first_row))
+
     def least_score(self, matches: int) -> float:
         """Return the lowest score that an item with so many matches can have."""
         if self.averages or not matches:

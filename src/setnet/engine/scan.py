@@ -6,15 +6,14 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.codes import Codes
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads as kept_threads
-from setnet.engine.kernels.lanes import LANES
+from setnet.engine.kernels.lanes import LANES, PANEL
 from setnet.engine.query import KnownPair, Query, SearchOptions
 from setnet.engine.rank import Rows, Scored, score_elements, score_known
 from setnet.engine.segment import Segment
@@ -62,7 +61,7 @@ TASK = 4 * 1024 * 1024  # bytes of codes given to a thread at a time
 SAMPLED = 16  # one block in so many tells how crowded an index is
 RUNS = 32  # of blocks that the sample consists of
 LEAST_SAMPLE = 1024  # lanes; a smaller index is soon read
-CROWDED = 1 / 64  # of the lanes: when more pass the bounds of four bits, reading all eight is faster
+CROWDED = 1 / 32  # of the lanes: when more pass the bounds of five bits, reading all nine is faster
 
 Bounds = NDArray[np.float32]
 Blocks = NDArray[np.int64]
@@ -80,45 +79,63 @@ def _buffer(queries: int, lanes: int) -> Bounds:
 
 
 class Scan:
-    """Bounds of every lane's score for several queries."""
+    """Bounds of every open lane's score for several queries; blocks without an open lane are not read.
 
-    finer: type[Pass] | None = None  # what tightens bounds
+    ``lanes`` are those that conditions leave open, all that hold an item by default. Other lanes are closed:
+    their bounds are below zero.
+    """
 
-    def __init__(self, snapshot: Snapshot, field: Field, queries: list[Query], threads: int | None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        field: Field,
+        queries: list[Query],
+        threads: int | None,
+        lanes: NDArray[np.int64] | None = None,
+    ) -> None:
         self.snapshot, self.field, self.queries, self.threads = snapshot, field, queries, threads
         self.bounds = _buffer(len(queries), field.lanes)
         self._fine: set[int] = set()  # queries whose bounds are tight already
         self._spread = (threads or usable_cores()) > 1
-        self._blocks = [
+        self._closed = field.excluded
+        counts = [
             -(-len(rows) // LANES) * self._has_codes(segment)
             for segment, rows in zip(snapshot.segments, field.lane_rows, strict=True)
+        ]
+        self._blocks = [np.arange(count) for count in counts]
+        if lanes is not None:
+            self._leave_open(lanes)
+
+    def _leave_open(self, lanes: NDArray[np.int64]) -> None:
+        """Close all lanes but these."""
+        is_closed = np.ones(self.field.lanes, bool)
+        is_closed[lanes] = False
+        self._closed = np.flatnonzero(is_closed)
+        cuts = np.searchsorted(lanes, self.field.start)
+        self._blocks = [
+            np.unique((lanes[a:z] - start) // LANES) if len(blocks) else blocks
+            for blocks, a, z, start in zip(self._blocks, cuts, cuts[1:], self.field.start, strict=False)
         ]
 
     def _has_codes(self, segment: Segment) -> bool:
         return True
 
     def read(self, kind: type[Pass]) -> None:
-        """Bound all lanes but those of deleted and empty items, which are closed."""
-        self._bound(kind, self.queries, self.bounds, [np.arange(count) for count in self._blocks])
+        """Bound all open lanes."""
+        self._bound(kind, self.queries, self.bounds, self._blocks)
         self._close()
 
     def _close(self) -> None:
-        """Open all lanes of segments without codes; close those of deleted and of empty items."""
-        for count, start, end in zip(self._blocks, self.field.start, self.field.start[1:], strict=False):
-            if not count:  # a small segment: every row deserves the second look
-                self.bounds[:, start:end] = np.array([[query.size + 1.0] for query in self.queries])
-        self.bounds[:, self.field.excluded] = -1.0
+        """Open all lanes of segments without codes; close those that are not open."""
+        for s, segment in enumerate(self.snapshot.segments):
+            if not self._has_codes(segment):  # a small one: every row deserves the second look
+                lanes = slice(self.field.start[s], self.field.start[s + 1])
+                self.bounds[:, lanes] = np.array([[query.size + 1.0] for query in self.queries])
+        self.bounds[:, self._closed] = -1.0
 
     def tighten(self, i: int, lanes: int) -> bool:
-        """Read the finer bounds of query ``i``, once, if scoring so many lanes takes longer; tell whether."""
-        if self.finer is None or i in self._fine or lanes <= CROWDED * self.field.lanes:
-            return False
-        self._fine.add(i)
-        before = self.bounds[i].copy()
-        blocks = [np.arange(count) for count in self._blocks]
-        self._bound(self.finer, [self.queries[i]], self.bounds[i : i + 1], blocks)
-        np.minimum(before, self.bounds[i], out=self.bounds[i])  # lanes that are closed stay so
-        return True
+        """Tighten the bounds of query ``i``, once, if scoring so many lanes takes longer; tell whether."""
+        return False
 
     def best(self, i: int, wanted: int) -> NDArray[np.int64]:
         """Return the lanes of the highest bounds of query ``i``, in order."""
@@ -133,6 +150,83 @@ class Scan:
             found = np.sort(found[np.argpartition(-bounds[found], wanted - 1)[:wanted]])
         return found
 
+    def _bound(
+        self,
+        kind: type[Pass],
+        queries: list[Query],
+        bounds: Bounds,
+        blocks: list[Blocks],
+        *,
+        least: bool = False,
+    ) -> None:
+        """Write the bounds of the lanes of some blocks of each segment; see the kernel for ``least``."""
+        read = kind(self.snapshot, queries)
+        work: list[Task] = []
+        for s, segment in enumerate(self.snapshot.segments):
+            if len(blocks[s]):
+                stored = read.arguments(segment)
+                place = (bounds, int(self.field.start[s]), bounds.shape[1], False, least)
+                parts = stored[1].nbytes * len(blocks[s]) * LANES // (len(self.field.lane_rows[s]) * TASK)
+                for part in np.array_split(blocks[s], max(1, parts)) if self._spread else [blocks[s]]:
+                    work.append(partial(backend.kernels.scan, *stored, part, *place))
+        _drain(work, self.threads)
+
+
+class ElementScan(Scan):
+    """Bounds of the elements' scores: from five bits per dimension, and from nine where it matters."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        queries: list[Query],
+        threads: int | None,
+        lanes: NDArray[np.int64] | None = None,
+    ) -> None:
+        super().__init__(snapshot, snapshot.elements, queries, threads, lanes)
+
+    def _has_codes(self, segment: Segment) -> bool:
+        return segment.coded
+
+    def read_bounds(self, k: int, floor: Floor) -> None:
+        """Bound all open lanes for the best ``k``, from as many bits as tell most of them from the best.
+
+        Five bits are read of a sample. Where they leave too many lanes that might be among the best, to judge
+        by the exact scores of its first (``floor``), all nine are read of everything at once.
+        """
+        runs = [_some_runs(len(blocks)) for blocks in self._blocks]
+        sample = [blocks[some] for blocks, (some, _) in zip(self._blocks, runs, strict=True)]
+        lanes = self._lanes(sample)
+        if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, floor, sample):
+            self._fine.update(range(len(self.queries)))
+            self.read(Fine)
+        else:
+            others = [blocks[rest] for blocks, (_, rest) in zip(self._blocks, runs, strict=True)]
+            self._bound(Coarse, self.queries, self.bounds, others)
+            self._close()
+
+    def leave_matched(self) -> NDArray[np.int64]:
+        """Close the lanes of items with an element that no query element can match; return the open ones.
+
+        Of the one query of this scan. An item is left out by its own elements, not by how many of them match:
+        several may match one query element.
+        """
+        if any(len(blocks) for blocks in self._blocks):
+            self._bound(Coarse, self.queries, self.bounds, self._blocks, least=True)
+        self._close()
+        lanes = collect(self.bounds[0], 0.0)
+        self._leave_open(lanes)
+        return lanes
+
+    def tighten(self, i: int, lanes: int) -> bool:
+        """Read nine bits for query ``i``, once, if scoring so many lanes takes longer; tell whether."""
+        if i in self._fine or lanes <= CROWDED * self.field.lanes:
+            return False
+        self._fine.add(i)
+        before = self.bounds[i].copy()
+        self._bound(Fine, [self.queries[i]], self.bounds[i : i + 1], self._blocks)
+        np.minimum(before, self.bounds[i], out=self.bounds[i])  # lanes that are closed stay so
+        return True
+
     def _lanes(self, blocks: list[Blocks]) -> NDArray[np.int64]:
         """Return the lanes of blocks of each segment."""
         found = [
@@ -141,48 +235,9 @@ class Scan:
         ]
         return np.concatenate([np.empty(0, np.int64), *found])
 
-    def _bound(self, kind: type[Pass], queries: list[Query], bounds: Bounds, blocks: list[Blocks]) -> None:
-        """Write the bounds of the lanes of some blocks of each segment."""
-        one = kind(self.snapshot, queries)
-        work: list[Task] = []
-        for s, segment in enumerate(self.snapshot.segments):
-            if len(blocks[s]):
-                use = one if one.reads(segment) else High(self.snapshot, queries)
-                stored = use.arguments(segment)
-                place = (bounds, int(self.field.start[s]), bounds.shape[1])
-                parts = len(blocks[s]) * stored[1].nbytes // (self._blocks[s] * TASK)
-                for part in np.array_split(blocks[s], max(1, parts)) if self._spread else [blocks[s]]:
-                    work.append(partial(backend.kernels.scan, *stored, part, *place))
-        _drain(work, self.threads)
-
-
-class ElementScan(Scan):
-    """Bounds of the elements' scores: from four bits per dimension, and from eight where it matters."""
-
-    def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
-        super().__init__(snapshot, snapshot.elements, queries, threads)
-
-    def _has_codes(self, segment: Segment) -> bool:
-        return segment.coded
-
-    def read_bounds(self, k: int, floor: Floor) -> None:
-        """Bound all lanes for the best ``k``, from as many bits as tell most of them from the best.
-
-        Four bits are read of a sample. Where they leave too many lanes that might be among the best, to judge
-        by the exact scores of its first (``floor``), all eight are read of everything at once.
-        """
-        runs = [_some_runs(count) for count in self._blocks]
-        lanes = self._lanes([some for some, _ in runs])
-        if len(lanes) < LEAST_SAMPLE or self._is_crowded(lanes, k, floor, [some for some, _ in runs]):
-            self.read(Whole)
-        else:
-            self.finer = Whole
-            self._bound(High, self.queries, self.bounds, [others for _, others in runs])
-            self._close()
-
     def _is_crowded(self, lanes: NDArray[np.int64], k: int, floor: Floor, blocks: list[Blocks]) -> bool:
         """Read a sample, and tell whether too many of its bounds reach the scores of its best."""
-        self._bound(High, self.queries, self.bounds, blocks)
+        self._bound(Coarse, self.queries, self.bounds, blocks)
         self._close()
         bounds = self.bounds[0, lanes]
         wanted = max(2, min(k // SAMPLED, len(lanes) // 4))
@@ -201,12 +256,14 @@ def _some_runs(blocks: int) -> tuple[Blocks, Blocks]:
 class SetScan(Scan):
     """Bounds of the set vectors' scores, as tight as their codes."""
 
-    def __init__(self, snapshot: Snapshot, queries: list[Query], threads: int | None) -> None:
-        super().__init__(snapshot, snapshot.sets, queries, threads)
-
-    def read_bounds(self) -> None:
-        """Bound all lanes."""
-        self.read(SetVectors)
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        queries: list[Query],
+        threads: int | None,
+        lanes: NDArray[np.int64] | None = None,
+    ) -> None:
+        super().__init__(snapshot, snapshot.sets, queries, threads, lanes)
 
 
 def _drain(work: list[Task], threads: int | None) -> None:
@@ -270,6 +327,124 @@ def reached_by(bounds: Bounds, wanted: int) -> float:
     return max(0.0, float(np.partition(sample, at)[at])) if at >= 0 else 0.0
 
 
+SIGNS = (np.arange(16)[:, None] >> np.arange(4) & 1) * 2.0 - 1.0  # of the four dimensions behind four bits
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCodes:
+    """A query's rows as the kernels read them, with the terms that make quantised scores upper bounds.
+
+    Against codes of one bit a row is a table of sums, else 8-bit codes. ``terms`` has step, slack, shift,
+    weight, length, what is lost, and the least similarity of a match for each row.
+    """
+
+    codes: NDArray[np.int8]
+    start: NDArray[np.int32]
+    terms: NDArray[np.float32]
+
+    @classmethod
+    def against_elements(cls, query: Query, bits: int) -> QueryCodes:
+        """Quantise a query against codes of five or nine bits, each with norms of its own.
+
+        For a stored x = scale c + r and a query q = step k + d: q.x = scale step k.c + d.scale c + q.r, which
+        exceeds its first term by |d| |scale c| + |q| |r| at most. A little more of |d| covers the rounding of
+        float32. A code stands for the middle of its cell: that is taken off as a whole, as far as possible
+        from the integer sum.
+        """
+        unit, middle = (16.0, 15.5) if bits == 5 else (1.0, 255.5)
+        codes, step, length, lost = _levels(query.wanted, 127, PANEL)
+        total = codes.sum(axis=1, dtype=np.float64) * middle
+        start = np.floor(total)
+        slack = step * unit * (start - total)
+        return cls.of(query, codes, step * unit, slack, -start, length * (1 + 1e-6), lost + 1e-6 * length)
+
+    @classmethod
+    def against_sets(cls, query: Query, bits: int, norms: tuple[float, float]) -> QueryCodes:
+        """Quantise a query against set codes, with the largest norms of a residual and of a code.
+
+        For a stored x = scale (c + r) and a query q = step k + d: q.x = scale (step k.c + rest), and the rest
+        is at most |q| |r| + |d| |c|. A little more covers the rounding of float32.
+        """
+        residual, norm = norms
+        if bits == 1:
+            tables = _Tables.of(query.wanted)
+            length = np.linalg.norm(query.wanted, axis=1)
+            return cls.of(query, tables.codes, tables.step, tables.least + tables.lost + 1e-6 * length * norm)
+        middle, group = (128.0, 4) if bits == 8 else (7.5, 8)
+        # two products with eight bits must fit 16, as 255 x 64 x 2 does
+        peak = 64 if bits == 8 and backend.level() == "avx2" else 127
+        codes, step, length, lost = _levels(query.wanted, peak, group)
+        total = codes.sum(axis=1, dtype=np.float64) * middle
+        start = np.floor(total)
+        slack = length * residual + lost * norm + 1e-6 * length * (norm + residual)
+        slack = (slack + step * (start - total)) * (1 + 1e-6)
+        return cls.of(query, codes, step, slack, -start)
+
+    @classmethod
+    def estimating(cls, query: Query, rotated: NDArray[np.float32]) -> QueryCodes:
+        """Return tables for estimates from one-bit codes, of the query's rows rotated as the codes were."""
+        tables = _Tables.of(rotated.astype(np.float64))
+        return cls.of(query, tables.codes, tables.step, tables.least)
+
+    @classmethod
+    def of(
+        cls,
+        query: Query,
+        codes: NDArray[np.int8],
+        step: NDArray[np.float64],
+        slack: NDArray[np.float64],
+        start: NDArray[np.float64] | int = 0,
+        length: NDArray[np.float64] | int = 0,
+        lost: NDArray[np.float64] | int = 0,
+    ) -> QueryCodes:
+        """Put codes and terms together with those that do not depend on the codes."""
+        zero = np.zeros(len(codes))
+        weight = query.weights * (1 + 4e-6)
+        terms = np.array([step, slack, zero, weight, zero + length, zero + lost, zero], np.float32)
+        terms[-1] = np.nextafter(query.row_least.astype(np.float32), np.float32(-np.inf))
+        return cls(codes, (zero + start).astype(np.int32), terms)
+
+
+def _levels(
+    q: NDArray[np.float64], peak: int, group: int
+) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return codes of each row up to ``peak``, their unit, the row's length and that of what they lose."""
+    step = np.maximum(np.abs(q).max(axis=1), 1e-30) / peak
+    levels = np.rint(q / step[:, None])
+    codes = np.zeros((len(q), -(-q.shape[1] // group) * group), np.int8)
+    codes[:, : q.shape[1]] = levels
+    return codes, step, np.linalg.norm(q, axis=1), np.linalg.norm(q - levels * step[:, None], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """What four dimensions of a query add to a dot product with signs, for each of their 16 signs.
+
+    A sum is ``step`` times the numbers looked up plus ``least``, wrong by at most ``lost``. In a row the
+    tables of four bytes follow each other, those of their low halves first, as the kernels load them.
+    """
+
+    codes: NDArray[np.int8]
+    step: NDArray[np.float64]
+    least: NDArray[np.float64]
+    lost: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64]) -> _Tables:
+        n, dim = rows.shape
+        padded = np.zeros((n, -(-dim // 64) * 64))
+        padded[:, :dim] = rows
+        fours = padded.reshape(n, -1, 4)
+        sums = fours @ SIGNS.T
+        reach = np.abs(fours).sum(axis=2)
+        step = np.maximum(2 * reach.max(axis=1), 1e-30) / 63
+        levels = np.rint((sums + reach[:, :, None]) / step[:, None, None])
+        off = np.abs(levels * step[:, None, None] - reach[:, :, None] - sums)
+        ordered = levels.reshape(n, -1, 4, 2, 16).swapaxes(2, 3)
+        codes = np.ascontiguousarray(ordered.reshape(n, -1)).astype(np.int8)
+        return cls(codes, step, -reach.sum(axis=1), off.max(axis=2).sum(axis=1))
+
+
 NO_BLOCKS = np.empty(0, np.int64)
 NOTHING = np.empty(0, np.uint8)
 
@@ -281,103 +456,84 @@ class Pass:
 
     def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
         coded = [self._coded(query, snapshot) for query in queries]
-        rows = [np.concatenate([getattr(codes, name) for codes in coded]) for name in ROWS]
-        owner = np.repeat(np.arange(len(queries)), [len(codes.start) for codes in coded])
-        one = coded[0]  # queries of one search have the same logistic
-        self._query, self._weight = rows[:-1], rows[-1]
-        self._shares = (one.w, one.threshold, one.inflate, owner)
+        self._codes = np.concatenate([one.codes for one in coded])
+        self._start = np.concatenate([one.start for one in coded])
+        self._terms = np.concatenate([one.terms for one in coded], axis=1)
+        owner = np.repeat(np.arange(len(queries)), [len(one.codes) for one in coded])
+        logistic = queries[0].logistic  # queries of one search have the same
+        # float32 cannot tell similarities nearer than this apart where the sigmoid is not yet flat
+        inflate = 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
+        self._shares = (logistic.w, logistic.threshold, inflate, owner)
 
-    def _coded(self, query: Query, snapshot: Snapshot) -> Codes:
+    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
         raise NotImplementedError
-
-    def reads(self, segment: Segment) -> bool:
-        """Return whether a segment has what this pass reads."""
-        return True
 
     def arguments(self, segment: Segment) -> tuple[Any, ...]:
-        """Return the first arguments of the scan kernel for a segment."""
-        stored = self._stored(segment)
-        shift = np.zeros(len(self._weight), np.float32) + self._shift(segment)
-        return (self.bits, *stored, *self._query, shift, self._weight, *self._shares)
+        """Return the arguments of the scan kernel for a segment, up to the blocks."""
+        return (self.bits, *self._stored(segment), self._codes, self._start, self._terms, *self._shares)
 
     def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        """Return codes, their low halves, scales, first rows of blocks, first wide block, groups."""
+        """Return codes, scales, fine codes and norms, first rows of blocks, first wide block, groups."""
         raise NotImplementedError
 
-    def _shift(self, segment: Segment) -> NDArray[np.float32] | float:
-        """Return what is added to the similarities of each query row."""
-        return 0.0
 
+class Coarse(Pass):
+    """Five bits of the elements' codes: bounds of their scores."""
 
-ROWS = ("codes", "start", "step", "slack", "weight")
+    bits = 5
 
-
-class High(Pass):
-    """The high four bits of the elements' codes: bounds of their scores."""
-
-    bits = 4
-    kind = "high"
-    norms = "high_norms"
-    needed: ClassVar[tuple[str, ...]] = ("high_codes", "scales")
-
-    def _coded(self, query: Query, snapshot: Snapshot) -> Codes:
-        return Codes.of(query, self.kind, snapshot.norms(self.norms))
-
-    def reads(self, segment: Segment) -> bool:
-        """Return whether a segment has the codes that this pass reads."""
-        return all(name in segment.file for name in self.needed)
+    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
+        return QueryCodes.against_elements(query, self.bits)
 
     def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes, scales = (segment.hot(name) for name in self.needed[:2])
-        low = segment.hot(self.needed[2]) if len(self.needed) > 2 else NOTHING
-        return codes, low, scales, segment.array("row_start"), segment.file.info["first_wide"], codes.shape[1]
+        codes, norms = segment.hot("codes"), segment.hot("code_norms")
+        fine = [segment.hot(name) if self.bits == 9 else NOTHING for name in ("fine_codes", "fine_norms")]
+        place = segment.array("row_start"), segment.file.info["first_wide"], codes.shape[1]
+        return codes, norms, *fine, *place
 
 
-class Whole(High):
-    """All eight bits of the elements' codes, in two halves."""
+class Fine(Coarse):
+    """Nine bits of the elements' codes."""
 
-    kind = "whole"
-    norms = "norms"
-    needed = ("high_codes", "scales", "low_codes")
+    bits = 9
 
 
-class Estimates(High):
+class Estimates(Pass):
     """One bit per dimension of the elements: estimates of their scores instead of bounds."""
 
     bits = 1
-    needed = ("bit_codes", "bit_factors")
 
     def __init__(self, snapshot: Snapshot, queries: list[Query]) -> None:
         super().__init__(snapshot, queries)
         self._wanted = np.concatenate([query.wanted for query in queries]).astype(np.float32)
         self._moved = np.concatenate([query.row_shift for query in queries]).astype(np.float32)
 
-    def reads(self, segment: Segment) -> bool:
-        """Return whether a segment has one-bit codes in a rotation that is known here."""
-        return segment.bit_coded
+    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
+        return QueryCodes.estimating(query, BitCodec.rotated(query.wanted.astype(np.float32)))
 
-    def _coded(self, query: Query, snapshot: Snapshot) -> Codes:
-        return Codes.estimating(query, BitCodec.rotated(query.wanted.astype(np.float32)))
+    def arguments(self, segment: Segment) -> tuple[Any, ...]:
+        """Return the arguments of the scan kernel for a segment, up to the blocks."""
+        self._terms[2] = self._wanted @ segment.array("bit_centre") + self._moved
+        self._terms = self._terms.copy()  # those of another segment may be in use
+        return super().arguments(segment)
 
-    def _shift(self, segment: Segment) -> NDArray[np.float32] | float:
-        shift: NDArray[np.float32] = self._wanted @ segment.array("bit_centre")
-        return shift + self._moved
+    def _stored(self, segment: Segment) -> tuple[Any, ...]:
+        codes, factors = segment.hot("bit_codes"), segment.hot("bit_factors")
+        place = segment.array("row_start"), segment.file.info["first_wide"], codes.shape[1]
+        return codes, factors, NOTHING, NOTHING, *place
 
 
 class Listed(Estimates):
     """The one-bit codes in the inverted lists of elements, each query row's share by itself."""
 
-    needed = ("list_codes", "list_factors")
-
     def read(self, segment: Segment, blocks: NDArray[np.int64], shares: NDArray[np.float32]) -> None:
         """Write what the elements in some blocks add to a score, one row for each row of the query."""
-        rows = np.arange(len(self._weight))
         *query, _ = self.arguments(segment)
-        backend.kernels.scan(*query, rows, blocks, shares, 0, shares.shape[1], True)
+        backend.kernels.scan(*query, np.arange(len(shares)), blocks, shares, 0, shares.shape[1], True)
 
     def _stored(self, segment: Segment) -> tuple[Any, ...]:
-        codes, scales = (segment.array(name) for name in self.needed)
-        return codes, NOTHING, scales, NO_BLOCKS, len(codes), codes.shape[1]
+        codes, factors = segment.array("list_codes"), segment.array("list_factors")
+        return codes, factors, NOTHING, NOTHING, NO_BLOCKS, len(codes), codes.shape[1]
 
 
 class SetVectors(Pass):
@@ -388,11 +544,10 @@ class SetVectors(Pass):
         self.bits = min(8, snapshot.shape.sets.bits)
         super().__init__(snapshot, queries)
 
-    def _coded(self, query: Query, snapshot: Snapshot) -> Codes:
-        kind = {8: "bytes", 4: "nibbles", 1: "bits"}[self.bits]
-        return Codes.of(query, kind, snapshot.norms("set_norms"))
+    def _coded(self, query: Query, snapshot: Snapshot) -> QueryCodes:
+        return QueryCodes.against_sets(query, self.bits, snapshot.set_norms())
 
     def _stored(self, segment: Segment) -> tuple[Any, ...]:
         codes = segment.hot("set_codes")
         wide = -1 if self.bits == 1 else len(codes)
-        return codes, NOTHING, segment.hot("set_scales"), NO_BLOCKS, wide, codes.shape[1]
+        return codes, segment.hot("set_scales"), NOTHING, NOTHING, NO_BLOCKS, wide, codes.shape[1]

@@ -25,6 +25,7 @@ from setnet.engine.scan import (
     Scan,
     Scope,
     SetScan,
+    SetVectors,
     best_first,
     collect,
     reached_by,
@@ -74,7 +75,7 @@ def _candidates(scope: Scope, s: int, query: Query, wanted: int) -> Found:
     segment, dead = scope.snapshot.segments[s], scope.snapshot.dead[s]
     if segment.listed:
         rows, scores = _from_lists(scope, segment, query, wanted)
-    elif segment.bit_coded:
+    elif segment.coded:
         rows, scores = _from_all(scope, segment, query, wanted)
     else:
         rows = np.flatnonzero(segment.counts)
@@ -149,7 +150,7 @@ def run_sets(scope: Scope, set_queries: list[Query], queries: Sequence[Query] = 
     least = [-1.0] * len(set_queries)
     ranking = _Ranking(scope, scope.snapshot.sets, set_queries, second_look, least)
     for look, at in ranking.scans(SetScan):
-        look.read_bounds()
+        look.read(SetVectors)
         ranking.finish(look, at)
     return ranking.best
 
@@ -179,6 +180,8 @@ def _by_elements(
     least = [query.least_score(scope.options.at_least) for query in queries]
     ranking = _Ranking(scope, scope.snapshot.elements, queries, second_look, least)
     for look, at in ranking.scans(ElementScan):
+        if scope.options.only and ranking.scored_matched(look, at):
+            continue
         read(look, partial(ranking.floor_among, at))
         ranking.finish(look, at, candidates)
     return ranking.best
@@ -227,7 +230,9 @@ class _Ranking:
         self._least = least
         self._tops = [Top(scope.options.k, floor, second_look(i, [])) for i, floor in enumerate(least)]
         self._lanes = open_lanes(field, scope.allowed) if scope.allowed is not None else None
-        self._first = field.lanes_of(scope.sure_rows())
+        closed = field.excluded if self._lanes is None else self._lanes
+        first = field.lanes_of(scope.sure_rows())
+        self._first = first[np.isin(first, closed, invert=self._lanes is None)]
 
     @property
     def best(self) -> list[Scored]:
@@ -243,23 +248,25 @@ class _Ranking:
             for i in range(len(self._queries)):
                 self._offer(i, open_lanes(field, None) if lanes is None else lanes)
             return
-        together = max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
+        # what `only` leaves open depends on the query
+        together = 1 if self._scope.options.only else max(1, min(TOGETHER, BOUNDS // (4 * field.lanes)))
         for at in range(0, len(self._queries), together):
-            yield (
-                kind(self._scope.snapshot, self._queries[at : at + together], self._scope.options.threads),
-                at,
-            )
+            some = self._queries[at : at + together]
+            yield kind(self._scope.snapshot, some, self._scope.options.threads, lanes), at
+
+    def scored_matched(self, look: ElementScan, at: int) -> bool:
+        """Close what has elements that cannot match; if little is left, score all of it and tell so."""
+        matched = look.leave_matched()
+        if not looks_at_all(self._scope.options.k, self._field.items, len(matched), self._least[at]):
+            return False
+        self._offer(at, np.union1d(matched, self._first))
+        return True
 
     def finish(self, look: Scan, at: int, candidates: int | None = None) -> None:
         """Score the lanes of a scan best first, or so many candidates where it has estimates only."""
-        if self._lanes is not None:
-            closed = np.ones(self._field.lanes, bool)
-            closed[self._lanes] = False
-            look.bounds[:, closed] = -1.0
         for i, top in enumerate(self._tops[at : at + len(look.queries)]):
-            first = self._first[look.bounds[i, self._first] >= 0]
-            self._offer(at + i, first)
-            look.bounds[i, first] = -1.0
+            self._offer(at + i, self._first)
+            look.bounds[i, self._first] = -1.0
             if candidates is not None:
                 self._offer(at + i, look.best(i, candidates))
                 continue
@@ -307,7 +314,7 @@ class Searcher:
         """Return the items found by each query, as arrays, in one pass over the vectors."""
         options, sets = self.scope.options, self.settings.shape.sets
         by_codes = options.mode == "fast" and options.first == "codes"
-        by_codes = by_codes and self.scope.snapshot.bit_coded and not options.aggregate_query
+        by_codes = by_codes and not options.aggregate_query
         if options.mode != "exact" and not by_codes and sets is None:
             raise InvalidInputError(
                 f"this index has no set vectors: mode {options.mode!r} needs them, use 'exact'"

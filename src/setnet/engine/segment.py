@@ -27,7 +27,6 @@ from setnet.engine.segment_file import (
 from setnet.engine.settings import SetSpec, Shape
 from setnet.errors import StorageError
 from setnet.heads import codec
-from setnet.heads.bit_codes import ROTATION
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,9 @@ def _joined(texts: Sequence[str]) -> Texts:
     return np.concatenate([[0], ends]), np.frombuffer(data, np.uint8)
 
 
-CODE_ARRAYS = ("lane_rows", "row_start", "high_codes", "scales")
-BIT_ARRAYS = ("low_codes", "bit_centre", "bit_codes", "bit_factors")
+CODE_ARRAYS = ("lane_rows", "row_start", "codes", "code_norms", "fine_codes", "fine_norms", "bit_centre",
+               "bit_codes", "bit_factors")  # fmt: skip
+ROW_ARRAYS = ("codes", "code_norms", "fine_codes", "fine_norms", "bit_codes", "bit_factors")
 LIST_ARRAYS = ("list_centres", "list_start", "list_codes", "list_factors", "list_lanes")
 ROWS = 65536  # elements looked at together by `problems`
 Texts = tuple[NDArray[np.int64], NDArray[np.uint8]]  # where each begins, and the UTF-8 of all of them
@@ -95,9 +95,8 @@ class Segment:
         self.number = number
         self.file = file
         self.shape = shape
-        self.coded = "high_codes" in file
-        self.bit_coded = file.info.get("rotation") == ROTATION  # those of a later setnet are left alone
-        self.listed = self.bit_coded and "list_start" in file
+        self.coded = "codes" in file
+        self.listed = self.coded and "list_start" in file
         self._expected = expected_arrays(file.info["items"], file.info["elements"], shape)
         self._sound: set[str] = set()
         self.seq: NDArray[np.int64] = self.array("seq")
@@ -144,7 +143,7 @@ class Segment:
         if name == "lane_rows":
             wide = file.info.get("first_wide", -1)
             return lane_fault(file.array(name), self.array("row_start"), wide, self.counts)
-        if name in ("high_codes", "low_codes", "scales", "bit_codes", "bit_factors"):
+        if name in ROW_ARRAYS:
             self.array("lane_rows")  # and with it the heights of all blocks
             rows = int(self.array("row_start")[-1])
             return None if length == rows else f"{length} rows, not {rows}"
@@ -168,7 +167,7 @@ class Segment:
             return found
         for name in self._expected:
             try:
-                needed = CODE_ARRAYS * self.coded + BIT_ARRAYS * self.bit_coded + LIST_ARRAYS * self.listed
+                needed = CODE_ARRAYS * self.coded + LIST_ARRAYS * self.listed
                 if name in self.file or name.startswith("id_") or name in needed:
                     self.array(name)
             except StorageError as error:

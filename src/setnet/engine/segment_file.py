@@ -20,7 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from setnet.engine.kernels import backend
 from setnet.engine.kernels.backend import threads
-from setnet.engine.kernels.lanes import LANES
+from setnet.engine.kernels.lanes import LANES, PANEL
 from setnet.engine.settings import Shape
 from setnet.errors import StorageError, VersionError
 from setnet.heads.bit_codes import code_bits
@@ -72,14 +72,11 @@ def _info(info: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {name: _whole(info[name], name) for name in ("items", "elements")}
     if "first_wide" in info:
         found["first_wide"] = _whole(info["first_wide"], "first_wide")
-    if "rotation" in info:
-        found["rotation"] = str(info["rotation"])
-    for name in ("high_norms", "norms", "set_norms"):
-        if name in info:
-            residual, norm = (float(value) for value in info[name])
-            if not (0 <= residual <= LARGEST_NORM and 0 <= norm <= LARGEST_NORM):
-                raise ValueError(f"{name} {info[name]!r} are no norms")
-            found[name] = [residual, norm]
+    if "set_norms" in info:
+        residual, norm = (float(value) for value in info["set_norms"])
+        if not (0 <= residual <= LARGEST_NORM and 0 <= norm <= LARGEST_NORM):
+            raise ValueError(f"set_norms {info['set_norms']!r} are no norms")
+        found["set_norms"] = [residual, norm]
     return found
 
 
@@ -97,7 +94,7 @@ def _entry(entry: Mapping[str, Any], end: int) -> ArrayEntry:
     return ArrayEntry(dtype, shape, offset, size, _whole(entry["crc"], "crc"))
 
 
-FORMAT = 1
+FORMAT = 2
 HUGE = 1 << 21  # whole blocks of this size, written at once, let the system keep and map them as one page
 HEAD = b"setnet segment\n".ljust(ALIGN, b"\0")
 TRAILER = struct.Struct("<QII8s")
@@ -223,10 +220,9 @@ class SegmentFile:
         self._end = size - TRAILER.size - length
         if tail != TAIL or self._end < ALIGN or self._read(0, ALIGN) != HEAD:
             raise StorageError(f"{path} is truncated or damaged: it has no sound header and trailer")
-        if version > FORMAT:
-            raise VersionError(
-                f"{path} has format {version}, this setnet reads up to {FORMAT}: upgrade setnet to open it"
-            )
+        if version != FORMAT:
+            remedy = "upgrade setnet to open it" if version > FORMAT else "make the index again"
+            raise VersionError(f"{path} has format {version}, this setnet reads {FORMAT}: {remedy}")
         footer = self._read(self._end, length)
         if crc32(footer) != self.crc:
             raise StorageError(f"{path} is damaged: the checksum of its footer does not fit")
@@ -368,6 +364,7 @@ Expected = tuple[str, tuple[int | None, ...]]  # dtype, and sizes; None where an
 
 def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expected]:
     """Return dtype and shape of every array that a segment of so many items and elements can have."""
+    panels = -(-shape.dim // PANEL)
     found: dict[str, Expected] = {
         "seq": ("int64", (items,)),
         "offsets": ("int64", (items + 1,)),
@@ -378,10 +375,10 @@ def expected_arrays(items: int, elements: int, shape: Shape) -> dict[str, Expect
         "elements": (shape.precision, (elements, shape.dim)),
         "lane_rows": ("int32", (None,)),
         "row_start": ("int64", (None,)),
-        "high_codes": ("uint8", (None, -(-shape.dim // 8), LANES, 4)),
-        "scales": ("float32", (None, LANES)),
-        "low_codes": ("uint8", (None, -(-shape.dim // 8), LANES, 4)),
-        "codes": ("uint8", (elements, -(-shape.dim // 4) * 4 + 4)),  # of setnet 1, no longer read
+        "codes": ("uint8", (None, panels * 5, LANES, 4)),
+        "code_norms": ("uint16", (None, 3, LANES)),
+        "fine_codes": ("uint8", (None, panels * 4, LANES, 4)),
+        "fine_norms": ("uint16", (None, LANES)),
         "bit_centre": ("float32", (shape.dim,)),
         "bit_codes": ("uint8", (None, code_bits(shape.dim) // 8, LANES)),
         "bit_factors": ("uint16", (None, LANES)),

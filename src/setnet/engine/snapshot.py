@@ -119,14 +119,9 @@ class Snapshot:
             excluded.append(np.flatnonzero(out) + at)
         return Field(start, lane_rows, np.concatenate(excluded), in_order)
 
-    @property
-    def bit_coded(self) -> bool:
-        """Whether all elements have codes of one bit, small segments aside."""
-        return all(segment.bit_coded or not segment.coded for segment in self.segments)
-
-    def norms(self, kind: str) -> tuple[float, float]:
-        """Return the largest norms of a residual and of a code in all segments, in units of their scale."""
-        found = [segment.file.info[kind] for segment in self.segments if kind in segment.file.info]
+    def set_norms(self) -> tuple[float, float]:
+        """Return the largest norms of a set vector's residual and code, in units of their scale."""
+        found = [s.file.info["set_norms"] for s in self.segments if "set_norms" in s.file.info]
         residual, norm = np.max(found, axis=0).tolist() if found else (0.0, 0.0)
         return residual, norm
 

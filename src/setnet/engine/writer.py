@@ -367,10 +367,10 @@ class Writer:
 
     @staticmethod
     def _is_stale(snapshot: Snapshot, s: int, lists: bool | None) -> bool:
-        """Whether a segment holds deleted items, or lacks codes or lists that it should have."""
+        """Whether a segment holds deleted items, or has lists or none where it should not."""
         segment = snapshot.segments[s]
-        other = not segment.bit_coded or lists not in (None, segment.listed)
-        return (segment.coded and other) or snapshot.dead[s] is not None
+        other = segment.coded and lists not in (None, segment.listed)
+        return other or snapshot.dead[s] is not None
 
     def shrink(self) -> None:
         """Give free pages back and delete what was put aside, so that nothing deleted stays on the disk."""

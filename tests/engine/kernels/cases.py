@@ -28,23 +28,27 @@ LONG = [(8256, 1), (8256, 4)]  # sums of one-bit codes that no longer fit 16 bit
 class Kind(IntEnum):
     """What a case tries."""
 
-    SCAN, COLLECT, PACK, EVALUATE, SET_SIMILARITIES = range(5)
+    SCAN, COLLECT, PACK, PACK_CODES, EVALUATE, SET_SIMILARITIES = range(6)
 
 
 class Scan(IntEnum):
     """Which of the scans."""
 
-    BYTES, HALVES, TWO_HALVES, BITS, BIT_ROWS = range(5)
+    BYTES, HALVES, FIVE, NINE, LEAST, BITS, BIT_ROWS = range(7)
 
     @property
     def bits(self) -> int:
         """How `reference.scan` calls it."""
-        return (8, 4, 4, 1, 1)[self]
+        return (8, 4, 5, 9, 5, 1, 1)[self]
 
     @property
-    def group(self) -> int:
-        """Dimensions to a line."""
-        return 4 if self == Scan.BYTES else 8
+    def in_panels(self) -> bool:
+        """Whether it reads codes of elements."""
+        return Scan.FIVE <= self <= Scan.LEAST
+
+    def width(self, lines: int) -> int:
+        """Dimensions of a row of so many lines."""
+        return lines // 5 * lanes.PANEL if self.in_panels else lines * (4 if self == Scan.BYTES else 8)
 
 
 def write_cases(path: Path, query_peak: int) -> int:
@@ -61,7 +65,7 @@ def write_cases(path: Path, query_peak: int) -> int:
 
 def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Arrays]]:
     for which in Scan:
-        peak = {Scan.BYTES: query_peak, Scan.TWO_HALVES: 64}.get(which, 127)
+        peak = query_peak if which == Scan.BYTES else 127
         for dim, rows in SIZES + (LONG if which >= Scan.BITS else []):
             for extreme in (False, True):
                 yield Kind.SCAN, _scan(rng, which, dim, rows, peak, extreme)
@@ -70,8 +74,9 @@ def _cases(rng: np.random.Generator, query_peak: int) -> Iterator[tuple[Kind, Ar
             yield Kind.COLLECT, _collect(rng, n, low)
     for half in (0, 1):
         for dim in (1, 7, 64, 130):
-            for part in lanes.Part:
-                yield Kind.PACK, _pack(rng, half, dim, part)
+            yield Kind.PACK, _pack(rng, half, dim)
+            for fine in (0, 1):
+                yield Kind.PACK_CODES, _pack_codes(rng, half, dim, fine)
         for combine in (0, 1, 2):
             for dim in (1, 10, 128):
                 for shifts in ((0.0, 0.0, 0.0), (0.0, -0.125, -0.25)):
@@ -100,8 +105,9 @@ class _Stored:
     """Codes as a scan reads them, with arrays in the order of its arguments."""
 
     codes: NDArray[np.uint8]
-    low: NDArray[np.uint8]
     scales: NDArray[Any]
+    fine: NDArray[np.uint8]
+    fine_norms: NDArray[np.uint16]
     row_start: NDArray[np.int64]
     first_wide: int
     blocks: int
@@ -112,21 +118,29 @@ class _Stored:
         def bytes_of(*shape: int) -> NDArray[np.uint8]:
             return _drawn(rng, 0, 255, shape, extreme).astype(np.uint8)
 
-        nothing = np.empty(0, np.uint8)
+        def upper_halves(*shape: int) -> NDArray[np.uint16]:
+            return (rng.random(shape, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+        nothing, no_norms = np.empty(0, np.uint8), np.empty(0, np.uint16)
         width = -(-dim // 64) * 8  # of one-bit codes
         if which == Scan.BIT_ROWS:
             scales = rng.random(67, np.float32)
-            return cls(bytes_of(67, width), nothing, scales, np.empty(0, np.int64), -1, 5, 67)
+            return cls(bytes_of(67, width), scales, nothing, no_norms, np.empty(0, np.int64), -1, 5, 67)
         layout, _ = _layout(rng)
-        rest = layout.row_start, layout.first_wide, layout.blocks
+        place = layout.row_start, layout.first_wide, layout.blocks
         rows = int(layout.row_start[-1])
-        scales = rng.random((rows, lanes.LANES), np.float32)
         if which == Scan.BITS:
-            halves = (scales.view(np.uint32) >> 16).astype(np.uint16)
-            return cls(bytes_of(rows, width, lanes.LANES), nothing, halves, *rest)
-        shape = rows, -(-dim // which.group), lanes.LANES, 4
-        low = bytes_of(*shape) if which == Scan.TWO_HALVES else nothing
-        return cls(bytes_of(*shape), low, scales, *rest)
+            codes = bytes_of(rows, width, lanes.LANES)
+            return cls(codes, upper_halves(rows, lanes.LANES), nothing, no_norms, *place)
+        if which.in_panels:
+            panels = -(-dim // lanes.PANEL)
+            codes, norms = bytes_of(rows, panels * 5, lanes.LANES, 4), upper_halves(rows, 3, lanes.LANES)
+            if which == Scan.NINE:
+                nothing = bytes_of(rows, panels * 4, lanes.LANES, 4)
+                no_norms = upper_halves(rows, lanes.LANES)
+            return cls(codes, norms, nothing, no_norms, *place)
+        codes = bytes_of(rows, -(-dim // (4 if which == Scan.BYTES else 8)), lanes.LANES, 4)
+        return cls(codes, rng.random((rows, lanes.LANES), np.float32), nothing, no_norms, *place)
 
 
 def _query(
@@ -137,8 +151,8 @@ def _query(
         codes = _drawn(rng, 0, 63, (rows, groups * 32), extreme)
         start, largest = np.zeros(rows), 63 * 2 * groups
     else:
-        codes = _drawn(rng, -peak, peak, (rows, groups * which.group), extreme)
-        middle = 8 if which == Scan.HALVES else 128
+        codes = _drawn(rng, -peak, peak, (rows, which.width(groups)), extreme)
+        middle = 1 << which.bits - 1
         start, largest = -middle * codes.sum(axis=1), middle * peak * codes.shape[1]
     step = rng.uniform(0.5, 1, rows) / largest
     return codes.astype(np.int8), start.astype(np.int32), step.astype(np.float32)
@@ -147,20 +161,21 @@ def _query(
 def _scan(rng: np.random.Generator, which: Scan, dim: int, rows: int, peak: int, extreme: bool) -> Arrays:
     stored = _Stored.of(rng, which, dim, extreme)
     groups = stored.codes.shape[1]
-    query = _query(rng, which, groups, rows, peak, extreme)
-    slack, shift = rng.normal(scale=0.1, size=(2, rows)).astype(np.float32)
-    shift = shift if which >= Scan.BITS else np.zeros_like(shift)
-    weight = rng.uniform(0.5, 1, rows).astype(np.float32)
+    codes, start, step = _query(rng, which, groups, rows, peak, extreme)
+    terms = rng.normal(scale=0.1, size=(7, rows)).astype(np.float32)
+    terms[reference.STEP] = step
+    terms[reference.SHIFT] *= which >= Scan.BITS
+    terms[reference.WEIGHT] = rng.uniform(0.5, 1, rows)
     owner = np.unique(np.sort(rng.integers(0, 3, rows)), return_inverse=True)[1].astype(np.int64)
     blocks = rng.permutation(stored.blocks)[1:].astype(np.int64)  # one is left out
     apart = (stored.items or stored.blocks * lanes.LANES) + 5  # room after each query's bounds
     expected = np.full((owner[-1] + 1, apart), np.nan, np.float32)
-    reference.scan(which.bits, stored.codes, stored.low, stored.scales, stored.row_start, stored.first_wide,
-                   groups, *query, slack, shift, weight, *LOGISTIC, owner, blocks, expected, 0,
-                   apart)  # fmt: skip
+    reference.scan(which.bits, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start,
+                   stored.first_wide, groups, codes, start, terms, *LOGISTIC, owner, blocks, expected, 0,
+                   apart, False, which == Scan.LEAST)  # fmt: skip
     meta = np.array([which, rows, groups, stored.first_wide, stored.items, apart], np.int64)
-    return [meta, stored.codes, stored.low, stored.scales, stored.row_start, *query, slack, shift, weight,
-            owner, blocks, np.array(LOGISTIC, np.float32), expected]  # fmt: skip
+    return [meta, stored.codes, stored.scales, stored.fine, stored.fine_norms, stored.row_start, codes, start,
+            terms, owner, blocks, np.array(LOGISTIC, np.float32), expected]  # fmt: skip
 
 
 def _collect(rng: np.random.Generator, n: int, low: float) -> Arrays:
@@ -178,15 +193,25 @@ def _elements(rng: np.random.Generator, n: int, dim: int, half: int) -> NDArray[
     return elements
 
 
-def _pack(rng: np.random.Generator, half: int, dim: int, part: lanes.Part) -> Arrays:
+def _pack(rng: np.random.Generator, half: int, dim: int) -> Arrays:
     layout, offsets = _layout(rng)
     slots = lanes.slots(layout, offsets, 0, layout.blocks)
     elements = _elements(rng, int(offsets[-1]), dim, half)
-    codes = np.empty((len(slots), -(-dim // (8 if part else 4)), lanes.LANES, 4), np.uint8)
+    codes = np.empty((len(slots), -(-dim // 4), lanes.LANES, 4), np.uint8)
     scales = np.empty(slots.shape, np.float32)
-    norms = reference.pack(elements, half, dim, slots, part, codes, scales)
-    meta = np.array([half, dim, part], np.int64)
-    return [meta, elements, slots, codes, scales, np.array(norms)]
+    norms = reference.pack(elements, half, dim, slots, codes, scales)
+    return [np.array([half, dim], np.int64), elements, slots, codes, scales, np.array(norms)]
+
+
+def _pack_codes(rng: np.random.Generator, half: int, dim: int, fine: int) -> Arrays:
+    layout, offsets = _layout(rng)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks)
+    elements = _elements(rng, int(offsets[-1]), dim, half)
+    lines = -(-dim // lanes.PANEL) * (4 if fine else 5)
+    codes = np.empty((len(slots), lines, lanes.LANES, 4), np.uint8)
+    norms = np.empty((len(slots), 1 if fine else 3, lanes.LANES), np.uint16)
+    reference.pack_codes(elements, half, dim, slots, bool(fine), codes, norms[:, 0] if fine else norms)
+    return [np.array([half, dim, fine], np.int64), elements, slots, codes, norms]
 
 
 def _evaluate(

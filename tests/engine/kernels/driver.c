@@ -11,7 +11,7 @@
 #include "kernels.h"
 #include "match.h"
 
-enum { SCAN, COLLECT, PACK, EVALUATE, SET_SIMILARITIES };
+enum { SCAN, COLLECT, PACK, PACK_CODES, EVALUATE, SET_SIMILARITIES };
 #define MOST_ARRAYS 20
 
 typedef struct {
@@ -59,16 +59,19 @@ static int64_t doubles_off(const double *found, const double *expected, int64_t 
 }
 
 static int64_t scan_off(const Case *c) {
-  const int64_t *meta = c->array[0];
-  const float *logistic = c->array[13];
-  const scan_function scans[] = {kernels->scan8, kernels->scan4, kernels->scan44, kernels->scan1, kernels->scan1_rows};
-  Codes codes = {c->array[1], c->array[2], c->array[3], c->bytes[4] ? c->array[4] : NULL, meta[3], meta[4], meta[2]};
-  Query query = {meta[1],      c->array[5],  c->bytes[5] / meta[1], c->array[6],  c->array[7], c->array[8],
-                 c->array[9], c->array[10], c->array[11],           logistic[0], logistic[1], logistic[2]};
-  float *bounds = malloc((size_t)c->bytes[14]);
-  memset(bounds, 0xff, (size_t)c->bytes[14]); /* NaN */
-  scans[meta[0]](&codes, &query, c->array[12], c->bytes[12] / 8, bounds, meta[5]);
-  int64_t off = floats_off(bounds, c->array[14], c->bytes[14] / 4, 3e-6);
+  const int64_t *meta = c->array[0], rows = meta[1];
+  const float *terms = c->array[8], *logistic = c->array[11];
+  const scan_function scans[] = {kernels->scan8, kernels->scan4, kernels->scan5,     kernels->scan9,
+                                 kernels->least5, kernels->scan1, kernels->scan1_rows};
+  Codes codes = {c->array[1], c->array[3], c->array[2], c->array[4], c->bytes[5] ? c->array[5] : NULL,
+                 meta[3],     meta[4],     meta[2]};
+  Query query = {rows,         c->array[6],      c->bytes[6] / rows, c->array[7],      terms,
+                 terms + rows, terms + 2 * rows, terms + 3 * rows,   terms + 4 * rows, terms + 5 * rows,
+                 terms + 6 * rows, c->array[9],  logistic[0],        logistic[1],      logistic[2]};
+  float *bounds = malloc((size_t)c->bytes[12]);
+  memset(bounds, 0xff, (size_t)c->bytes[12]); /* NaN */
+  scans[meta[0]](&codes, &query, c->array[10], c->bytes[10] / 8, bounds, meta[5]);
+  int64_t off = floats_off(bounds, c->array[12], c->bytes[12] / 4, scans[meta[0]] == kernels->least5 ? 1e-4 : 3e-6);
   free(bounds);
   return off;
 }
@@ -88,10 +91,22 @@ static int64_t pack_off(const Case *c) {
   uint8_t *codes = malloc((size_t)c->bytes[3]), *expected = c->array[3];
   float *scales = malloc((size_t)c->bytes[4]);
   double norms[2] = {0, 0};
-  int64_t off = pack(&elements, c->array[2], c->bytes[4] / 64, (int)meta[2], codes, scales, norms) != 0;
+  int64_t off = pack(&elements, c->array[2], c->bytes[4] / 64, codes, scales, norms) != 0;
   for (int64_t i = 0; i < c->bytes[3]; i++) off += codes[i] != expected[i];
   off += floats_off(scales, c->array[4], c->bytes[4] / 4, 0) + doubles_off(norms, c->array[5], 2, 1e-5);
   free(codes), free(scales);
+  return off;
+}
+
+static int64_t pack_codes_off(const Case *c) {
+  const int64_t *meta = c->array[0], rows = c->bytes[2] / 8 / LANES;
+  const Elements elements = {c->array[1], (int)meta[0], meta[1], NULL};
+  uint8_t *codes = malloc((size_t)c->bytes[3]), *expected = c->array[3];
+  uint16_t *norms = malloc((size_t)c->bytes[4]), *expected_norms = c->array[4];
+  int64_t off = pack_codes(&elements, c->array[2], rows, (int)meta[2], codes, norms) != 0;
+  for (int64_t i = 0; i < c->bytes[3]; i++) off += codes[i] != expected[i];
+  for (int64_t i = 0; i < c->bytes[4] / 2; i++) off += abs(norms[i] - expected_norms[i]) > 1;
+  free(codes), free(norms);
   return off;
 }
 
@@ -125,9 +140,9 @@ static int64_t set_similarities_off(const Case *c) {
 }
 
 int main(int argc, char **argv) {
-  static int64_t (*const off_by[])(const Case *) = {scan_off, collect_off, pack_off, evaluate_off,
-                                                    set_similarities_off};
-  static const char *const names[] = {"scan", "collect", "pack", "evaluate", "set_similarities"};
+  static int64_t (*const off_by[])(const Case *) = {scan_off,       collect_off,  pack_off,
+                                                    pack_codes_off, evaluate_off, set_similarities_off};
+  static const char *const names[] = {"scan", "collect", "pack", "pack_codes", "evaluate", "set_similarities"};
   int wrong = 0;
   for (int level = 0; level < count_levels(); level++) {
     FILE *file = argc == 2 ? fopen(argv[1], "rb") : NULL;

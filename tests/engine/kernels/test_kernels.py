@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from setnet import SetIndex
 from setnet.engine import greedy_matches
-from setnet.engine.codes import Codes
 from setnet.engine.kernels import backend, lanes, reference
 from setnet.engine.query import Query, Scoring
+from setnet.engine.scan import QueryCodes
 from setnet.engine.segment_file import crc32
 from setnet.errors import InvalidInputError
 from setnet.heads import codec
@@ -45,6 +45,12 @@ def packed(
     return offsets, elements, layout, slots
 
 
+def shares_of(query: Query) -> tuple[float, float, float]:
+    """w, threshold and what covers the rounding of similarities, as a search hands them to the scan."""
+    logistic = query.logistic
+    return logistic.w, logistic.threshold, 2.4e-7 * (logistic.w * abs(logistic.threshold) + 100.0)
+
+
 @compiled
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 9])
 @pytest.mark.parametrize("dim", [1, 4, 20, 128])
@@ -52,11 +58,13 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     rng = np.random.default_rng(size * 1000 + dim)
     counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
     offsets, elements, layout, slots = packed(rng, counts, dim)
-    codes = np.empty((len(slots), -(-dim // 8), 16, 4), np.uint8)
-    scales = np.empty(slots.shape, np.float32)
-    low = np.empty_like(codes)
-    high_norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.HIGH, codes, scales)) + 1e-4
-    norms = np.sqrt(reference.pack(elements, 0, dim, slots, lanes.Part.LOW, low, scales)) + 1e-4
+    elements *= 10.0 ** rng.uniform(-2, 1, (len(elements), 1)).astype(np.float32)  # each has norms of its own
+    panels = -(-dim // lanes.PANEL)
+    codes = np.empty((len(slots), panels * 5, 16, 4), np.uint8)
+    norms = np.empty((len(slots), 3, 16), np.uint16)
+    fine, fine_norms = np.empty((len(slots), panels * 4, 16, 4), np.uint8), np.empty(slots.shape, np.uint16)
+    reference.pack_codes(elements, 0, dim, slots, False, codes, norms)
+    reference.pack_codes(elements, 0, dim, slots, True, fine, fine_norms)
     query = query_of(rng, size, dim)
     used = layout.lane_rows >= 0
     items = layout.lane_rows[used].astype(np.int64)
@@ -65,20 +73,27 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     truth = query.logistic.probability(np.stack(best)).sum(axis=1)
 
     bounds = []
-    for rest, kind, largest in ((NOTHING, "high", high_norms), (low, "whole", norms)):
-        q = Codes.of(query, kind, tuple(largest))
-        args = (4, codes, rest, scales, layout.row_start, layout.first_wide, codes.shape[1], q.codes, q.start,
-                q.step, q.slack, np.zeros(size, np.float32), q.weight, q.w, q.threshold, q.inflate,
-                np.zeros(size, np.int64), rng.permutation(layout.blocks))  # fmt: skip
+    for bits in (5, 9):
+        q = QueryCodes.against_elements(query, bits)
+        args: Any = (bits, codes, norms, fine, fine_norms, layout.row_start, layout.first_wide, codes.shape[1],
+                q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
+                rng.permutation(layout.blocks))  # fmt: skip
         expected, found = np.empty((2, layout.blocks * 16), np.float32)
         reference.scan(*args, expected, 0, len(expected))
         backend.kernels.scan(*args, found, 0, len(found))
         np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
         assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
         bounds.append(found[used])
+        if bits == 5:
+            reference.scan(*args, expected, 0, len(expected), False, True)
+            backend.kernels.scan(*args, found, 0, len(found), False, True)
+            np.testing.assert_allclose(found[used], expected[used], rtol=3e-5, atol=1e-5)
+            above = (sims - query.least[:, None]).max(axis=0)
+            least = np.array([above[offsets[item] : offsets[item + 1]].min() for item in items])
+            assert (found[used] >= least).all(), "an item is left out whose elements all match"
     wider, tighter = bounds
     if dim >= 20:
-        assert (tighter - truth).max() < 0.2 * size, "the bound is too loose to be of use"
+        assert np.median(tighter - truth) < 0.05 * size, "the bound is too loose to be of use"
         assert (tighter <= wider).mean() > 0.9
 
 
@@ -90,16 +105,17 @@ def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
     rng = np.random.default_rng(size * 1000 + dim)
     counts = np.concatenate([rng.integers(1, 7, 90), [40, 33, 100]])
     offsets, elements, layout, _ = packed(rng, counts, dim)
-    slots = lanes.slots(layout, offsets, 0, layout.blocks, repeat=True)
+    slots = lanes.slots(layout, offsets, 0, layout.blocks)
     codes_of = BitCodec(elements.mean(axis=0))
     codes, factors = codes_of.encode(elements[slots.reshape(-1)])
     stored = np.ascontiguousarray(codes.reshape(len(slots), 16, -1).swapaxes(1, 2))
     query = query_of(rng, size, dim)
     wanted = query.rows[:size, :dim].astype(np.float32)
-    q = Codes.estimating(query, codes_of.rotated(wanted))
-    args = (1, stored, NOTHING, factors.reshape(-1, 16), layout.row_start, layout.first_wide,
-            stored.shape[1], q.codes, q.start, q.step, q.slack, wanted @ codes_of.centre, q.weight, q.w,
-            q.threshold, q.inflate, np.zeros(size, np.int64), np.arange(layout.blocks))  # fmt: skip
+    q = QueryCodes.estimating(query, codes_of.rotated(wanted))
+    q.terms[reference.SHIFT] = wanted @ codes_of.centre
+    args: Any = (1, stored, factors.reshape(-1, 16), NOTHING, NOTHING, layout.row_start, layout.first_wide,
+            stored.shape[1], q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
+            np.arange(layout.blocks))  # fmt: skip
     expected, found = np.empty((2, layout.blocks * 16), np.float32)
     reference.scan(*args, expected, 0, len(expected))
     backend.kernels.scan(*args, found, 0, len(found))
@@ -137,11 +153,10 @@ def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
         stored = lanes.interleave(whole.reshape(-1, 16, codes.shape[1]))
         groups, out = stored.shape[1], len(scales)
     query = query_of(rng, 3, dim)
-    coded = Codes.of(query, {8: "bytes", 4: "nibbles", 1: "bits"}[bits], (0.0, norm))
+    coded = QueryCodes.against_sets(query, bits, (0.0, norm))
     blocks, wide = np.arange(len(scales) // 16), -1 if bits == 1 else len(scales) // 16
-    args = (bits, stored, NOTHING, scales, np.empty(0, np.int64), wide, groups, coded.codes,
-            coded.start, coded.step, coded.slack, np.zeros(3, np.float32), coded.weight, coded.w,
-            coded.threshold, coded.inflate)  # fmt: skip
+    args: Any = (bits, stored, scales, NOTHING, NOTHING, np.empty(0, np.int64), wide, groups, coded.codes,
+            coded.start, coded.terms, *shares_of(query))  # fmt: skip
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
     for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
         scan(*args, np.zeros(3, np.int64), blocks, bounds, 0, out)
@@ -176,15 +191,21 @@ def test_pack(precision: str, dim: int) -> None:
     offsets, elements, _, slots = packed(rng, counts, dim)
     half = int(precision == "float16")
     elements = elements.astype(precision)
-    for part in lanes.Part:
-        codes = np.empty((2, len(slots), -(-dim // (8 if part else 4)), 16, 4), np.uint8)
-        scales = np.empty((2, *slots.shape), np.float32)
-        expected = reference.pack(elements, half, dim, slots, part, codes[0], scales[0])
-        found = backend.kernels.pack(elements, half, dim, slots, part, codes[1], scales[1])
+    codes = np.empty((2, len(slots), -(-dim // 4), 16, 4), np.uint8)
+    scales = np.empty((2, *slots.shape), np.float32)
+    expected = reference.pack(elements, half, dim, slots, codes[0], scales[0])
+    found = backend.kernels.pack(elements, half, dim, slots, codes[1], scales[1])
+    np.testing.assert_array_equal(codes[1], codes[0])
+    np.testing.assert_array_equal(scales[1], scales[0])
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    for fine, lines, norms_of_each in ((False, 5, (3,)), (True, 4, ())):
+        codes = np.empty((2, len(slots), -(-dim // 32) * lines, 16, 4), np.uint8)
+        norms = np.empty((2, len(slots), *norms_of_each, 16), np.uint16)
+        for kernels, c, n in zip((reference, backend.kernels), codes, norms, strict=True):
+            kernels.pack_codes(elements, half, dim, slots, fine, c, n)
         np.testing.assert_array_equal(codes[1], codes[0])
-        np.testing.assert_array_equal(scales[1], scales[0])
-        np.testing.assert_allclose(found, expected, rtol=1e-5)
-    assert sorted(slots[slots >= 0].tolist()) == list(range(offsets[-1])), "every element has its one lane"
+        np.testing.assert_allclose(norms[1].astype(int), norms[0].astype(int), atol=1)  # of 1 / 128
+    assert np.unique(slots[slots >= 0]).tolist() == list(range(offsets[-1])), "every element has a lane"
 
 
 @compiled

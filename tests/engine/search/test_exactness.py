@@ -49,15 +49,15 @@ def adversarial(rng: np.random.Generator, kind: str, n: int, dim: int) -> Any:
 
 
 def read_in(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let even tiny indexes be sampled, and fix what follows: four bits, all eight, or eight after four."""
+    """Let even tiny indexes be sampled, and fix what follows: five bits, all nine, or nine after five."""
     monkeypatch.setattr(scan, "LEAST_SAMPLE", 16)
-    monkeypatch.setattr(scan, "CROWDED", {"four bits": 1.0, "by the sample": 1 / 64}.get(way, -1.0))
-    if way == "eight after four":
+    monkeypatch.setattr(scan, "CROWDED", {"five bits": 1.0, "by the sample": 1 / 32}.get(way, -1.0))
+    if way == "nine after five":
         sampled = ElementScan._is_crowded
         monkeypatch.setattr(ElementScan, "_is_crowded", lambda *given: bool(sampled(*given) and False))
 
 
-WAYS = ["four bits", "by the sample", "eight after four", "eight bits"]
+WAYS = ["five bits", "by the sample", "nine after five", "nine bits"]
 KINDS = ["unit", "duplicates", "tiny", "unnormalised", "spiky", "signs", "negative"]
 
 
@@ -126,9 +126,9 @@ def test_each_way_of_reading_is_taken_and_exact(
     read: list[tuple[str, int]] = []
     bound = Scan._bound
 
-    def noted(self: Any, kind: Any, queries: Any, bounds: Any, blocks: list[Any]) -> None:
+    def noted(self: Any, kind: Any, queries: Any, bounds: Any, blocks: list[Any], **least: bool) -> None:
         read.append((kind.__name__, sum(map(len, blocks))))
-        bound(self, kind, queries, bounds, blocks)
+        bound(self, kind, queries, bounds, blocks, **least)
 
     read_in(way, monkeypatch)
     monkeypatch.setattr(Scan, "_bound", noted)
@@ -138,15 +138,15 @@ def test_each_way_of_reading_is_taken_and_exact(
             read.clear()
             world.agrees(index.search(query, k=10, threads=1), query, 10)
             kinds, blocks = [kind for kind, _ in read], dict(read)
-            assert kinds[0] == "High", "the sample"
-            if way == "four bits":
-                assert kinds == ["High", "High"]
+            assert kinds[0] == "Coarse", "the sample"
+            if way == "five bits":
+                assert kinds == ["Coarse", "Coarse"]
                 assert sum(count for _, count in read) == 75, "each block once"
-            elif way == "eight bits":
-                assert kinds == ["High", "Whole"]
-                assert read[0][1] < blocks["Whole"] == 75
-            elif way == "eight after four":
-                assert kinds == ["High", "High", "Whole"]
+            elif way == "nine bits":
+                assert kinds == ["Coarse", "Fine"]
+                assert read[0][1] < blocks["Fine"] == 75
+            elif way == "nine after five":
+                assert kinds == ["Coarse", "Coarse", "Fine"]
 
 
 @pytest.mark.parametrize("way", WAYS)

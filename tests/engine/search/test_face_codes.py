@@ -55,27 +55,3 @@ def test_an_index_without_set_vectors_has_a_fast_mode(
     query = np.concatenate([world.items[f"item {i}"][:1] for i in (11, 12)])
     with make_index(world, tmp_path / "i", batch=700, head="none") as index:
         assert index.search(query, k=10, mode="fast", candidates=200) == index.search(query, k=10)
-
-
-def test_codes_of_an_unknown_rotation_are_left_alone(
-    tmp_path: Path,
-    make_world: Callable[..., Any],
-    make_index: Callable[..., SetIndex],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As an index whose codes a later version made: set vectors answer instead."""
-    world = make_world(6, 600)
-    query = world.items["item 7"][:1]
-    with monkeypatch.context() as later:
-        later.setattr("setnet.engine.codes.ROTATION", "learnt-7")
-        make_index(world, tmp_path / "i").close()
-    with SetIndex.open(tmp_path / "i") as index:
-        assert not index._reader.snapshot().bit_coded
-        by_sets = index.search(query, k=50, mode="set")
-        hits = index.search(query, k=50, mode="fast", candidates=50)
-        assert hits == index.search(query, k=50, mode="fast", candidates=50, first="sets")
-        assert {hit.id for hit in hits} == {hit.id for hit in by_sets}
-        assert index.check().ok
-        index.compact()
-        assert index._reader.snapshot().bit_coded
-        assert index.search(query, k=50, mode="fast", candidates=50, first="sets") == hits

@@ -1,28 +1,22 @@
 """How vectors are laid out for the scan: blocks of 16 lanes, one item per lane.
 
 Items are sorted by their number of elements and take the lanes of a block in turn; row r of a block holds
-the r-th element of each of its 16 items. An item with more than `WIDE` elements takes whole blocks instead,
-its elements filling lane after lane. Within a row, the lanes' bytes are interleaved four by four, so that a
-SIMD register holds the same four dimensions of all lanes.
+the r-th element of each of its 16 items; an item that has fewer repeats its first. An item with more than
+`WIDE` elements takes whole blocks instead, its elements filling lane after lane. Within a row, the lanes'
+bytes are interleaved four by four, so that a SIMD register holds the same four dimensions of all lanes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
 
 LANES = 16
 WIDE = 32
-
-
-class Part(IntEnum):
-    """What of each 8-bit code is written: all of it, or one half, two dimensions to a byte."""
-
-    WHOLE, HIGH, LOW = range(3)
+PANEL = 32  # dimensions whose codes of five bits share five lines of 64 bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +59,10 @@ def layout_of(counts: NDArray[np.int64]) -> Layout:
     return Layout(lane_rows.reshape(-1), row_start, blocks)
 
 
-def slots(
-    layout: Layout, offsets: NDArray[np.int64], first: int, last: int, *, repeat: bool = False
-) -> NDArray[np.int64]:
-    """Return the element in each lane of the code rows of blocks ``first`` to ``last``; -1 for none.
+def slots(layout: Layout, offsets: NDArray[np.int64], first: int, last: int) -> NDArray[np.int64]:
+    """Return the element in each lane of the code rows of blocks ``first`` to ``last``; -1 in empty lanes.
 
-    With ``repeat`` an item that has no more elements takes its first again; only empty lanes are -1 then.
+    An item that has no more elements takes its first again.
     """
     start, end = layout.row_start[first], layout.row_start[last]
     rows = np.arange(start, end)
@@ -81,8 +73,7 @@ def slots(
     item = np.where(wide[:, None], lanes[:, :1], lanes)
     position = np.where(wide[:, None], nth[:, None] * LANES + np.arange(LANES), nth[:, None])
     element = offsets[item] + position
-    beyond = offsets[item] if repeat else -1
-    return np.where(item < 0, -1, np.where(element < offsets[item + 1], element, beyond))
+    return np.where(item < 0, -1, np.where(element < offsets[item + 1], element, offsets[item]))
 
 
 def block_ranges(row_start: NDArray[np.int64], rows: int) -> Iterator[tuple[int, int]]:

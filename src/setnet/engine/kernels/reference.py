@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from setnet.engine.kernels.lanes import LANES, Part, interleave
+from setnet.engine.kernels.lanes import LANES, PANEL, interleave
 from setnet.engine.kernels.linkage_reference import linkage as linkage
 from setnet.heads import codec
 from setnet.heads.bit_codes import BitCodec
@@ -104,52 +104,95 @@ def evaluate(
         unwanted[i] = bool(without and (others @ stored.T >= least[size:, None]).any())
 
 
+STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST = range(7)  # the terms of a query's rows
+SCALE, RESIDUAL, NORM = range(3)  # the norms of codes of five bits
+
+
 def scan(
-    bits: int, codes: NDArray[np.uint8], low: NDArray[np.uint8], scales: NDArray[Any],
-    row_start: NDArray[np.int64], first_wide: int, groups: int, query: NDArray[np.int8],
-    start: NDArray[np.int32], step: NDArray[np.float32], slack: NDArray[np.float32],
-    shift: NDArray[np.float32], weight: NDArray[np.float32], w: float, threshold: float, inflate: float,
-    owner: NDArray[np.int64], blocks: NDArray[np.int64], bounds: NDArray[np.float32], offset: int, apart: int,
-    packed: bool = False,
+    bits: int, codes: NDArray[np.uint8], scales: NDArray[Any], fine: NDArray[np.uint8],
+    fine_norms: NDArray[np.uint16], row_start: NDArray[np.int64], first_wide: int, groups: int,
+    query: NDArray[np.int8], start: NDArray[np.int32], terms: NDArray[np.float32], w: float, threshold: float,
+    inflate: float, owner: NDArray[np.int64], blocks: NDArray[np.int64], bounds: NDArray[np.float32],
+    offset: int, apart: int, packed: bool = False, least: bool = False,
 ) -> None:  # fmt: skip
     """Write the bounds of all lanes of blocks, each query's in its row.
 
-    ``low`` has the low halves of bytes whose high halves are ``codes``; empty where those are all. ``owner``
-    is the query of each row of codes; query i's bounds begin at i * apart + offset, in the order of blocks,
-    or those of the chosen ones only where ``packed``. A ``first_wide`` of -1 says that one-bit codes lie row
-    by row, 16 items to a block.
+    ``fine`` and ``fine_norms`` are read at nine bits only. ``owner`` is the query of each row of codes; query
+    i's bounds begin at i * apart + offset, in the order of blocks, or those of the chosen ones only where
+    ``packed``. A ``first_wide`` of -1 says that one-bit codes lie row by row, 16 items to a block. With
+    ``least``, by how much the least similar element of a lane reaches the ``LEAST`` of whatever row of the
+    query it reaches by most is written instead.
     """
     queries = int(owner.max()) + 1
     out = bounds.reshape(-1)[: queries * apart].reshape(queries, apart)[:, offset:]
-    belongs = (owner[:, None] == np.arange(queries)) * weight[:, None]
+    belongs = (owner[:, None] == np.arange(queries)) * terms[WEIGHT][:, None]
     for i, block in enumerate(blocks.tolist()):
         place = (i if packed else block) * LANES
         if first_wide < 0:
             items = slice(block * LANES, min(len(codes), (block + 1) * LANES))
             sums = _looked_up(codes[items], query)
-            best = scales[items, None] * (step * sums.astype(np.float32) + slack) + shift
+            best = scales[items, None] * (terms[STEP] * sums.astype(np.float32) + terms[SLACK]) + terms[SHIFT]
             out[:, place : place + items.stop - items.start] = (
                 _sigmoid(w * (best - threshold) + inflate) @ belongs
             ).T
             continue
         rows = slice(row_start[block], row_start[block + 1]) if len(row_start) else slice(block, block + 1)
-        lane_scales = scales.reshape(-1, LANES)[rows, :, None]
         if bits == 1:
             sums = _looked_up(codes[rows].swapaxes(1, 2), query)
-            lane_scales = (lane_scales.astype(np.uint32) << 16).view(np.float32)
+        elif bits in (5, 9):
+            sums = _levels(codes[rows], fine[rows] if bits == 9 else None) @ query.T.astype(np.int64) + start
         else:
             raw = codes[rows].transpose(0, 2, 1, 3).astype(np.int64)  # row, lane, group, byte
             if bits == 4:
                 raw = np.concatenate([raw & 15, raw >> 4], axis=3)
-            if len(low):
-                rest = low[rows].transpose(0, 2, 1, 3)
-                raw = raw * 16 + np.concatenate([rest & 15, rest >> 4], axis=3)
             sums = raw.reshape(raw.shape[0], LANES, -1) @ query.T.astype(np.int64) + start
-        best = (lane_scales * (step * sums.astype(np.float32) + slack)).max(axis=0)
-        if block >= first_wide:
+        similarity = terms[STEP] * sums.astype(np.float32) + terms[SLACK]
+        if bits in (5, 9):
+            norms = from_upper(scales[rows])
+            residual = from_upper(fine_norms[rows]) if bits == 9 else norms[:, RESIDUAL]
+            similarity = norms[:, SCALE, :, None] * similarity + terms[LENGTH] * residual[..., None]
+            similarity += terms[LOST] * norms[:, NORM, :, None]
+        else:
+            stored = scales.reshape(-1, LANES)[rows, :, None]
+            similarity = (from_upper(stored) if bits == 1 else stored) * similarity
+        wide = block >= first_wide
+        if least:
+            above = similarity - terms[LEAST]
+            for q in range(queries):
+                lowest = above[:, :, owner == q].max(axis=2).min(axis=0)
+                out[q, place : place + LANES] = lowest.min() if wide else lowest
+            continue
+        best = similarity.max(axis=0)
+        if wide:
             best[:] = best.max(axis=0)
-        total = _sigmoid(w * (best + shift - threshold) + inflate) @ belongs
-        out[:, place : place + LANES] = total.T
+        out[:, place : place + LANES] = (
+            _sigmoid(w * (best + terms[SHIFT] - threshold) + inflate) @ belongs
+        ).T
+
+
+def from_upper(stored: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Return numbers of which the upper halves are stored."""
+    return (stored.astype(np.uint32) << 16).view(np.float32)
+
+
+def _to_upper(numbers: NDArray[np.float32]) -> NDArray[np.uint16]:
+    """Return the upper halves of the least float32 that have one and are not below some numbers."""
+    return ((numbers.view(np.uint32) + 0xFFFF) >> 16).astype(np.uint16)
+
+
+def _levels(codes: NDArray[np.uint8], fine: NDArray[np.uint8] | None) -> NDArray[np.int64]:
+    """Return (rows, lanes, dimensions) numbers of five bits, or of nine with the ``fine`` ones."""
+    rows = len(codes)
+    lines = codes.transpose(0, 2, 1, 3).reshape(rows, LANES, -1, 5, 4).astype(np.int64)
+    fifth = lines[..., :1, :] >> ((4 + np.arange(8)) % 8)[:, None] & 1  # eight groups of four dimensions
+    upper = 16 * fifth.reshape(rows, LANES, -1) + _from_halves(lines[..., 1:, :])
+    if fine is None:
+        return upper
+    return 16 * upper + _from_halves(fine.transpose(0, 2, 1, 3).astype(np.int64))
+
+
+def _from_halves(lines: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([lines & 15, lines >> 4], axis=-1).reshape(*lines.shape[:2], -1)
 
 
 def _looked_up(codes: NDArray[np.uint8], tables: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -163,41 +206,71 @@ def _looked_up(codes: NDArray[np.uint8], tables: NDArray[np.int8]) -> NDArray[np
 
 
 def pack(
-    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], part: int, codes: NDArray[np.uint8],
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], codes: NDArray[np.uint8],
     scales: NDArray[np.float32],
 ) -> tuple[float, float]:  # fmt: skip
-    """Write a part of the codes of the elements named by slots in lane order, see `Part`.
+    """Write 8-bit codes of the rows named by slots in lane order.
 
-    Returns the largest squared norms of residual and code.
+    Each row is scaled by its largest entry. Returns the largest squared norms of residual and code.
     """
-    scale, levels, lost, kept = _quantised(rows[np.maximum(slots, 0)], part == Part.HIGH)
-    used = slots >= 0
-    whole = np.full((*slots.shape, -(-dim // 8) * 8), 128, np.uint8)
+    x, used = rows[np.maximum(slots, 0)].astype(np.float32), slots >= 0
+    scale = _peaks(x) / np.float32(127.0)
+    scaled = x / scale[..., None]
+    levels = np.rint(scaled)
+    whole = np.full((*slots.shape, -(-dim // 4) * 4), 128, np.uint8)
     whole[..., :dim] = np.where(used[..., None], levels, 0) + 128.0
-    first, second = np.moveaxis(whole.reshape(*slots.shape, -1, 2, 4), -2, 0)
-    if part == Part.WHOLE:
-        codes[:] = interleave(np.ascontiguousarray(whole[..., : -(-dim // 4) * 4]))
-    elif part == Part.HIGH:
-        codes[:] = np.moveaxis((first >> 4) | (second & 0xF0), 1, 2)
-    else:
-        codes[:] = np.moveaxis((first & 15) | (second << 4), 1, 2)
+    codes[:] = interleave(whole)
     scales[:] = np.where(used, scale, 0)
+    lost, kept = ((scaled - levels) ** 2).sum(axis=-1), (levels**2).sum(axis=-1)
     return float(lost[used].max(initial=0)), float(kept[used].max(initial=0))
 
 
-def _quantised(
-    rows: NDArray[Any], high: bool
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return scale, levels and the squared norms of what is lost and kept: x = scale * (level + residual).
+def _peaks(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(np.maximum(np.abs(rows).max(axis=-1, initial=0.0), np.float32(1e-30)))
 
-    Each row is scaled by its largest entry. The high nibble alone stands for the middle of its 16 levels.
+
+def pack_codes(
+    rows: NDArray[Any], half: int, dim: int, slots: NDArray[np.int64], fine: bool, codes: NDArray[np.uint8],
+    norms: NDArray[np.uint16],
+) -> None:  # fmt: skip
+    """Write codes of five bits of the elements named by slots in lane order, or the four bits below them.
+
+    An element is cut into 512 cells up to its largest entry; a code stands for the middle of its cells. Norms
+    are those of a scale, a residual and a code, or of a residual of nine bits: a hair more than computed, as
+    they promise upper bounds.
     """
-    x = rows.astype(np.float32)
-    scale = np.maximum(np.abs(x).max(axis=-1, initial=0.0), np.float32(1e-30)) / np.float32(127.0)
+    x, used = rows[np.maximum(slots, 0)].astype(np.float32), slots >= 0
+    stored_scale = _to_upper(_peaks(x) / np.float32(256.0))
+    scale = from_upper(stored_scale)
     scaled = x / scale[..., None]
-    levels = np.rint(scaled)
-    kept = np.floor(levels / 16) * 16 + 7.5 if high else levels
-    return scale, levels, ((scaled - kept) ** 2).sum(axis=-1), (kept**2).sum(axis=-1)
+    cell = np.minimum(np.floor(scaled), np.float32(255))
+    middles = [np.floor(cell / 16) * 16 + 8, cell + np.float32(0.5)]
+    lost, kept = (
+        [
+            scale * (np.sqrt((values**2).sum(axis=-1)) * np.float32(1.0001) + np.float32(2e-3))
+            for values in found
+        ]
+        for found in ([scaled - middle for middle in middles], middles)
+    )
+    cells = np.zeros((*slots.shape, -(-dim // PANEL) * PANEL), np.int64)
+    cells[..., :dim] = np.where(used[..., None], cell + 256, 0)
+    if fine:
+        lines, found = _to_halves(cells & 15), _to_upper(lost[1])
+    else:
+        fifth = (cells >> 8).reshape(*slots.shape, -1, 8, 4) << ((4 + np.arange(8)) % 8)[:, None]
+        halves = _to_halves(cells >> 4 & 15).reshape(*slots.shape, -1, 4, 4)
+        lines = np.concatenate([fifth.sum(axis=-2, keepdims=True), halves], axis=-2)
+        lines = lines.reshape(*slots.shape, -1, 4)
+        upper = [stored_scale, _to_upper(lost[0]), _to_upper(np.maximum(*kept))]
+        found, used = np.stack(upper, axis=1), used[:, None]
+    codes[:] = np.moveaxis(lines, 1, 2)
+    norms[:] = np.where(used, found, 0)
+
+
+def _to_halves(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return lines of four bytes of numbers below 16, eight to a line."""
+    eight = numbers.reshape(*numbers.shape[:2], -1, 2, 4)
+    return np.asarray(eight[..., 0, :] | eight[..., 1, :] << 4)
 
 
 def pack_bits(

@@ -79,13 +79,16 @@ CRAFTED = {
     "wide blocks": (lambda footer, body: footer["info"].update(first_wide=0), "lane_rows"),
     "an element that is no number": (entry_of("elements", slice(None), np.nan), "elements"),
     "id bytes that are no text": (entry_of("id_bytes", slice(None), 255), "id_bytes"),
-    "an array past the end": (footer_of("low_codes", offset=2**40), "low_codes"),
+    "an array past the end": (footer_of("fine_codes", offset=2**40), "fine_codes"),
     "an array of objects": (footer_of("elements", dtype="|O"), "elements"),
     "a negative shape": (footer_of("elements", shape=[-1, 16]), "elements"),
-    "a shape larger than its bytes": (footer_of("low_codes", shape=[2**40, 20]), "low_codes"),
-    "another width": (footer_of("low_codes", shape=[20, 20], bytes=448), "low_codes"),
-    "no such array": (lambda footer, body: footer["arrays"].pop("scales"), "scales"),
-    "norms that are none": (lambda footer, body: footer["info"].update(norms=[float("nan"), 1.0]), "norms"),
+    "a shape larger than its bytes": (footer_of("fine_codes", shape=[2**40, 20]), "fine_codes"),
+    "another width": (footer_of("fine_codes", shape=[20, 20], bytes=448), "fine_codes"),
+    "no such array": (lambda footer, body: footer["arrays"].pop("code_norms"), "code_norms"),
+    "norms that are none": (
+        lambda footer, body: footer["info"].update(set_norms=[float("nan"), 1.0]),
+        "set_norms",
+    ),
 }
 
 

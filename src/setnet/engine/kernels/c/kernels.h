@@ -31,15 +31,25 @@
 #define HAVE_NEON_DOT 0
 #endif
 
+/* Codes of five bits lie in panels of 32 dimensions: a line of fifth bits, then four lines of the lower halves, eight
+ * dimensions each, two to a byte. Bit (4 + g) % 8 of byte j in the line of bits is that of dimension 4 g + j. Four bits
+ * more for each dimension, four lines to a panel, make codes of nine bits of them. */
+#define PANEL 32
+
+/* An upper half of a float32 is stored where 16 bits are enough. Each row of 5-bit codes has these of its lanes: */
+enum { SCALE, RESIDUAL, NORM, NORMS }; /* |stored - scale * code| and |scale * code| at most */
+
 typedef struct {
-  const uint8_t *codes;     /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
-  const uint8_t *low;       /* the low halves of bytes whose high halves are `codes`, in the same order */
-  const void *scales;       /* float32, one per lane of each row; of one-bit elements their upper 16 bits only */
-  const int64_t *row_start; /* blocks + 1; NULL when every block has one row */
-  int64_t first_wide;       /* from this block on all lanes are elements of one item; -1: one bit row by row */
-  int64_t items;            /* rows of one-bit codes without blocks */
-  int64_t groups;           /* lines per row (8 and 4 bit), or bytes per lane or item (1 bit) */
-                            /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
+  const uint8_t *codes;       /* rows x groups x LINE; one bit: rows x groups x LANES, or items x groups */
+  const uint8_t *fine;        /* four bits more for codes of five: rows x groups * 4 / 5 x LINE */
+  const void *scales;         /* float32, one per lane of each row; of one bit elements their upper halves; of five */
+                              /* bits NORMS upper halves per lane */
+  const uint16_t *fine_norms; /* residuals of codes of nine bits, upper halves, one per lane of each row */
+  const int64_t *row_start;   /* blocks + 1; NULL when every block has one row */
+  int64_t first_wide;         /* from this block on all lanes are elements of one item; -1: one bit row by row */
+  int64_t items;              /* rows of one-bit codes without blocks */
+  int64_t groups;             /* lines per row (8, 5 and 4 bit), or bytes per lane or item (1 bit) */
+                              /* a line has 4 dimensions at 8 bits; 8 at 4 bits, two to a byte */
 } Codes;
 
 typedef struct {
@@ -47,10 +57,13 @@ typedef struct {
   const int8_t *codes;  /* rows x stride; against one bit: tables of sums, see scan1 */
   int64_t stride;       /* bytes per query row */
   const int32_t *start; /* first value of each row's accumulator: minus the codes' offset */
-  const float *step;    /* similarity = scale * (step * sum + slack) is an upper bound */
-  const float *slack;
+  const float *step;    /* similarity = scale * (step * sum + slack) is an upper bound; of codes of five and nine */
+  const float *slack;   /* bits + length * residual + lost * norm */
   const float *shift;   /* added to the similarity, one bit only: the row's similarity to the codes' centre */
   const float *weight;  /* of the row's probability in the bound */
+  const float *length;  /* of the row */
+  const float *lost;    /* length of what the row's codes leave out */
+  const float *least;   /* similarity from which the row is matched */
   const int64_t *owner; /* the query of each row, for scans */
   float w, threshold, inflate;
 } Query;
@@ -63,14 +76,18 @@ typedef struct {
 typedef void (*scan_function)(const Codes *, const Query *, const int64_t *blocks, int64_t n, float *bounds,
                               int64_t apart);
 
+/* The same scan, but instead of bounds it writes by how much the least similar element of a lane reaches the least
+ * similarity of whatever row of the query it reaches by most: below zero, an element of the item is unmatched. */
+
 /* Indices i with bounds[i] >= low, at most `room` of them; returns how many there are in all. */
 typedef int64_t (*collect_function)(const float *bounds, int64_t n, float low, int64_t *out, int64_t room);
 
 /* The kernels of an instruction set. */
 typedef struct {
   const char *name;
-  scan_function scan8, scan4, scan44; /* bytes, halves of bytes, bytes in two halves */
-  scan_function scan1, scan1_rows;    /* bits, bits row by row */
+  scan_function scan8, scan4, scan5, scan9; /* bytes, halves of bytes, five and nine bits */
+  scan_function scan1, scan1_rows;          /* bits, bits row by row */
+  scan_function least5;                     /* five bits: whether all elements may be matched */
   collect_function collect;
 } Kernels;
 

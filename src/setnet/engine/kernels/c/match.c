@@ -233,24 +233,23 @@ VECTOR_CLONES static float peak_of(const float *x, int64_t dim) {
   return peak[0];
 }
 
-/* Codes of up to 16 entries; adds the squares of residual and code, of eight bits or of the high four. */
-__attribute__((always_inline)) static inline void quantise16(const float *x, int n, float scale, int high,
-                                                             uint8_t *code, float *lost, float *kept) {
+/* Codes of up to 16 entries; adds the squares of residual and code. */
+__attribute__((always_inline)) static inline void quantise16(const float *x, int n, float scale, uint8_t *code,
+                                                             float *lost, float *kept) {
   for (int j = 0; j < n; j++) {
     float y = x[j] / scale, level = nearbyintf(y);
-    float stands_for = high ? floorf(level * 0.0625f) * 16.0f + 7.5f : level;
     code[j] = (uint8_t)(int)(level + 128.0f);
-    lost[j] += (y - stands_for) * (y - stands_for);
-    kept[j] += stands_for * stands_for;
+    lost[j] += (y - level) * (y - level);
+    kept[j] += level * level;
   }
 }
 
 /* Codes of a row, scaled by its largest entry; returns the scale. */
-VECTOR_CLONES static float quantise(const float *x, int64_t dim, int high, uint8_t *code, double *norms) {
+VECTOR_CLONES static float quantise(const float *x, int64_t dim, uint8_t *code, double *norms) {
   float lost[16] = {0}, kept[16] = {0}, peak = peak_of(x, dim), scale = (peak > 1e-30f ? peak : 1e-30f) / 127.0f;
   int64_t d = 0;
-  for (; d + 16 <= dim; d += 16) quantise16(x + d, 16, scale, high, code + d, lost, kept);
-  quantise16(x + d, (int)(dim - d), scale, high, code + d, lost, kept);
+  for (; d + 16 <= dim; d += 16) quantise16(x + d, 16, scale, code + d, lost, kept);
+  quantise16(x + d, (int)(dim - d), scale, code + d, lost, kept);
   double residual = 0, norm = 0;
   for (int j = 0; j < 16; j++) residual += lost[j], norm += kept[j];
   if (residual > norms[0]) norms[0] = residual;
@@ -258,31 +257,107 @@ VECTOR_CLONES static float quantise(const float *x, int64_t dim, int high, uint8
   return scale;
 }
 
-/* One half of each byte, those of eight dimensions in four bytes. */
-static void interleave_halves(const uint8_t *code, int64_t groups, int high, uint8_t *out) {
-  const uint32_t halves = 0x0f0f0f0f;
-  for (int64_t g = 0; g < groups; g++) {
-    uint32_t first, second, both;
-    memcpy(&first, code + g * 8, 4), memcpy(&second, code + g * 8 + 4, 4);
-    both = high ? (first >> 4 & halves) | (second & ~halves) : (first & halves) | (second & halves) << 4;
-    memcpy(out + g * LINE, &both, 4);
+int pack(const Elements *e, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms) {
+  int64_t groups = (e->dim + 3) / 4;
+  float *x = malloc(sizeof(float) * (size_t)e->dim);
+  uint8_t *code = malloc((size_t)groups * 4);
+  int failed = !x || !code;
+  for (int64_t i = 0; i < rows * LANES && !failed; i++) {
+    memset(code, 128, (size_t)groups * 4);
+    scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, code, norms);
+    uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
+    for (int64_t g = 0; g < groups; g++) memcpy(out + g * LINE, code + g * 4, 4);
+  }
+  free(x), free(code);
+  return failed ? -1 : 0;
+}
+
+/* The upper half of the least float32 that has one and is not below x. */
+static uint16_t upper_half(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return (uint16_t)((bits + 0xffff) >> 16);
+}
+
+/* Sums of squares of a row's residuals and codes, of five bits and of nine, in units of its scale. */
+typedef struct {
+  float lost[2], kept[2];
+} Squares;
+
+/* Codes of nine bits, 0 to 511: a code of five is its upper part, and each stands for the middle of its cell. */
+VECTOR_CLONES static void cut(const float *x, int64_t dim, float scale, uint16_t *code, Squares *squares) {
+  float sums[4][16] = {{0}};
+  for (int64_t d = 0; d < dim; d += 16) {
+    const int n = dim - d < 16 ? (int)(dim - d) : 16;
+    for (int j = 0; j < n; j++) {
+      const float y = x[d + j] / scale, floor = floorf(y), cell = floor > 255.0f ? 255.0f : floor;
+      const float fine = cell + 0.5f, coarse = floorf(cell * 0.0625f) * 16.0f + 8.0f;
+      code[d + j] = (uint16_t)(int)(cell + 256.0f);
+      sums[0][j] += (y - coarse) * (y - coarse), sums[1][j] += (y - fine) * (y - fine);
+      sums[2][j] += coarse * coarse, sums[3][j] += fine * fine;
+    }
+  }
+  float totals[4] = {0};
+  for (int i = 0; i < 4; i++)
+    for (int j = 0; j < 16; j++) totals[i] += sums[i][j];
+  *squares = (Squares){{totals[0], totals[1]}, {totals[2], totals[3]}};
+}
+
+/* Halves of bytes of eight dimensions in four bytes. */
+static uint32_t halves_of(const uint16_t *code, int shift) {
+  uint32_t both = 0;
+  for (int j = 0; j < 4; j++)
+    both |= ((uint32_t)(code[j] >> shift & 15) | (uint32_t)(code[4 + j] >> shift & 15) << 4) << 8 * j;
+  return both;
+}
+
+static void store_panel(const uint16_t *code, uint8_t *out) {
+  uint32_t bits = 0;
+  for (int d = 0; d < PANEL; d++) bits |= (uint32_t)(code[d] >> 8) << (d % 4 * 8 + (4 + d / 4) % 8);
+  memcpy(out, &bits, 4);
+  for (int k = 0; k < 4; k++) {
+    const uint32_t both = halves_of(code + k * 8, 4);
+    memcpy(out + (1 + k) * LINE, &both, 4);
   }
 }
 
-int pack(const Elements *e, const int64_t *slots, int64_t rows, int part, uint8_t *codes, float *scales,
-         double *norms) {
-  int64_t groups = part ? (e->dim + 7) / 8 : (e->dim + 3) / 4;
+static float norm_of(float squares, float scale) { return scale * (sqrtf(squares) * 1.0001f + 2e-3f); }
+
+int pack_codes(const Elements *e, const int64_t *slots, int64_t rows, int fine, uint8_t *codes, uint16_t *norms) {
+  const int64_t panels = (e->dim + PANEL - 1) / PANEL, lines = panels * (fine ? 4 : 5);
+  const int each = fine ? 1 : NORMS;
   float *x = malloc(sizeof(float) * (size_t)e->dim);
-  uint8_t *code = malloc((size_t)groups * 8);
-  int failed = !x || !code;
+  uint16_t *code = malloc(sizeof(uint16_t) * (size_t)(panels * PANEL));
+  const int failed = !x || !code;
   for (int64_t i = 0; i < rows * LANES && !failed; i++) {
-    memset(code, 128, (size_t)groups * 8);
-    scales[i] = slots[i] < 0 ? 0 : quantise(row_of(e, slots[i], x), e->dim, part == PART_HIGH, code, norms);
-    uint8_t *out = codes + i / LANES * groups * LINE + i % LANES * 4;
-    if (part == PART_WHOLE)
-      for (int64_t g = 0; g < groups; g++) memcpy(out + g * LINE, code + g * 4, 4);
-    else
-      interleave_halves(code, groups, part == PART_HIGH, out);
+    const int64_t row = i / LANES, lane = i % LANES;
+    uint8_t *out = codes + row * lines * LINE + lane * 4;
+    uint16_t *to = norms + row * each * LANES + lane;
+    memset(code, 0, sizeof(uint16_t) * (size_t)(panels * PANEL));
+    for (int k = 0; k < each; k++) to[k * LANES] = 0;
+    if (slots[i] >= 0) {
+      const float *stored = row_of(e, slots[i], x), peak = peak_of(stored, e->dim);
+      const uint16_t upper = upper_half((peak > 1e-30f ? peak : 1e-30f) / 256.0f);
+      const uint32_t bits = (uint32_t)upper << 16;
+      float scale;
+      Squares squares;
+      memcpy(&scale, &bits, 4);
+      cut(stored, e->dim, scale, code, &squares);
+      if (fine) {
+        to[0] = upper_half(norm_of(squares.lost[1], scale));
+      } else {
+        to[SCALE * LANES] = upper;
+        to[RESIDUAL * LANES] = upper_half(norm_of(squares.lost[0], scale));
+        to[NORM * LANES] = upper_half(norm_of(squares.kept[0] > squares.kept[1] ? squares.kept[0] : squares.kept[1], scale));
+      }
+    }
+    for (int64_t panel = 0; panel < panels; panel++) {
+      if (!fine) store_panel(code + panel * PANEL, out + panel * 5 * LINE);
+      for (int k = 0; k < 4 && fine; k++) {
+        const uint32_t both = halves_of(code + panel * PANEL + k * 8, 0);
+        memcpy(out + (panel * 4 + k) * LINE, &both, 4);
+      }
+    }
   }
   free(x), free(code);
   return failed ? -1 : 0;

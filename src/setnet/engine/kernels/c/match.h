@@ -40,12 +40,12 @@ int evaluate(const Elements *elements, const QuerySet *query, const int64_t *ite
  * -1 where there are fewer elements. Return 0, or -1 when memory ran out. */
 int greedy(const double *similarity, int64_t n, int64_t size, int64_t elements, int32_t *element);
 
-enum { PART_WHOLE = 0, PART_HIGH = 1, PART_LOW = 2 };
+/* Quantise the rows named by slots (-1: empty lane) to 8 bits and interleave them as the scan reads them. norms become
+ * the largest squared norm of a residual and of a code. */
+int pack(const Elements *elements, const int64_t *slots, int64_t rows, uint8_t *codes, float *scales, double *norms);
 
-/* Quantise the elements named by slots (-1: empty lane) to 8 bits and interleave a part of each byte as the scan reads
- * it. norms become the largest squared norm of a residual and of a code: of the high halves alone, or of all bits. */
-int pack(const Elements *elements, const int64_t *slots, int64_t rows, int part, uint8_t *codes, float *scales,
-         double *norms);
+/* The same to five bits, with the NORMS of each, or to the four bits below them, with the residuals of all nine. */
+int pack_codes(const Elements *elements, const int64_t *slots, int64_t rows, int fine, uint8_t *codes, uint16_t *norms);
 
 /* Rows of set vectors, one after another: stored floats, or codes of 8, 4 and 1 bit that mean level * scale. */
 typedef struct {

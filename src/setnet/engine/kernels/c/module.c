@@ -8,35 +8,47 @@
 #include "match.h"
 #include "pack.h"
 
+enum { STEP, SLACK, SHIFT, WEIGHT, LENGTH, LOST, LEAST, TERMS }; /* of each row of a query */
+
+/* The scan of codes of so many bits; 0 where there is none. */
+static scan_function scan_of(int bits, int by_row, int least) {
+  if (least) return bits == 5 ? kernels->least5 : 0;
+  switch (bits) {
+    case 1: return by_row ? kernels->scan1_rows : kernels->scan1;
+    case 4: return kernels->scan4;
+    case 5: return kernels->scan5;
+    case 8: return kernels->scan8;
+    case 9: return kernels->scan9;
+    default: return 0;
+  }
+}
+
 static PyObject *py_scan(PyObject *self, PyObject *args) {
-  int bits;
-  Py_buffer codes, low, scales, row_start, qcodes, start, step, slack, shift, weight, owner, blocks, bounds;
+  int bits, packed = 0, least = 0;
+  Py_buffer codes, scales, fine, fine_norms, row_start, qcodes, start, terms, owner, blocks, bounds;
   long long first_wide, groups, offset, apart;
   double w, threshold, inflate;
-  int packed = 0;
-  if (!PyArg_ParseTuple(args, "iy*y*y*y*LLy*y*y*y*y*y*dddy*y*w*LL|p", &bits, &codes, &low, &scales, &row_start,
-                        &first_wide, &groups, &qcodes, &start, &step, &slack, &shift, &weight, &w, &threshold, &inflate,
-                        &owner, &blocks, &bounds, &offset, &apart, &packed))
+  if (!PyArg_ParseTuple(args, "iy*y*y*y*y*LLy*y*y*dddy*y*w*LL|pp", &bits, &codes, &scales, &fine, &fine_norms,
+                        &row_start, &first_wide, &groups, &qcodes, &start, &terms, &w, &threshold, &inflate, &owner,
+                        &blocks, &bounds, &offset, &apart, &packed, &least))
     return NULL;
-  const int64_t rows = weight.len / 4, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
+  const int64_t rows = start.len / 4, n = blocks.len / 8, *block = blocks.buf, room = bounds.len / 4;
   const int by_row = first_wide < 0;
-  Codes c = {codes.buf,  low.buf, scales.buf, row_start.len ? row_start.buf : NULL,
+  const float *term = terms.buf;
+  Codes c = {codes.buf,  fine.buf, scales.buf, fine_norms.buf, row_start.len ? row_start.buf : NULL,
              first_wide, by_row ? codes.len / groups : 0, groups};
-  Query q = {rows,      qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, step.buf, slack.buf, shift.buf, weight.buf,
-             owner.buf, (float)w,   (float)threshold,             (float)inflate};
-  int fits = owner.len / 8 == rows && shift.len / 4 == rows && offset >= 0 && (!low.len || low.len == codes.len);
+  Query q = {rows, qcodes.buf, rows ? qcodes.len / rows : 0, start.buf, term + STEP * rows, term + SLACK * rows,
+             term + SHIFT * rows, term + WEIGHT * rows, term + LENGTH * rows, term + LOST * rows, term + LEAST * rows,
+             owner.buf, (float)w, (float)threshold, (float)inflate};
+  const scan_function scan = scan_of(bits, by_row, least);
+  int fits = scan && owner.len / 8 == rows && terms.len / 4 == TERMS * rows && offset >= 0 &&
+             (bits != 9 || fine.len / 4 == codes.len / 5);
   for (int64_t p = 0; fits && p < rows; p++) fits = q.owner[p] >= 0 && (q.owner[p] + 1) * apart <= room;
   for (int64_t i = 0; fits && i < n; i++) {
     const int64_t to = packed ? i : block[i];
     const int64_t last = by_row && (to + 1) * LANES > c.items ? c.items : (to + 1) * LANES;
     fits = block[i] >= 0 && to * LANES < last && offset + last <= apart;
   }
-  const Kernels *k = kernels;
-  scan_function scan = low.len     ? k->scan44
-                       : bits == 8 ? k->scan8
-                       : bits == 4 ? k->scan4
-                       : by_row    ? k->scan1_rows
-                                   : k->scan1;
   if (!fits) {
     PyErr_SetString(PyExc_ValueError, "scan: a block outside the bounds");
   } else {
@@ -48,10 +60,9 @@ static PyObject *py_scan(PyObject *self, PyObject *args) {
     }
     Py_END_ALLOW_THREADS
   }
-  PyBuffer_Release(&codes), PyBuffer_Release(&low), PyBuffer_Release(&scales), PyBuffer_Release(&row_start);
-  PyBuffer_Release(&qcodes), PyBuffer_Release(&start), PyBuffer_Release(&step), PyBuffer_Release(&slack);
-  PyBuffer_Release(&shift), PyBuffer_Release(&weight), PyBuffer_Release(&owner), PyBuffer_Release(&blocks);
-  PyBuffer_Release(&bounds);
+  PyBuffer_Release(&codes), PyBuffer_Release(&scales), PyBuffer_Release(&fine), PyBuffer_Release(&fine_norms);
+  PyBuffer_Release(&row_start), PyBuffer_Release(&qcodes), PyBuffer_Release(&start), PyBuffer_Release(&terms);
+  PyBuffer_Release(&owner), PyBuffer_Release(&blocks), PyBuffer_Release(&bounds);
   if (PyErr_Occurred()) return NULL;
   Py_RETURN_NONE;
 }
@@ -108,22 +119,41 @@ static PyObject *py_greedy(PyObject *self, PyObject *args) {
 
 static PyObject *py_pack(PyObject *self, PyObject *args) {
   Py_buffer rows, slots, codes, scales;
-  int half, part, failed = 0;
+  int half, failed = 0;
   long long dim;
   double norms[2] = {0, 0};
-  if (!PyArg_ParseTuple(args, "y*iLy*iw*w*", &rows, &half, &dim, &slots, &part, &codes, &scales)) return NULL;
+  if (!PyArg_ParseTuple(args, "y*iLy*w*w*", &rows, &half, &dim, &slots, &codes, &scales)) return NULL;
   Elements e = {rows.buf, half, dim, NULL};
-  int64_t n = slots.len / 8 / LANES, groups = part ? (dim + 7) / 8 : (dim + 3) / 4;
-  if (codes.len < n * groups * LINE || scales.len < n * LANES * 4) {
+  int64_t n = slots.len / 8 / LANES;
+  if (codes.len < n * ((dim + 3) / 4) * LINE || scales.len < n * LANES * 4) {
     PyErr_SetString(PyExc_ValueError, "pack: output arrays too small");
   } else {
-    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, part, codes.buf, scales.buf, norms);
+    Py_BEGIN_ALLOW_THREADS failed = pack(&e, slots.buf, n, codes.buf, scales.buf, norms);
     Py_END_ALLOW_THREADS
   }
   PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&scales);
   if (PyErr_Occurred()) return NULL;
   if (failed) return PyErr_NoMemory();
   return Py_BuildValue("dd", norms[0], norms[1]);
+}
+
+static PyObject *py_pack_codes(PyObject *self, PyObject *args) {
+  Py_buffer rows, slots, codes, norms;
+  int half, fine, failed = 0;
+  long long dim;
+  if (!PyArg_ParseTuple(args, "y*iLy*iw*w*", &rows, &half, &dim, &slots, &fine, &codes, &norms)) return NULL;
+  Elements e = {rows.buf, half, dim, NULL};
+  const int64_t n = slots.len / 8 / LANES, lines = (dim + PANEL - 1) / PANEL * (fine ? 4 : 5);
+  if (codes.len < n * lines * LINE || norms.len < n * LANES * 2 * (fine ? 1 : NORMS)) {
+    PyErr_SetString(PyExc_ValueError, "pack_codes: output arrays too small");
+  } else {
+    Py_BEGIN_ALLOW_THREADS failed = pack_codes(&e, slots.buf, n, fine, codes.buf, norms.buf);
+    Py_END_ALLOW_THREADS
+  }
+  PyBuffer_Release(&rows), PyBuffer_Release(&slots), PyBuffer_Release(&codes), PyBuffer_Release(&norms);
+  if (PyErr_Occurred()) return NULL;
+  if (failed) return PyErr_NoMemory();
+  Py_RETURN_NONE;
 }
 
 static PyObject *py_pack_bits(PyObject *self, PyObject *args) {
@@ -264,7 +294,8 @@ static PyMethodDef METHODS[] = {
     {"greedy", py_greedy, METH_VARARGS, "Greedy one-to-one matching of tables of similarities."},
     {"levels", py_levels, METH_NOARGS, "Instruction sets this machine offers, slowest first."},
     {"linkage", py_linkage, METH_VARARGS, "Average linkage over a graph of neighbours."},
-    {"pack", py_pack, METH_VARARGS, "Quantised, interleaved codes of chosen elements."},
+    {"pack", py_pack, METH_VARARGS, "Interleaved codes of eight bits of chosen rows."},
+    {"pack_codes", py_pack_codes, METH_VARARGS, "Interleaved codes of five bits, or four more, of chosen elements."},
     {"pack_bits", py_pack_bits, METH_VARARGS, "One-bit, interleaved codes of chosen elements."},
     {"scan", py_scan, METH_VARARGS, "Upper bounds of the scores of all lanes of chosen blocks."},
     {"set_similarities", py_set_similarities, METH_VARARGS, "Exact similarities of chosen set vectors."},

@@ -11,7 +11,27 @@
 
 static inline const float *scales_of(const Codes *c, int64_t row) { return (const float *)c->scales + row * LANES; }
 
+/* row r's upper halves of float32 */
+static inline const uint16_t *norms_of(const Codes *c, int64_t row, int which) {
+  return (const uint16_t *)c->scales + (row * NORMS + which) * LANES;
+}
+
+static inline float from_upper(uint16_t upper) {
+  union {
+    uint32_t bits;
+    float value;
+  } both = {(uint32_t)upper << 16};
+  return both.value;
+}
+
 static inline int64_t row_of(const Codes *c, int64_t block) { return c->row_start ? c->row_start[block] : block; }
+
+/* The end of the rows of p's query. */
+static inline int64_t query_end(const Query *q, int64_t p) {
+  while (++p < q->rows && q->owner[p] == q->owner[p - 1]) {
+  }
+  return p;
+}
 
 /* Where row p's share of a bound goes, and whether it is the first of its query's. */
 static inline int64_t owner_of(const Query *q, int64_t p) { return q->owner[p]; }
@@ -38,28 +58,38 @@ static inline int64_t collect_rest(const float *bounds, int64_t i, int64_t n, fl
 
 SCAN(scan8_portable);
 SCAN(scan4_portable);
-SCAN(scan44_portable);
+SCAN(scan5_portable);
+SCAN(scan9_portable);
+SCAN(least5_portable);
 SCAN(scan1_portable);
 SCAN(scan1_rows_portable);
 COLLECT(collect_portable);
 SCAN(scan8_avx2);
 SCAN(scan4_avx2);
-SCAN(scan44_avx2);
+SCAN(scan5_avx2);
+SCAN(scan9_avx2);
+SCAN(least5_avx2);
 SCAN(scan1_avx2);
 SCAN(scan1_rows_avx2);
 COLLECT(collect_avx2);
 SCAN(scan8_avx512);
 SCAN(scan4_avx512);
-SCAN(scan44_avx512);
+SCAN(scan5_avx512);
+SCAN(scan9_avx512);
+SCAN(least5_avx512);
 COLLECT(collect_avx512);
 SCAN(scan8_neon);
 SCAN(scan4_neon);
-SCAN(scan44_neon);
+SCAN(scan5_neon);
+SCAN(scan9_neon);
+SCAN(least5_neon);
 SCAN(scan1_neon);
 SCAN(scan1_rows_neon);
 COLLECT(collect_neon);
 SCAN(scan8_neon_dot);
 SCAN(scan4_neon_dot);
-SCAN(scan44_neon_dot);
+SCAN(scan5_neon_dot);
+SCAN(scan9_neon_dot);
+SCAN(least5_neon_dot);
 
 #endif

@@ -8,7 +8,7 @@ NEON int32x4_t dot(int32x4_t sum, int8x16_t codes, int8x16_t query) {
   return vpadalq_s16(sum, vpaddq_s16(first, second));
 }
 
-/* four products of at most 15 x 127 fit them too */
+/* four products of at most 31 x 127 fit them too */
 NEON int32x4_t dot_halves(int32x4_t sum, int8x16_t a, int8x16_t b, int8x16_t query_a, int8x16_t query_b) {
   int16x8_t first = vmull_s8(vget_low_s8(a), vget_low_s8(query_a)), second = vmull_high_s8(a, query_a);
   first = vmlal_s8(first, vget_low_s8(b), vget_low_s8(query_b));

@@ -68,45 +68,81 @@ AVX512 void bytes_avx512(const uint8_t *row, int64_t groups, const int8_t *code,
   for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-/* the same for bytes in two halves, which are joined first: dimensions 0..3 and 4..7 of a line each; no prefetching */
-AVX512 void two_halves_avx512(const uint8_t *row, const uint8_t *low, int64_t groups, const int8_t *code,
-                              int64_t stride, int count, __m512i *sum) {
-  const __m512i upper = _mm512_set1_epi8((char)0xf0);
+/* the same for five bits: fifth bits come to stand above their halves one after another */
+AVX512 void fives_avx512(const uint8_t *row, int64_t groups, const int8_t *code, int64_t stride, int count,
+                         __m512i *sum) {
+  const __m512i low = _mm512_set1_epi8(15), fifth = _mm512_set1_epi8(16);
   __m512i odd[4];
   for (int i = 0; i < count; i++) odd[i] = _mm512_setzero_si512();
-  for (int64_t g = 0; g < groups; g++) {
-    __m512i x = _mm512_loadu_si512(row + g * LINE), y = _mm512_loadu_si512(low + g * LINE);
-    /* 0xca: the second where the first has a one, else the third */
-    __m512i a = _mm512_ternarylogic_epi32(upper, _mm512_slli_epi16(x, 4), y, 0xca);
-    __m512i b = _mm512_ternarylogic_epi32(upper, x, _mm512_srli_epi16(y, 4), 0xca);
-    for (int i = 0; i < count; i++) {
-      sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + g * 8));
-      odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + g * 8 + 4));
+  for (int64_t g = 0; g < groups; g += 5, row += 5 * LINE, code += PANEL) {
+    const __m512i all = _mm512_loadu_si512(row);
+    __m512i bits = all;
+    _mm_prefetch((const char *)(row + PREFETCH), _MM_HINT_T0);
+    for (int k = 0; k < 4; k++) {
+      const __m512i x = _mm512_loadu_si512(row + (1 + k) * LINE);
+      _mm_prefetch((const char *)(row + (1 + k) * LINE + PREFETCH), _MM_HINT_T0);
+      if (k == 2) bits = _mm512_slli_epi32(all, 4);
+      /* 0xea: the third, and what the first two have in common */
+      const __m512i a = _mm512_ternarylogic_epi32(bits, fifth, _mm512_and_si512(x, low), 0xea);
+      bits = _mm512_srli_epi32(bits, 1);
+      const __m512i b =
+          _mm512_ternarylogic_epi32(bits, fifth, _mm512_and_si512(_mm512_srli_epi16(x, 4), low), 0xea);
+      bits = _mm512_srli_epi32(bits, 1);
+      for (int i = 0; i < count; i++) {
+        sum[i] = _mm512_dpbusd_epi32(sum[i], a, broadcast4_512(code + i * stride + k * 8));
+        odd[i] = _mm512_dpbusd_epi32(odd[i], b, broadcast4_512(code + i * stride + k * 8 + 4));
+      }
     }
   }
   for (int i = 0; i < count; i++) sum[i] = _mm512_add_epi32(sum[i], odd[i]);
 }
 
-/* the shares of `count` (1..4) query rows starting at p in the bounds of a block; bits is 8, 4, or 44 for two halves */
+AVX512 __m512 upper_halves512(const uint16_t *stored) {
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)stored)), 16));
+}
+
+/* similarities, or their upper bounds, of row r's lanes to `count` (1..4) query rows; bits is 8, 4, 5 or 9 */
+AVX512 void similarities512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, int bits, __m512 *s) {
+  const uint8_t *row = c->codes + r * c->groups * LINE;
+  const int8_t *code = q->codes + p * q->stride;
+  __m512i sum[4];
+  for (int i = 0; i < count; i++) sum[i] = bits == 9 ? _mm512_setzero_si512() : _mm512_set1_epi32(q->start[p + i]);
+  if (bits == 8) bytes_avx512(row, c->groups, code, q->stride, count, sum);
+  if (bits == 4) nibbles_avx512(row, c->groups, code, q->stride, count, sum);
+  if (bits == 5 || bits == 9) fives_avx512(row, c->groups, code, q->stride, count, sum);
+  if (bits == 9) {
+    const int64_t lines = c->groups / 5 * 4;
+    for (int i = 0; i < count; i++)
+      sum[i] = _mm512_add_epi32(_mm512_slli_epi32(sum[i], 4), _mm512_set1_epi32(q->start[p + i]));
+    nibbles_avx512(c->fine + r * lines * LINE, lines, code, q->stride, count, sum);
+  }
+  const int is_exact = bits == 8 || bits == 4;
+  const __m512 scale = is_exact ? _mm512_loadu_ps(scales_of(c, r)) : upper_halves512(norms_of(c, r, SCALE));
+  __m512 residual, norm;
+  if (!is_exact) {
+    residual = upper_halves512(bits == 9 ? c->fine_norms + r * LANES : norms_of(c, r, RESIDUAL));
+    norm = upper_halves512(norms_of(c, r, NORM));
+  }
+  for (int i = 0; i < count; i++) {
+    const __m512 x = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
+                                     _mm512_set1_ps(q->slack[p + i]));
+    s[i] = _mm512_mul_ps(x, scale);
+    if (!is_exact) {
+      s[i] = _mm512_fmadd_ps(residual, _mm512_set1_ps(q->length[p + i]), s[i]);
+      s[i] = _mm512_fmadd_ps(norm, _mm512_set1_ps(q->lost[p + i]), s[i]);
+    }
+  }
+}
+
+/* the shares of `count` (1..4) query rows starting at p in the bounds of a block */
 AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t p, int count, int bits, float *bounds,
                          int64_t apart) {
-  __m512 best[4];
+  __m512 best[4], s[4];
   for (int i = 0; i < count; i++) best[i] = _mm512_set1_ps(-INFINITY);
   const int64_t end = row_of(c, block + 1);
   for (int64_t r = row_of(c, block); r < end; r++) {
-    const int64_t at = r * c->groups * LINE;
-    const int8_t *code = q->codes + p * q->stride;
-    __m512i sum[4];
-    for (int i = 0; i < count; i++) sum[i] = _mm512_set1_epi32(q->start[p + i]);
-    if (bits == 8) bytes_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
-    if (bits == 4) nibbles_avx512(c->codes + at, c->groups, code, q->stride, count, sum);
-    if (bits == 44) two_halves_avx512(c->codes + at, c->low + at, c->groups, code, q->stride, count, sum);
-    __m512 scale = _mm512_loadu_ps(scales_of(c, r));
-    for (int i = 0; i < count; i++) {
-      __m512 s = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum[i]), _mm512_set1_ps(q->step[p + i]),
-                                 _mm512_set1_ps(q->slack[p + i]));
-      best[i] = _mm512_max_ps(best[i], _mm512_mul_ps(s, scale));
-    }
+    similarities512(c, q, r, p, count, bits, s);
+    for (int i = 0; i < count; i++) best[i] = _mm512_max_ps(best[i], s[i]);
   }
   for (int i = 0; i < count; i++) {
     if (block >= c->first_wide) best[i] = _mm512_set1_ps(_mm512_reduce_max_ps(best[i]));
@@ -114,6 +150,32 @@ AVX512 void block_avx512(const Codes *c, const Query *q, int64_t block, int64_t 
     __m512 before = is_first(q, p + i) ? _mm512_setzero_ps() : _mm512_loadu_ps(out);
     _mm512_storeu_ps(out, _mm512_fmadd_ps(_mm512_set1_ps(q->weight[p + i]), probability512(best[i], q), before));
   }
+}
+
+AVX512 __m512 most512(const Codes *c, const Query *q, int64_t r, int64_t p, int count, __m512 most) {
+  __m512 s[4];
+  similarities512(c, q, r, p, count, 5, s);
+  for (int i = 0; i < count; i++) most = _mm512_max_ps(most, _mm512_sub_ps(s[i], _mm512_set1_ps(q->least[p + i])));
+  return most;
+}
+
+AVX512_ENTRY SCAN(least5_avx512) {
+  for (int64_t b = 0; b < n; b++)
+    for (int64_t from = 0, to; from < q->rows; from = to) {
+      __m512 least = _mm512_set1_ps(INFINITY);
+      to = query_end(q, from);
+      for (int64_t r = row_of(c, blocks[b]); r < row_of(c, blocks[b] + 1); r++) {
+        __m512 most = _mm512_set1_ps(-INFINITY);
+        int64_t p = from;
+        for (; p + 4 <= to; p += 4) most = most512(c, q, r, p, 4, most);
+        if (to - p == 3) most = most512(c, q, r, p, 3, most);
+        if (to - p == 2) most = most512(c, q, r, p, 2, most);
+        if (to - p == 1) most = most512(c, q, r, p, 1, most);
+        least = _mm512_min_ps(least, most);
+      }
+      if (blocks[b] >= c->first_wide) least = _mm512_set1_ps(_mm512_reduce_min_ps(least));
+      _mm512_storeu_ps(bounds + owner_of(q, from) * apart + blocks[b] * LANES, least);
+    }
 }
 
 AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, int64_t n, float *bounds, int64_t apart,
@@ -129,7 +191,8 @@ AVX512 void scan_avx512(const Codes *c, const Query *q, const int64_t *blocks, i
 
 AVX512_ENTRY SCAN(scan8_avx512) { scan_avx512(ARGS, 8); }
 AVX512_ENTRY SCAN(scan4_avx512) { scan_avx512(ARGS, 4); }
-AVX512_ENTRY SCAN(scan44_avx512) { scan_avx512(ARGS, 44); }
+AVX512_ENTRY SCAN(scan5_avx512) { scan_avx512(ARGS, 5); }
+AVX512_ENTRY SCAN(scan9_avx512) { scan_avx512(ARGS, 9); }
 
 AVX512_ENTRY COLLECT(collect_avx512) {
   const __m512 floor = _mm512_set1_ps(low);
