@@ -27,6 +27,7 @@ from setnet.heads.bit_codes import BitCodec, code_bits
 from setnet.heads.logistic import Logistic
 
 NOTHING = np.empty(0, np.uint8)
+scan_plainly: Callable[..., None] = reference.scan
 compiled = pytest.mark.skipif(backend.kernels is reference, reason="the C extension is not built")
 
 
@@ -75,17 +76,17 @@ def test_scan_of_elements(level: str, size: int, dim: int) -> None:
     bounds = []
     for bits in (5, 9):
         q = QueryCodes.against_elements(query, bits)
-        args: Any = (bits, codes, norms, fine, fine_norms, layout.row_start, layout.first_wide, codes.shape[1],
-                q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
-                rng.permutation(layout.blocks))  # fmt: skip
+        stored = (codes, norms, fine, fine_norms, layout.row_start, layout.first_wide, codes.shape[1])
+        asked = (q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64))
+        args: Any = (bits, *stored, *asked, rng.permutation(layout.blocks))
         expected, found = np.empty((2, layout.blocks * 16), np.float32)
-        reference.scan(*args, expected, 0, len(expected))
+        scan_plainly(*args, expected, 0, len(expected))
         backend.kernels.scan(*args, found, 0, len(found))
         np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
         assert (found[used] >= truth).all(), "a bound lies below the score it bounds"
         bounds.append(found[used])
         if bits == 5:
-            reference.scan(*args, expected, 0, len(expected), False, True)
+            scan_plainly(*args, expected, 0, len(expected), False, True)
             backend.kernels.scan(*args, found, 0, len(found), False, True)
             np.testing.assert_allclose(found[used], expected[used], rtol=3e-5, atol=1e-5)
             above = (sims - query.least[:, None]).max(axis=0)
@@ -117,13 +118,13 @@ def test_scan_of_one_bit_elements(level: str, size: int, dim: int) -> None:
             stored.shape[1], q.codes, q.start, q.terms, *shares_of(query), np.zeros(size, np.int64),
             np.arange(layout.blocks))  # fmt: skip
     expected, found = np.empty((2, layout.blocks * 16), np.float32)
-    reference.scan(*args, expected, 0, len(expected))
+    scan_plainly(*args, expected, 0, len(expected))
     backend.kernels.scan(*args, found, 0, len(found))
     used = layout.lane_rows >= 0
     np.testing.assert_allclose(found[used], expected[used], rtol=3e-6, atol=1e-8)
     some = np.array([5, 1, 2, 3, 0])
     chosen, same = np.empty((2, 2 + 16 * len(some)), np.float32)
-    for scan, out in ((backend.kernels.scan, chosen), (reference.scan, same)):
+    for scan, out in ((backend.kernels.scan, chosen), (scan_plainly, same)):
         scan(*args[:-1], some, out, 2, len(out), True)
     np.testing.assert_array_equal(chosen[2:], found.reshape(-1, 16)[some].reshape(-1))
     np.testing.assert_allclose(same[2:], chosen[2:], rtol=3e-6, atol=1e-8)
@@ -158,7 +159,7 @@ def test_scan_of_set_vectors(level: str, bits: int, dim: int) -> None:
     args: Any = (bits, stored, scales, NOTHING, NOTHING, np.empty(0, np.int64), wide, groups, coded.codes,
             coded.start, coded.terms, *shares_of(query))  # fmt: skip
     expected, found = np.empty(out, np.float32), np.empty(out, np.float32)
-    for scan, bounds in ((reference.scan, expected), (backend.kernels.scan, found)):
+    for scan, bounds in ((scan_plainly, expected), (backend.kernels.scan, found)):
         scan(*args, np.zeros(3, np.int64), blocks, bounds, 0, out)
     # as three queries, with room before each one's bounds: what each query element adds to the sum
     each = np.full((3, out + 5), np.nan, np.float32)

@@ -224,7 +224,14 @@ def test_any_combination_is_answered_as_by_scoring_everything(
 @given(case=cases())
 def test_laws_of_conditions(collection: tuple[SetIndex, Collection], case: Case) -> None:
     index, held = collection
-    plain = {"k": 1000, "only": False, "at_least": 0, "where": None, "without": None, "known": None}
+    plain: dict[str, Any] = {
+        "k": 1000,
+        "only": False,
+        "at_least": 0,
+        "where": None,
+        "without": None,
+        "known": None,
+    }
     if case.options.get("scoring"):
         plain["scoring"] = Scoring(
             case.options["scoring"].w, case.options["scoring"].centres, case.options["scoring"].thresholds
@@ -246,7 +253,7 @@ def test_laws_of_conditions(collection: tuple[SetIndex, Collection], case: Case)
 @given(case=cases())
 def test_the_order_of_the_query_does_not_matter(collection: tuple[SetIndex, Collection], case: Case) -> None:
     index, _ = collection
-    turned: dict[str, Any] = dict(case.options)
+    turned = dict(case.options)
     turned.pop("known", None)
     hits = index.search(case.query, **turned)
     if scoring := turned.get("scoring"):
