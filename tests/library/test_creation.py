@@ -31,7 +31,7 @@ def test_everything_a_library_writes_is_for_its_owner_alone(library: Library, tm
     photo = next(p for p in library.photos.all_photos() if p.faces)
     library.photos.thumbnail(photo.id)
     library.people.add_photos("Anna", [str(photo.path)])
-    library.export(tmp_path / "export.npz")
+    library.photos.export(tmp_path / "export.npz")
     assert modes(library.path) == {True: {0o700}, False: {0o600}}
     assert (tmp_path / "export.npz").stat().st_mode & 0o777 == 0o600
 
@@ -50,7 +50,7 @@ def test_files_that_others_could_read_are_restricted_with_a_notice(
 
 
 def test_a_library_can_be_shared_with_a_group(library: Library, photos: Path) -> None:
-    library.set_group_readable(True)
+    library.group_readable = True
     (photos / "2016" / "pair.jpg").rename(photos / "moved.jpg")
     library.index([photos], workers=0)
     library.photos.thumbnail(next(p for p in library.photos.all_photos() if p.faces).id)
@@ -60,7 +60,7 @@ def test_a_library_can_be_shared_with_a_group(library: Library, photos: Path) ->
     with Library.open(path) as again:
         assert again.group_readable
         assert again.check() == []
-        again.set_group_readable(False)
+        again.group_readable = False
         assert modes(path) == {True: {0o700}, False: {0o600}}
 
 

@@ -99,7 +99,7 @@ def test_an_export_is_a_descriptor_file_with_labels_of_saved_people(
     library: Library, tmp_path: Path, portrait: Portrait
 ) -> None:
     library.people.add_photos("Cleo", [portrait("P003")])
-    written = library.export(tmp_path / "all.npz")
+    written = library.photos.export(tmp_path / "all.npz")
     assert (written.photos, written.faces, written.labelled) == (5, 8, 3)
     with np.load(tmp_path / "all.npz", allow_pickle=False) as data:
         assert data["descriptors"].shape == (8, 128)
@@ -110,4 +110,4 @@ def test_an_export_is_a_descriptor_file_with_labels_of_saved_people(
         start = data["counts"][:three].sum()
         assert data["labels"][start : start + 3].tolist() == ["", "", "Cleo"]
     with pytest.raises(InvalidInputError, match="npz"):
-        library.export(tmp_path / "all.csv")
+        library.photos.export(tmp_path / "all.csv")

@@ -90,7 +90,7 @@ def describe(
 @command(app)
 def export(call: Call, file: Annotated[Path, argument("FILE.npz")]) -> Result:
     """Write the library's descriptors: descriptors, labels (of saved people), counts and paths of photos."""
-    written = call.library.export(file)
+    written = call.library.photos.export(file)
     descriptors, photos = pluralise(written.faces, "descriptor"), pluralise(written.photos, "photo")
     text = f"{display_path(file)}: {descriptors} of {photos}, {written.labelled:,} labelled"
     return Result({"file": file} | written.to_dict(), text)
@@ -128,7 +128,7 @@ def calibrate(
     if head is not None or out is not None:
         raise typer.BadParameter("--head and --out are for a file of descriptors: name one")
     if reset:
-        call.library.store_calibration(None)
+        call.library.matching.store_model(None)
         text = "matches are judged by the constants of the descriptor model again"
         return Result({"calibrated": False}, text)
     return _report_calibration(call.library.calibrate())

@@ -151,7 +151,7 @@ class _Runs:
 
         with Library.open_or_create(self.place, **self.settings) as opened:
             if group_readable is not None:
-                opened.set_group_readable(group_readable)
+                opened.group_readable = group_readable
             with ProgressBar(silent=self.json) as bar:
                 report = opened.index(
                     photos,
@@ -245,15 +245,15 @@ def _describe_report(report: IndexReport, library: Library) -> Result:
     if report.vanished:
         gone = pluralise(len(report.vanished), "photo is", "photos are")
         remarks.append(f"{gone} gone or excluded: `setnet index --prune` removes what is gone")
-    if library.excluded:
-        remarks.append(f"left out: {', '.join(library.excluded)} (--exclude '' ends that)")
+    if report.excluded:
+        remarks.append(f"left out: {', '.join(report.excluded)} (--exclude '' ends that)")
     if report.interrupted:
         remarks.append("stopped; what was found is kept, the same command continues")
     if unnamed := library.groups.totals(min_faces=2).unnamed:
         groups = pluralise(unnamed, "group of faces has", "groups of faces have")
         remarks.append(f"{groups} no name: `setnet people discover` lists them")
     place = display_path(library.path)
-    facts = report.to_dict() | {"library": place, "excluded": library.excluded}
+    facts = report.to_dict() | {"library": place}
     return Result(facts, report.summary, f"library: {place}", remarks=remarks)
 
 

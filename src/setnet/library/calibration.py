@@ -361,7 +361,7 @@ def calibrate_library(library: Library, groups: Groups | None = None) -> Calibra
     cohort = library.matching.cohort
     after = fit_match_model(known, prior, prior=prior, sample=cohort.sample)
     effects = [effect(known, cohort, model) for model in (before, after)]
-    library.store_calibration(after)
+    library.matching.store_model(after)
     return CalibrationReport(several, len(known.descriptors), effects[0], effects[1], after)
 
 

@@ -14,7 +14,6 @@ from setnet.errors import InvalidInputError, PhotoError
 from setnet.library.folder_scan import FolderScan
 from setnet.library.paths import display_path, path_bytes, resolve_path
 from setnet.library.person import Example
-from setnet.library.photo_catalog import PhotoCatalog
 from setnet.library.photo_reader import content_hash
 from setnet.library.pictures import face_picture
 
@@ -106,27 +105,6 @@ def split_number(text: str) -> tuple[Path, int | None]:
     if path.exists() or numbered is None:
         return path, None
     return Path(numbered[1]).expanduser(), int(numbered[2])
-
-
-def face_at(text: str, catalog: PhotoCatalog) -> tuple[str, int]:
-    """Return the photo's id and the number of the face, from 0; faces are kept from left to right.
-
-    A photo with one face needs no number.
-    """
-    path, number = split_number(text)
-    photo = catalog.photo_at(resolve_path(path))
-    faces = len(photo.faces)
-    if number is None and faces > 1:
-        raise InvalidInputError(
-            f"{display_path(photo.path)} has {faces} faces: say which, as in "
-            f"{display_path(photo.path.name)}#1 for the first from the left "
-            "(`setnet faces PHOTO --out drawn.png` shows the numbers)"
-        )
-    if not 1 <= (number or 1) <= faces:
-        raise InvalidInputError(
-            f"{display_path(photo.path)} has {faces} face(s): the number after # is 1..{faces}, from the left"
-        )
-    return photo.id, (number or 1) - 1
 
 
 MOST_EXAMPLES = 12

@@ -183,7 +183,7 @@ class Groups:
         should_stop
             Called again and again; True ends the work. The groups are then as they were, as after Ctrl-C.
         """
-        with self._library.locked():
+        with self._library._locked():
             return self.group_into(
                 self._library.set_index, anew=anew, progress=progress, should_stop=should_stop
             )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from setnet.addresses import is_address
 from setnet.engine import SetIndex
 from setnet.faces.raw import RAW_NEEDS, can_read_raw
+from setnet.library.creation import excluded_of
 from setnet.library.folder_scan import Exclusion, FolderScan, FoundFile, is_raw_name, missing_roots
 from setnet.library.paths import THUMBNAILS, as_path, is_below, resolve_path
 from setnet.library.photo_catalog import KnownFile
@@ -68,9 +69,9 @@ class IndexProgress:
 class IndexReport:
     """The end of an index run; paths are absolute.
 
-    `failed` has the files that could not be read, or not to their end: the latter are also in `partial`.
+    `failed` are files that could not be read, or not to their end: the latter are also in `partial`.
     `skipped` are files that nothing installed can read. `prune_refused`: photos whose files are gone were not
-    removed, because they are more than a tenth and nobody agreed.
+    removed, because they are more than a tenth and nobody agreed. `excluded` are the patterns in use.
     """
 
     scanned: int
@@ -95,6 +96,7 @@ class IndexReport:
     partial: tuple[tuple[Path, str], ...] = ()
     skipped: tuple[tuple[Path, str], ...] = ()
     prune_refused: bool = False
+    excluded: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -216,6 +218,7 @@ class IndexRun:
     def __init__(self, library: Library, index: SetIndex, options: RunOptions) -> None:
         self._library, self._index, self._options = library, index, options
         self._catalog = library.photos
+        self._excluded = excluded_of(library.photos)
         self._writer = PhotoWriter(library.database, index)
         self._counts: Counter[str] = Counter()
         self._known: dict[bytes, KnownFile] = {}
@@ -242,7 +245,7 @@ class IndexRun:
         scan = FolderScan(
             [root for root in roots if root not in dict(away)],
             [resolve_path(self._library.path)],
-            Exclusion(self._library.excluded),
+            Exclusion(self._excluded),
             videos=True,
         )
         scan.unreadable += away
@@ -451,6 +454,7 @@ class IndexRun:
             partial=_named(self._partial),
             skipped=_named(scan.skipped + self._skipped),
             prune_refused=self._refused,
+            excluded=tuple(self._excluded),
         )
 
 

@@ -24,7 +24,6 @@ from setnet.library.creation import (
     check_model,
     check_settings,
     create_files,
-    excluded_of,
     library_exists,
     remember_folders,
     restrict_files,
@@ -44,11 +43,10 @@ from setnet.library.paths import (
 )
 from setnet.library.people import People
 from setnet.library.person_matcher import Matching
-from setnet.library.photo_catalog import ItemChanges, changes_since
-from setnet.library.photo_collection import Photos
+from setnet.library.photo_catalog import ItemChanges, Photos, changes_since
 from setnet.library.photos import PhotoHit
 from setnet.library.query import Conditions, PersonLike, PhotoQuery, QueryPerson, person_from
-from setnet.library.score_calibration import own_calibration, store_calibration
+from setnet.library.score_calibration import own_calibration
 from setnet.library.search import Ranking
 from setnet.system import FileLock
 
@@ -57,12 +55,10 @@ if TYPE_CHECKING:
     from setnet.library.backup import LibraryBackup
     from setnet.library.calibration import CalibrationReport
     from setnet.library.calibration import Groups as LabelledGroups
-    from setnet.library.descriptor_files import ExportReport
     from setnet.library.duplicates import DuplicateGroup
     from setnet.library.index_run import AgreeToPrune, IndexReport, Progress
     from setnet.library.reembed import ReembedReport
     from setnet.library.repair import LibraryRepair
-    from setnet.library.score_calibration import MatchModel
     from setnet.sandbox import Limits
 
 
@@ -147,11 +143,6 @@ class Library:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether another process deleted the library, or replaced it by a new one."""
-        return self.database.is_gone
-
     def close(self) -> None:
         """Close all files; the library cannot be used afterwards."""
         if self._reader is not None:
@@ -164,8 +155,9 @@ class Library:
         """The detector, the descriptor and their limits, fixed when the library was made."""
         return settings_of(self.photos)
 
-    def checked_settings(self) -> FaceSettings:
-        """Return the settings; models that changed since the library was made are an error."""
+    @cached_property
+    def _checked_settings(self) -> FaceSettings:
+        """The settings; it is an error if the model has changed since the library was made."""
         check_model(self.photos, self.settings)
         return self.settings
 
@@ -173,11 +165,6 @@ class Library:
     def folders(self) -> list[Path]:
         """The folders that were indexed."""
         return [as_path(path) for path in self.photos.folders()]
-
-    @property
-    def excluded(self) -> list[str]:
-        """The patterns of files and folders that index runs leave out."""
-        return excluded_of(self.photos)
 
     @property
     def set_index(self) -> SetIndex:
@@ -198,7 +185,7 @@ class Library:
             restrict_files(self.path, group_readable=self.group_readable)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def _locked(self) -> Iterator[None]:
         """Keep others from writing, without opening the index."""
         try:
             lock = FileLock(self.path / INDEX / "lock")
@@ -213,6 +200,15 @@ class Library:
     def group_readable(self) -> bool:
         """Whether the group that owns the files may read them; else their owner alone."""
         return self.photos.meta("group_readable") == "yes"
+
+    @group_readable.setter
+    @own_errors
+    def group_readable(self, value: bool) -> None:
+        """Let the files' group read the library, or nobody but their owner; all files follow at once."""
+        with self.database.writing() as db:
+            text = "yes" if value else "no"
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
+        restrict_files(self.path, group_readable=value)
 
     @staticmethod
     def repair(path: str | Path) -> LibraryRepair:
@@ -256,14 +252,6 @@ class Library:
         return done
 
     @own_errors
-    def set_group_readable(self, value: bool) -> None:
-        """Let the files' group read the library, or nobody but their owner; all files follow at once."""
-        with self.database.writing() as db:
-            text = "yes" if value else "no"
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('group_readable', ?)", (text,))
-        restrict_files(self.path, group_readable=value)
-
-    @own_errors
     def index(
         self,
         folders: Sequence[str | os.PathLike[str]] | None = None,
@@ -300,7 +288,7 @@ class Library:
         """
         from setnet.library.index_run import IndexRun, RunOptions
 
-        self.checked_settings()
+        check_model(self.photos, self.settings)
         roots = roots_from(folders, self.photos)
         options = RunOptions(workers, prune, retry, progress, should_stop, limits)
         with self._writing() as index:
@@ -382,7 +370,7 @@ class Library:
         """Return the person meant by a saved name, a group (`g17`), a photo (`group.jpg#3`) or a folder."""
         if text not in self.people and text in self.groups:
             return self.groups.as_person(text)
-        return person_from(text, self.people, self.checked_settings)
+        return person_from(text, self.people, lambda: self._checked_settings)
 
     def _as_person(self, person: PersonLike, number: int) -> QueryPerson:
         if isinstance(person, QueryPerson):
@@ -401,11 +389,6 @@ class Library:
         from setnet.library.calibration import calibrate_library
 
         return calibrate_library(self, groups)
-
-    @own_errors
-    def store_calibration(self, model: MatchModel | None) -> None:
-        """Store the library's own calibration; None goes back to that of its descriptor model."""
-        store_calibration(self.database, self.settings, model)
 
     @own_errors
     def changes(self, since: str | None = None, limit: int = 200) -> ItemChanges:
@@ -449,13 +432,6 @@ class Library:
         from setnet.library.check import find_problems
 
         return find_problems(self.database, lambda: self.set_index)
-
-    @own_errors
-    def export(self, file: str | Path) -> ExportReport:
-        """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
-        from setnet.library.descriptor_files import export_descriptors
-
-        return export_descriptors(self, Path(file))
 
     @own_errors
     def forget(self, paths: Sequence[str | os.PathLike[str]]) -> int:

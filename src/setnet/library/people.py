@@ -180,7 +180,7 @@ class People:
     @own_errors
     def examples_in(self, images: Sequence[str]) -> tuple[list[Example], list[str]]:
         """Return an example face of each photo, or of each photo in a folder, and remarks for the user."""
-        return examples_from(images, self._library.checked_settings())
+        return examples_from(images, self._library._checked_settings)
 
     @own_errors
     def save(

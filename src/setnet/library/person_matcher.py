@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from setnet.durable import own_errors
 from setnet.engine import SetIndex
 from setnet.errors import InvalidInputError
 from setnet.library.person import Person
 from setnet.library.query import QueryPerson
-from setnet.library.score_calibration import MatchModel, Strangers, match_model_of
+from setnet.library.score_calibration import MatchModel, Strangers, match_model_of, store_calibration
 
 if TYPE_CHECKING:
     from setnet.library.library import Library
@@ -238,7 +239,7 @@ class Matching:
     """Makes the recognisers of a library's people; what they need is read again when the library changes."""
 
     def __init__(self, library: Library) -> None:
-        self._library = library
+        self.path, self._library = library.path, library
         self._lock = threading.Lock()
         self._kept: _Known | None = None
 
@@ -246,6 +247,11 @@ class Matching:
     def model(self) -> MatchModel:
         """The library's own calibration, or that of its descriptor model."""
         return self._known().model
+
+    @own_errors
+    def store_model(self, model: MatchModel | None) -> None:
+        """Store the library's own calibration; None goes back to that of its descriptor model."""
+        store_calibration(self._library.database, self._library.settings, model)
 
     @property
     def cohort(self) -> Cohort:

@@ -1,4 +1,4 @@
-"""The photos of a library as its database has them, and the feed of their changes."""
+"""The photos of a library: as its database has them, with their pictures; and the feed of their changes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,23 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from setnet.errors import InvalidInputError
+import numpy as np
+from numpy.typing import NDArray
+
+from setnet.durable import own_errors
+from setnet.errors import InvalidInputError, StorageError
 from setnet.library.database import Database, stored_commits
-from setnet.library.paths import as_path, display_path, file_of
+from setnet.library.paths import THUMBNAILS, as_path, display_path, file_of, resolve_path
 from setnet.library.photos import FailedPhoto, LibraryPhoto, StoredFace, taken_time
 from setnet.library.schema import FACES, Counts, face_number, read_counts
+
+if TYPE_CHECKING:
+    from setnet.library.descriptor_files import ExportReport
+    from setnet.library.library import Library
+    from setnet.library.pictures import Draw, DrawFace, DrawSprite
 
 _LONGEST_ID = 19  # digits: a number that long may not fit SQLite's integers
 _CHUNK = 500  # SQLite's smallest limit of variables in a statement is 999
@@ -77,48 +87,34 @@ class PhotoCatalog:
 
     def photo_at(self, path: bytes) -> LibraryPhoto:
         """Return the photo of a file; one that the library does not know is an error that says what to do."""
-        with self._database.reading() as db:
-            row = db.execute("SELECT id FROM photos WHERE path = ? AND state = 'ready'", (path,)).fetchone()
-        if row is None:
+        found = self._select("path = ? AND state = 'ready'", path)
+        if not found:
             raise InvalidInputError(
                 f"{display_path(path)} is no photo of this library: `setnet index` it first"
             )
-        return self.get(str(row[0]))
+        return found[0]
 
     def shots_of(self, video: bytes) -> list[LibraryPhoto]:
         """Return the shots of a video file in order; one that the library does not know has none."""
-        with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT photos.id FROM photos JOIN shots USING (id) WHERE path > ? AND path < ? "
-                "AND state = 'ready' ORDER BY start",
-                (video + b"/", video + b"0"),  # "0" follows "/"
-            ).fetchall()
-        ids = [str(row[0]) for row in rows]
-        found = self.get_many(ids)
-        return [found[photo_id] for photo_id in ids if photo_id in found]
+        is_shot = "path > ? AND path < ? AND state = 'ready' AND id IN (SELECT id FROM shots) ORDER BY path"
+        return self._select(is_shot, video + b"/", video + b"0")  # "0" follows "/"; times have leading zeros
 
     def all_photos(self) -> Iterator[LibraryPhoto]:
         """Yield every finished photo in the order of ids, a few hundred rows in memory at a time."""
         last = 0
-        while True:
-            with self._database.reading() as db:
-                rows = db.execute(
-                    "SELECT id FROM photos WHERE id > ? AND state = 'ready' ORDER BY id LIMIT ?",
-                    (last, _CHUNK),
-                ).fetchall()
-            if not rows:
-                return
-            last = rows[-1][0]
-            yield from self.get_many([str(r[0]) for r in rows]).values()
+        while found := self._select("id > ? AND state = 'ready' ORDER BY id LIMIT ?", last, _CHUNK):
+            last = int(found[-1].id)
+            yield from found
 
     def latest(self, limit: int, before: int | None = None) -> list[LibraryPhoto]:
         """Return finished photos, the last stored first, from the one with id `before` on."""
+        first = 2**63 - 1 if before is None else before
+        return self._select("id < ? AND state = 'ready' ORDER BY id DESC LIMIT ?", first, limit)
+
+    def _select(self, condition: str, *values: bytes | int) -> list[LibraryPhoto]:
+        """Return finished photos in the order of the ids that meet a condition."""
         with self._database.reading() as db:
-            rows = db.execute(
-                "SELECT id FROM photos WHERE id < ? AND state = 'ready' ORDER BY id DESC LIMIT ?",
-                (2**63 - 1 if before is None else before, limit),
-            ).fetchall()
-        ids = [str(row[0]) for row in rows]
+            ids = [str(row[0]) for row in db.execute(f"SELECT id FROM photos WHERE {condition}", values)]
         found = self.get_many(ids)
         return [found[photo_id] for photo_id in ids if photo_id in found]
 
@@ -250,6 +246,114 @@ def _with_times(db: sqlite3.Connection, photo: int, faces: Sequence[StoredFace])
     )
     times = {number - face_number(photo, 0): values for number, *values in rows}
     return [face.with_times(*times[face.ordinal]) if face.ordinal in times else face for face in faces]
+
+
+LONGEST_EXTERNAL_ID = 200
+
+
+class Photos(PhotoCatalog):
+    """The photos of a library by id: what is stored about them, and what needs the index or picture files."""
+
+    def __init__(self, library: Library) -> None:
+        super().__init__(library.database)
+        self.path = library.path
+        self._library = library
+        self._pictures = library.path / THUMBNAILS
+
+    @own_errors
+    def face_at(self, text: str) -> tuple[str, int]:
+        """Return the photo's id and the number, from 0, of a face such as `group.jpg#3`, from the left.
+
+        A photo with one face needs no number.
+        """
+        from setnet.library.examples import split_number
+
+        path, number = split_number(text)
+        photo = self.photo_at(resolve_path(path))
+        faces = len(photo.faces)
+        if number is None and faces > 1:
+            raise InvalidInputError(
+                f"{display_path(photo.path)} has {faces} faces: say which, as in "
+                f"{display_path(photo.path.name)}#1 for the first from the left "
+                "(`setnet faces PHOTO --out drawn.png` shows the numbers)"
+            )
+        if not 1 <= (number or 1) <= faces:
+            raise InvalidInputError(
+                f"{display_path(photo.path)} has {faces} face(s): the number after # is 1..{faces}, "
+                "from the left"
+            )
+        return photo.id, (number or 1) - 1
+
+    @own_errors
+    def descriptors(self, photo_id: str) -> NDArray[np.float32]:
+        """Return the (faces, dim) descriptors of a photo, in the order of its faces."""
+        return self._library.set_index.elements(photo_id)
+
+    @own_errors
+    def export(self, file: str | Path) -> ExportReport:
+        """Write all descriptors, labels of saved people, counts and paths to an `.npz` file."""
+        from setnet.library.descriptor_files import export_descriptors
+
+        return export_descriptors(self._library, Path(file))
+
+    @own_errors
+    def thumbnail(self, photo_id: str, side: int = 320, draw: Draw | None = None) -> bytes:
+        """Return a photo as an upright JPEG that fits a square, made once (by `draw`) and then kept."""
+        from setnet.library.pictures import draw_thumbnail, thumbnail_of
+
+        return thumbnail_of(self._pictures, self, photo_id, side, draw or draw_thumbnail)
+
+    @own_errors
+    def face_thumbnail(
+        self, photo_id: str, face: int, side: int = 160, draw: DrawFace | None = None
+    ) -> bytes:
+        """Return a face of a photo as a square JPEG, made once (by `draw`) and then kept."""
+        from setnet.library.pictures import draw_face_thumbnail, face_thumbnail_of
+
+        return face_thumbnail_of(self._pictures, self, photo_id, face, side, draw or draw_face_thumbnail)
+
+    @own_errors
+    def sprite(self, photo_id: str, draw: DrawSprite | None = None) -> bytes:
+        """Return a few pictures of a shot beside each other as a JPEG, made once (by `draw`), then kept."""
+        from setnet.library.pictures import cached_sprite, draw_sprite
+
+        return cached_sprite(self._pictures, self, photo_id, draw or draw_sprite)
+
+    @own_errors
+    def set_external_id(self, photo_id: str, external_id: str | None) -> LibraryPhoto:
+        """Let another program know a photo by an id of its own; None takes it away.
+
+        The id stays with the photo when its file is moved or changed, and goes with it.
+        """
+        if external_id is not None and not (
+            1 <= len(external_id) <= LONGEST_EXTERNAL_ID and external_id.isprintable()
+        ):
+            raise InvalidInputError(
+                f"an external id has 1 to {LONGEST_EXTERNAL_ID} printable characters, not {external_id!r:.80}"
+            )
+        self.get(photo_id)
+        try:
+            with self._database.writing() as db:
+                db.execute(
+                    "INSERT INTO photo_facts (id, external) VALUES (?, ?) "
+                    "ON CONFLICT (id) DO UPDATE SET external = excluded.external",
+                    (int(photo_id), external_id),
+                )
+        except StorageError as error:
+            if isinstance(error.__cause__, sqlite3.IntegrityError):
+                other = self.with_external_id(external_id or "")
+                raise InvalidInputError(
+                    f"the external id {external_id!r} is that of photo {other.id if other else 'another'}"
+                ) from None
+            raise
+        return self.get(photo_id)
+
+    @own_errors
+    def with_external_id(self, external_id: str) -> LibraryPhoto | None:
+        """Return the photo that another program knows by this id, or None."""
+        with self._database.reading() as db:
+            row = db.execute("SELECT id FROM photo_facts WHERE external = ?", (external_id,)).fetchone()
+        return None if row is None else self.get_many([str(row[0])]).get(str(row[0]))
 
 
 MOST_CHANGES = 1000

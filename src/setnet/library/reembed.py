@@ -129,7 +129,7 @@ class ReembedReport:
 def reembed(library: Library, descriptor: str | None, options: RunOptions) -> ReembedReport:
     """Describe all faces of a library anew; `setnet.library.Library.reembed` says what it means."""
     settings = replace(library.settings, descriptor=descriptor or library.settings.descriptor)
-    with storage_errors(library.path), library.locked():
+    with storage_errors(library.path), library._locked():
         made_with = library.photos.meta("model")
         if made_with == model_fingerprint(settings) and " " in made_with:  # with the hash of the file
             shutil.rmtree(library.path / REDESCRIBED, ignore_errors=True)  # left by a kill at the very end

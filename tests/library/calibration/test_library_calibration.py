@@ -41,7 +41,7 @@ def test_it_is_fitted_stored_used_and_taken_back(library: Library) -> None:
     with Library.open(library.path) as again:
         assert again.matching.model == report.model
         assert again.status().to_dict()["calibrated"] is True
-    library.store_calibration(None)
+    library.matching.store_model(None)
     assert library.matching.model == SFACE
 
 

@@ -253,7 +253,7 @@ def test_photos_of_a_person_are_those_in_which_they_surely_are(library: Library)
 
 def test_export_labels_what_is_sure(library: Library, tmp_path: Path) -> None:
     library.people.add("Anna", [Example(face_of(ANNA, 0))])
-    assert library.export(tmp_path / "out.npz").labelled == 2
+    assert library.photos.export(tmp_path / "out.npz").labelled == 2
 
 
 def test_a_sheet_shows_guesses_in_another_colour_and_with_a_question_mark(
