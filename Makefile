@@ -9,7 +9,7 @@ ARM := gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 MAC_CHROME := /Applications/Google Chrome.app/Contents/MacOS/Google Chrome
 export SETNET_BROWSER ?= $(shell command -v chromium || command -v google-chrome || ls "$(MAC_CHROME)" 2>/dev/null)
 
-.PHONY: bench browser check clean coverage demo docs emulator fuzz install soak test
+.PHONY: bench browser check clean coverage demo docs emulator fuzz install lock soak test
 demo: .venv/.demo
 	$(BIN)/setnet demo
 
@@ -61,6 +61,14 @@ fuzz: install
 bench: install
 	$(PIP) --editable '.[bench]'
 	$(BIN)/python benchmarks/engine.py
+
+# What the container installs: exact versions with their hashes. Of the two OpenCV packages that the models ask for,
+# the one that needs libraries for windows is left out; both unpack the same files.
+lock: .venv/.made
+	$(PIP) uv
+	$(BIN)/uv pip compile pyproject.toml $(addprefix --extra ,app client demo raw) --constraint constraints.txt \
+	  --quiet --python-version 3.11 --python-platform linux --no-emit-package opencv-python --no-emit-index-url \
+	  --generate-hashes --no-annotate --no-header --output-file container.lock
 
 .venv/.made:
 	$(PYTHON) -m venv .venv

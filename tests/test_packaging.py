@@ -1,0 +1,64 @@
+"""What is installed is pinned: exact versions everywhere, and hashes in the container."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+CONTAINER = ("app", "client", "demo", "raw")
+
+
+def pins(text: str) -> dict[str, str]:
+    found = re.findall(r"^([\w.-]+)==([^\s\\]+)", text, re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in found}
+
+
+CONSTRAINTS = pins((ROOT / "constraints.txt").read_text())
+LOCK_TEXT = (ROOT / "container.lock").read_text()
+LOCK = pins(LOCK_TEXT)
+
+
+def needed(extras: tuple[str, ...]) -> set[str]:
+    """Return the packages that extras of setnet and all their requirements need here."""
+    table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found: set[str] = set()
+    todo = [Requirement(text) for text in table["dependencies"]]
+    todo += [Requirement(f"setnet[{extra}]") for extra in extras]
+    while todo:
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if name == "setnet":
+            for extra in requirement.extras:
+                todo += map(Requirement, table["optional-dependencies"][extra])
+            continue
+        if name in found:
+            continue
+        found.add(name)
+        try:
+            texts = requires(name) or []
+        except PackageNotFoundError:
+            texts = []
+        todo += [r for r in map(Requirement, texts) if r.marker is None or r.marker.evaluate({"extra": ""})]
+    return found
+
+
+def test_every_package_of_the_extras_has_an_exact_version() -> None:
+    extras = ("app", "client", "raw", "demo", "postgres", "collection", "evaluate", "train", "dev")
+    assert needed(extras) - CONSTRAINTS.keys() <= {"setuptools"}  # comes with a virtual environment
+
+
+def test_the_container_installs_what_its_extras_need_at_the_pinned_versions() -> None:
+    assert needed(CONTAINER) - LOCK.keys() <= {"opencv-python"}  # the other OpenCV package has the same files
+    assert {name: CONSTRAINTS.get(name) for name in LOCK} == LOCK
+
+
+def test_every_package_of_the_container_has_hashes() -> None:
+    entries = re.split(r"\n(?=\S)", LOCK_TEXT.strip())
+    assert len(entries) == len(LOCK)
+    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}", entry) for entry in entries)
