@@ -107,12 +107,13 @@ def search(
     A match is sure when next to no stranger is as similar, else a guess: its name has a question mark.
     The exit status is 1 when no photo fits, or one that fits could not be copied.
     """
-    from setnet.library import Conditions, PhotoQuery, contact_sheet
-    from setnet.library.sheets import check_sheet_path
+    from setnet.library import Conditions, PhotoQuery
 
     if sum((paths or null, csv, call.json)) > 1:
         raise InvalidInputError("print one of --paths, --csv and --json")
     if sheet is not None:
+        from setnet.library.sheets import check_sheet_path
+
         check_sheet_path(sheet)
     for folder_for_photos in filter(None, (copy_to, link_to)):
         _make_folder(folder_for_photos)
@@ -150,6 +151,8 @@ def search(
     if link_to is not None:
         complete &= link_photos(answer.hits, link_to)
     if sheet is not None:
+        from setnet.library import contact_sheet
+
         contact_sheet(shown_answer, sheet)
         say(f"contact sheet: {sheet}")
     if paths or null or csv:
